@@ -1,0 +1,123 @@
+/**
+ * A gRPC server on the loopback interface: loads a vendor's own protos, binds, and reports a taken port
+ * as an error that names it. A method that a service does not implement is answered UNIMPLEMENTED by
+ * @grpc/grpc-js itself.
+ */
+import { createServer } from 'node:net';
+import {
+  Server,
+  ServerCredentials,
+  status,
+  type ServiceDefinition,
+  type UntypedServiceImplementation,
+} from '@grpc/grpc-js';
+import { loadSync, type Options } from '@grpc/proto-loader';
+
+/** Larger than any request that the services accept (a Pub/Sub request: 10 MB, a Firestore commit: 10 MiB). */
+const MAX_MESSAGE_BYTES = 32 * 1024 * 1024;
+
+export type RunningServer = Readonly<{
+  /** `host:port`, as the emulator variables want it. */
+  address: string;
+  port: number;
+  /** Stops accepting, ends open streams, resolves when the port is free. May be called twice. */
+  close(): Promise<void>;
+}>;
+
+/** An error that a method answers: `code` is a gRPC status, as in `status.NOT_FOUND`. */
+export class StatusError extends Error {
+  readonly code: number;
+  constructor(code: number, message: string) {
+    super(message);
+    this.name = 'StatusError';
+    this.code = code;
+  }
+  /** What @grpc/grpc-js sends. */
+  get details(): string {
+    return this.message;
+  }
+}
+
+export const notFound = (message: string): StatusError => new StatusError(status.NOT_FOUND, message);
+export const invalidArgument = (message: string): StatusError =>
+  new StatusError(status.INVALID_ARGUMENT, message);
+export const unimplemented = (message: string): StatusError => new StatusError(status.UNIMPLEMENTED, message);
+
+/** How every service's messages look to its methods: camel case, 64-bit numbers as strings, enums as names. */
+const LOAD: Options = {
+  keepCase: false,
+  longs: String,
+  enums: String,
+  defaults: true,
+  oneofs: true,
+  bytes: Buffer,
+};
+
+/** Reads service definitions by their full names, for example `google.pubsub.v1.Publisher`. */
+export function loadServices<Name extends string>(
+  file: string,
+  includeDirs: readonly string[],
+  names: readonly Name[],
+): Record<Name, ServiceDefinition> {
+  const definitions = loadSync(file, { ...LOAD, includeDirs: [...includeDirs] });
+  const found = {} as Record<Name, ServiceDefinition>;
+  for (const name of names) {
+    const definition = definitions[name];
+    if (definition === undefined) throw new Error(`the service ${name} is not defined in ${file}`);
+    found[name] = definition as ServiceDefinition;
+  }
+  return found;
+}
+
+/**
+ * Serves on 127.0.0.1. Port 0 takes any free port.
+ * Throws an error that names the port when another process listens on it.
+ */
+export async function serve(
+  port: number,
+  services: readonly (readonly [ServiceDefinition, UntypedServiceImplementation])[],
+): Promise<RunningServer> {
+  if (port !== 0) await assertFree(port);
+  const server = new Server({
+    'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
+    'grpc.max_send_message_length': MAX_MESSAGE_BYTES,
+    'grpc.so_reuseport': 0,
+  });
+  for (const [definition, implementation] of services) server.addService(definition, implementation);
+  const bound = await new Promise<number>((resolve, reject) => {
+    server.bindAsync(`127.0.0.1:${port}`, ServerCredentials.createInsecure(), (error, boundPort) =>
+      error === null
+        ? resolve(boundPort)
+        : reject(new Error(`port ${port} cannot be used: ${error.message}`)),
+    );
+  });
+  let closing: Promise<void> | undefined;
+  return {
+    address: `127.0.0.1:${bound}`,
+    port: bound,
+    close() {
+      closing ??= new Promise<void>((resolve) => {
+        server.forceShutdown();
+        server.tryShutdown(() => resolve());
+      });
+      return closing;
+    },
+  };
+}
+
+/** @grpc/grpc-js reports a taken port in its own words; this names it, and is the same for every service. */
+export async function assertFree(port: number): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    const probe = createServer();
+    probe.once('error', (error: NodeJS.ErrnoException) =>
+      reject(
+        new Error(
+          error.code === 'EADDRINUSE'
+            ? `port ${port} on 127.0.0.1 is taken by another process`
+            : `port ${port} on 127.0.0.1 cannot be used: ${error.message}`,
+        ),
+      ),
+    );
+    probe.listen(port, '127.0.0.1', () => probe.close(() => resolve()));
+  });
+}

@@ -1,0 +1,51 @@
+/**
+ * The time port. Everything that reads a time or waits takes one of these, so that tests run on virtual time.
+ *
+ * Two readings, because they fail differently: the wall clock is comparable between machines and may jump;
+ * the monotonic one never goes back and measures leases, deadlines and budgets inside this process.
+ */
+
+/** Stops a timer that has not fired. Calling it again, or after it fired, does nothing. */
+export type Cancel = () => void;
+
+export type Clock = Readonly<{
+  /** Wall clock, milliseconds since the epoch. May jump in either direction. */
+  now(): number;
+  /** Milliseconds from an arbitrary start. Never goes back. */
+  monotonic(): number;
+  /** Calls `callback` once after `milliseconds` (at once when zero or less, never inside this call). */
+  after(milliseconds: number, callback: () => void): Cancel;
+}>;
+
+/** Node's largest timer delay: 2^31 - 1 ms (https://nodejs.org/api/timers.html#settimeoutcallback-delay-args). */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+export function systemClock(): Clock {
+  return {
+    now: () => Date.now(),
+    monotonic: () => performance.now(),
+    after(milliseconds, callback) {
+      let timer: ReturnType<typeof setTimeout>;
+      const arm = (left: number): void => {
+        const step = Math.min(Math.max(left, 0), LONGEST_TIMER_MS);
+        timer = setTimeout(() => (left > step ? arm(left - step) : callback()), step);
+      };
+      arm(milliseconds);
+      return () => clearTimeout(timer);
+    },
+  };
+}
+
+/** Resolves after `milliseconds`, or as soon as `signal` is aborted. Never rejects: the caller looks at the signal. */
+export function sleep(clock: Clock, milliseconds: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) return resolve();
+    const wake = (): void => {
+      cancel();
+      signal?.removeEventListener('abort', wake);
+      resolve();
+    };
+    const cancel = clock.after(milliseconds, wake);
+    signal?.addEventListener('abort', wake, { once: true });
+  });
+}

@@ -1,0 +1,63 @@
+/**
+ * What can go wrong, in three kinds. The kind decides what happens to the message; the code is stable and is
+ * what programs branch on; the text is for people.
+ */
+
+type Options = Readonly<{ cause?: unknown }>;
+
+abstract class CodedError extends Error {
+  readonly code: string;
+  constructor(code: string, message: string, options: Options = {}) {
+    super(message, options);
+    this.code = code;
+    this.name = new.target.name;
+  }
+}
+
+/** Can never succeed: the message goes to the dead letters at once. */
+export class PermanentError extends CodedError {}
+
+/** May succeed later: the message is delivered again, not before `retryAfterMs` where that can be arranged. */
+export class TransientError extends CodedError {
+  readonly retryAfterMs: number | undefined;
+  constructor(code: string, message: string, options: Options & Readonly<{ retryAfterMs?: number }> = {}) {
+    super(code, message, options);
+    this.retryAfterMs = options.retryAfterMs;
+  }
+}
+
+/** The program is set up wrongly: it does not start. */
+export class ConfigError extends CodedError {}
+
+/**
+ * Codes of retries that say nothing about the message itself: another delivery has it, a lease was lost, a store
+ * did not answer. They never count as an attempt of the message (a single crash must not make it look like poison).
+ */
+const NOT_THE_MESSAGE: ReadonlySet<string> = new Set([
+  'IN_PROGRESS_ELSEWHERE',
+  'LEASE_LOST',
+  'STORE_UNAVAILABLE',
+]);
+
+export const inProgressElsewhere = (message: string): TransientError =>
+  new TransientError('IN_PROGRESS_ELSEWHERE', message);
+export const leaseLost = (message: string, cause?: unknown): TransientError =>
+  new TransientError('LEASE_LOST', message, { cause });
+export const storeUnavailable = (message: string, cause?: unknown): TransientError =>
+  new TransientError('STORE_UNAVAILABLE', message, { cause });
+
+/** Whether a failure is the message's own and counts as one of its attempts. */
+export function countsAsAttempt(error: unknown): boolean {
+  return !(error instanceof TransientError && NOT_THE_MESSAGE.has(error.code));
+}
+
+/** For logs and dead letters: the code if there is one, else the error's name. */
+export function codeOf(error: unknown): string {
+  if (error instanceof CodedError) return error.code;
+  return error instanceof Error ? error.name : typeof error;
+}
+
+/** For logs and dead letters: the text of anything that was thrown. */
+export function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

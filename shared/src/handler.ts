@@ -1,0 +1,45 @@
+/**
+ * Handler, context, middleware, and how they are put together.
+ *
+ * `compose` catches at every boundary, so a middleware always receives an outcome and never an exception:
+ * nothing thrown can slip past a layer that holds a lease.
+ */
+import type { Log } from './log.ts';
+import type { Message } from './message.ts';
+import { type Outcome, outcomeOf } from './outcome.ts';
+
+export type Context = Readonly<{
+  /** Names the consuming function or subscriber; scopes everything that is stored for it. */
+  consumer: string;
+  /** The subscription that the message came through, as configured (default: as delivered). */
+  source: string;
+  /** Wall clock, milliseconds since the epoch. */
+  now(): number;
+  /** The monotonic instant (see Clock) by which this delivery must be settled. */
+  deadline: number;
+  /** Aborted when a lease is lost or the delivery's time runs out. Work that goes on after that may be repeated. */
+  signal: AbortSignal;
+  log: Log;
+  /** Grows with every lease on this message or key: a guard for the handler's own writes. From the innermost lease. */
+  fencingToken?: string;
+  /** True when a guarantee was given up by configuration for this delivery, because its store was down. */
+  possibleDuplicate?: boolean;
+}>;
+
+export type Handler = (message: Message, context: Context) => Promise<Outcome>;
+export type Middleware = (next: Handler) => Handler;
+
+/** `compose(handler, [outermost, …, innermost])`. */
+export function compose(handler: Handler, middleware: readonly Middleware[]): Handler {
+  return middleware.reduceRight<Handler>((next, wrap) => guarded(wrap(next)), guarded(handler));
+}
+
+function guarded(handler: Handler): Handler {
+  return async (message, context) => {
+    try {
+      return await handler(message, context);
+    } catch (error) {
+      return outcomeOf(error);
+    }
+  };
+}

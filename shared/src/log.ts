@@ -1,0 +1,27 @@
+/**
+ * The logging port: structured, so that an adapter can write what its platform reads.
+ * Fields never hold a payload or a secret.
+ */
+
+export type LogFields = Readonly<Record<string, string | number | boolean | undefined>>;
+
+export type Log = Readonly<{
+  info(message: string, fields?: LogFields): void;
+  warn(message: string, fields?: LogFields): void;
+  error(message: string, fields?: LogFields): void;
+}>;
+
+/** Says nothing. */
+export const silent: Log = { info() {}, warn() {}, error() {} };
+
+/**
+ * One JSON object a line, in the form that Cloud Logging reads from standard output
+ * (`severity` and `message`: https://cloud.google.com/logging/docs/structured-logging).
+ */
+export function jsonLog(write: (line: string) => void): Log {
+  const at =
+    (severity: string) =>
+    (message: string, fields: LogFields = {}): void =>
+      write(JSON.stringify({ severity, message, ...fields }));
+  return { info: at('INFO'), warn: at('WARNING'), error: at('ERROR') };
+}

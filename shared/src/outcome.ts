@@ -1,0 +1,32 @@
+/**
+ * What a handler answers. Nothing else decides about an acknowledgement: exactly one function (`settle`) turns an
+ * outcome into ack or nack, and a handler never sees either.
+ */
+import type { Duration } from './duration.ts';
+import { PermanentError } from './errors.ts';
+import type { OutgoingMessage } from './message.ts';
+
+export type AckReason = 'handled' | 'duplicate' | 'scheduled' | 'held' | 'stale' | 'cancelled';
+
+export type Outcome =
+  /** Done. What stands in `publish` is published before anything counts the message as done. */
+  | Readonly<{ kind: 'ack'; reason: AckReason; publish?: readonly OutgoingMessage[] }>
+  /** Deliver it again. */
+  | Readonly<{ kind: 'retry'; error: unknown; after?: Duration }>
+  /**
+   * It can never succeed. `published` says that its dead letter is confirmed;
+   * without it the message must not be acknowledged.
+   */
+  | Readonly<{ kind: 'deadLetter'; error: unknown; published?: true }>;
+
+export const ack = (reason: AckReason = 'handled', publish: readonly OutgoingMessage[] = []): Outcome =>
+  publish.length === 0 ? { kind: 'ack', reason } : { kind: 'ack', reason, publish };
+
+export const retry = (error: unknown, after?: Duration): Outcome =>
+  after === undefined ? { kind: 'retry', error } : { kind: 'retry', error, after };
+
+export const deadLetter = (error: unknown): Outcome => ({ kind: 'deadLetter', error });
+
+/** What was thrown, as an outcome: only a PermanentError gives a message up; everything else is tried again. */
+export const outcomeOf = (error: unknown): Outcome =>
+  error instanceof PermanentError ? deadLetter(error) : retry(error);
