@@ -2,11 +2,12 @@
  * Handler, context, middleware, and how they are put together.
  *
  * `compose` catches at every boundary, so a middleware always receives an outcome and never an exception:
- * nothing thrown can slip past a layer that holds a lease.
+ * nothing thrown can slip past a layer that holds a lease. What is not an outcome at all counts as a retry.
  */
+import { TransientError } from './errors.ts';
 import type { Log } from './log.ts';
 import type { Message } from './message.ts';
-import { type Outcome, outcomeOf } from './outcome.ts';
+import { isOutcome, type Outcome, outcomeOf } from './outcome.ts';
 
 export type Context = Readonly<{
   /** Names the consuming function or subscriber; scopes everything that is stored for it. */
@@ -37,9 +38,17 @@ export function compose(handler: Handler, middleware: readonly Middleware[]): Ha
 function guarded(handler: Handler): Handler {
   return async (message, context) => {
     try {
-      return await handler(message, context);
+      const outcome: unknown = await handler(message, context);
+      return isOutcome(outcome) ? outcome : outcomeOf(noOutcome(outcome));
     } catch (error) {
       return outcomeOf(error);
     }
   };
 }
+
+/** A handler in JavaScript that forgets its `return` must not count as done. */
+const noOutcome = (value: unknown): TransientError =>
+  new TransientError(
+    'NO_OUTCOME',
+    `the handler answered with ${value === null ? 'null' : typeof value}; accepted: an outcome, for example ack()`,
+  );

@@ -63,9 +63,16 @@ export function messageBytes(message: Pick<OutgoingMessage, 'data' | 'attributes
  */
 export function checkOutgoing(message: OutgoingMessage, maxBytes: number = LIMITS.messageBytes): void {
   if (!(message.data instanceof Uint8Array)) {
-    throw invalid('INVALID_DATA', `data is of type ${typeof message.data}; accepted: a Buffer or Uint8Array`);
+    throw invalid('INVALID_DATA', `data is of type ${typeName(message.data)}; accepted: a Buffer or Uint8Array`);
   }
-  const entries = Object.entries(message.attributes);
+  if (typeof message.topic !== 'string' || message.topic === '') {
+    throw invalid('INVALID_TOPIC', `topic is ${JSON.stringify(message.topic)}; accepted: a topic's name`);
+  }
+  const attributes: unknown = message.attributes;
+  if (typeof attributes !== 'object' || attributes === null) {
+    throw invalid('INVALID_ATTRIBUTE', `attributes is of type ${typeName(attributes)}; accepted: an object`);
+  }
+  const entries = Object.entries(attributes);
   if (message.data.length === 0 && entries.length === 0) {
     throw invalid(
       'EMPTY_MESSAGE',
@@ -90,10 +97,9 @@ export function checkOutgoing(message: OutgoingMessage, maxBytes: number = LIMIT
 function checkAttribute(key: string, value: unknown): void {
   const name = JSON.stringify(key.length > 80 ? `${key.slice(0, 80)}…` : key);
   if (typeof value !== 'string') {
-    const type = value === null ? 'null' : typeof value;
     throw invalid(
       'INVALID_ATTRIBUTE',
-      `the value of attribute ${name} is of type ${type}; accepted: a string`,
+      `the value of attribute ${name} is of type ${typeName(value)}; accepted: a string`,
     );
   }
   if (key === '')
@@ -121,6 +127,7 @@ function checkAttribute(key: string, value: unknown): void {
   }
 }
 
+const typeName = (value: unknown): string => (value === null ? 'null' : typeof value);
 const isWellFormed = (text: string): boolean => text.isWellFormed();
 const invalid = (code: string, message: string): PermanentError => new PermanentError(code, message);
 const tooLarge = (what: string, limit: string): PermanentError =>

@@ -30,3 +30,8 @@ export const deadLetter = (error: unknown): Outcome => ({ kind: 'deadLetter', er
 /** What was thrown, as an outcome: only a PermanentError gives a message up; everything else is tried again. */
 export const outcomeOf = (error: unknown): Outcome =>
   error instanceof PermanentError ? deadLetter(error) : retry(error);
+
+const KINDS: ReadonlySet<unknown> = new Set<Outcome['kind']>(['ack', 'retry', 'deadLetter']);
+
+export const isOutcome = (value: unknown): value is Outcome =>
+  typeof value === 'object' && value !== null && 'kind' in value && KINDS.has(value.kind);

@@ -42,14 +42,26 @@ export function decodeMessage(bytes: Uint8Array): Message {
   }
   const end = PREFIX_BYTES + buffer.readUInt32BE(1);
   if (end > buffer.length) throw unreadable('a stored message is shorter than its header says');
-  let header: Header;
+  let header: unknown;
   try {
-    header = JSON.parse(buffer.toString('utf8', PREFIX_BYTES, end)) as Header;
+    header = JSON.parse(buffer.toString('utf8', PREFIX_BYTES, end));
   } catch (cause) {
     throw unreadable('the header of a stored message is not JSON', cause);
   }
+  if (!isHeader(header)) throw unreadable('the header of a stored message lacks a field');
   const { publishTimeMs, ...rest } = header;
   return { ...rest, data: buffer.subarray(end), publishTime: new Date(publishTimeMs) };
+}
+
+function isHeader(value: unknown): value is Header {
+  if (typeof value !== 'object' || value === null) return false;
+  const { id, publishTimeMs, attributes } = value as Partial<Record<keyof Header, unknown>>;
+  return (
+    typeof id === 'string' &&
+    typeof publishTimeMs === 'number' &&
+    typeof attributes === 'object' &&
+    attributes !== null
+  );
 }
 
 const unreadable = (message: string, cause?: unknown): PermanentError =>

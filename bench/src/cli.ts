@@ -1,0 +1,27 @@
+/**
+ * `npm run bench -- --list` names the benchmarks, `npm run bench -- NAME` runs one. Both sides of every ratio run in
+ * the same call, in turn, because machines are noisy; the last line is one JSON object with the figures.
+ */
+import { ready } from './ready/ready.ts';
+
+type Benchmark = Readonly<{ what: string; run(print: (line: string) => void): Promise<object> }>;
+
+const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
+  ready: { what: 'time until the servers answer, against the official Java emulators', run: ready },
+};
+
+const [name, ...rest] = process.argv.slice(2);
+const known = Object.keys(BENCHMARKS).join(', ');
+if (name === '--list' && rest.length === 0) {
+  for (const [key, { what }] of Object.entries(BENCHMARKS)) console.log(`${key.padEnd(12)} ${what}`);
+} else {
+  const benchmark = name === undefined || rest.length > 0 ? undefined : BENCHMARKS[name];
+  if (benchmark === undefined) {
+    console.error(
+      `error: ${name === undefined ? 'no benchmark named' : `no benchmark ${JSON.stringify([name, ...rest].join(' '))}`}; accepted: --list, ${known}`,
+    );
+    process.exit(2);
+  }
+  const figures = await benchmark.run((line) => console.log(line));
+  console.log(JSON.stringify(figures));
+}

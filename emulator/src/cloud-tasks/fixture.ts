@@ -1,0 +1,114 @@
+/**
+ * For tests: a Cloud Tasks server on a manual clock, Google's own client for it, and an HTTP server as the target of
+ * tasks, which answers what the test says. `close` ends all three.
+ */
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { CloudTasksClient } from '@google-cloud/tasks';
+import { credentials } from '@grpc/grpc-js';
+import { startCloudTasks, type CloudTasksOptions, type RunningCloudTasks } from './index.ts';
+import { manualClock, type ManualClock } from './manual-clock.ts';
+
+export type Received = Readonly<{
+  method: string;
+  url: string;
+  headers: IncomingHttpHeaders;
+  body: Buffer;
+  response: ServerResponse;
+}>;
+
+export type Target = Readonly<{
+  url: string;
+  received: readonly Received[];
+  /** A status to answer with, or 'hang' to leave the request open; for the n-th request, counted from 0. */
+  answer: { with: (n: number, request: Received) => number | 'hang' };
+  close(): Promise<void>;
+}>;
+
+export async function startTarget(): Promise<Target> {
+  const received: Received[] = [];
+  const answer: Target['answer'] = { with: () => 200 };
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.once('end', () => {
+      const { method = '', url = '', headers } = request;
+      const item = { method, url, headers, body: Buffer.concat(chunks), response };
+      const status = answer.with(received.push(item) - 1, item);
+      if (status !== 'hang') response.writeHead(status, { location: '/elsewhere' }).end();
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  const port = typeof address === 'object' ? address?.port : undefined;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    received,
+    answer,
+    async close() {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+export type Fixture = Readonly<{
+  clock: ManualClock;
+  tasks: RunningCloudTasks;
+  client: CloudTasksClient;
+  target: Target;
+  lines: readonly string[];
+  parent: string;
+  queue: string;
+  close(): Promise<void>;
+}>;
+
+export const START_MS = Date.parse('2027-01-01T00:00:00.000Z');
+const LOCATION = 'projects/demo-project/locations/us-central1';
+
+export async function startFixture(options: Partial<CloudTasksOptions> = {}): Promise<Fixture> {
+  // Otherwise the client looks for Google's metadata server first.
+  process.env.METADATA_SERVER_DETECTION = 'none';
+  const clock = manualClock(START_MS);
+  const target = await startTarget();
+  const lines: string[] = [];
+  const tasks = await startCloudTasks({
+    clock,
+    appEngine: () => target.url,
+    log: (line) => lines.push(line),
+    ...options,
+  });
+  const client = new CloudTasksClient({
+    projectId: 'demo-project',
+    apiEndpoint: '127.0.0.1',
+    port: tasks.port,
+    sslCreds: credentials.createInsecure(),
+  });
+  return {
+    clock,
+    tasks,
+    client,
+    target,
+    lines,
+    parent: LOCATION,
+    queue: `${LOCATION}/queues/delay-queue`,
+    async close() {
+      await client.close();
+      await tasks.close();
+      await target.close();
+    },
+  };
+}
+
+/** Waits until sockets have done their part: up to five seconds of real time. */
+export async function until(holds: () => boolean, what: string): Promise<void> {
+  for (let attempt = 0; attempt < 1000; attempt += 1) {
+    if (holds()) return;
+    await sleep(5);
+  }
+  throw new Error(`not within five seconds: ${what}`);
+}

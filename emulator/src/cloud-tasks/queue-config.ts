@@ -1,0 +1,117 @@
+/**
+ * A queue's settings: defaults and limits of the service applied once, when the queue is created.
+ * A setting that this server does not honour is refused, never stored and ignored.
+ */
+import { invalidArgument, unimplemented } from '../grpc-server.ts';
+import { checkedDuration, durationOfMs, timestampOfMs, type QueueMessage, type Routing } from './messages.ts';
+import type { RetryConfig } from './retry.ts';
+
+export type RateLimits = Readonly<{
+  maxDispatchesPerSecond: number;
+  maxBurstSize: number;
+  maxConcurrentDispatches: number;
+}>;
+
+export type QueueConfig = Readonly<{
+  name: string;
+  /** Takes the place of every App Engine task's own routing. */
+  routingOverride: Routing | undefined;
+  rateLimits: RateLimits;
+  retry: RetryConfig;
+}>;
+
+/** What `gcloud tasks queues describe` shows of a queue that was created without settings. */
+const DEFAULT = {
+  maxDispatchesPerSecond: 500,
+  maxConcurrentDispatches: 1000,
+  maxAttempts: 100,
+  minBackoffMs: 100,
+  maxBackoffMs: 3_600_000,
+  maxDoublings: 16,
+} as const;
+
+/** Upper limits of the API reference (RateLimits). */
+const MAX_DISPATCHES_PER_SECOND = 500;
+const MAX_CONCURRENT_DISPATCHES = 5000;
+
+/** In all numbers 0 is "unspecified" (proto3 cannot tell them apart), and so the default. Throws INVALID_ARGUMENT. */
+export function parseQueueConfig(message: QueueMessage): QueueConfig {
+  if ((message.stackdriverLoggingConfig?.samplingRatio ?? 0) !== 0) {
+    throw unimplemented('stackdriver_logging_config: this server writes no logs to Cloud Logging.');
+  }
+  return {
+    name: message.name,
+    routingOverride: message.appEngineRoutingOverride ?? undefined,
+    rateLimits: parseRateLimits(message.rateLimits),
+    retry: parseRetry(message.retryConfig),
+  };
+}
+
+function parseRateLimits(limits: QueueMessage['rateLimits']): RateLimits {
+  const perSecond = limits?.maxDispatchesPerSecond || DEFAULT.maxDispatchesPerSecond;
+  const concurrent = limits?.maxConcurrentDispatches || DEFAULT.maxConcurrentDispatches;
+  if (!(perSecond > 0 && perSecond <= MAX_DISPATCHES_PER_SECOND)) {
+    throw invalidArgument(
+      `RateLimits.maxDispatchesPerSecond ${perSecond} must be above 0 and at most ${MAX_DISPATCHES_PER_SECOND}.`,
+    );
+  }
+  if (concurrent < 1 || concurrent > MAX_CONCURRENT_DISPATCHES) {
+    throw invalidArgument(
+      `RateLimits.maxConcurrentDispatches ${concurrent} must be between 1 and ${MAX_CONCURRENT_DISPATCHES}.`,
+    );
+  }
+  return {
+    maxDispatchesPerSecond: perSecond,
+    // Picked by the service. Seen on real queues: 100 at 500 per second, 10 at 1 per second.
+    maxBurstSize: Math.max(10, Math.ceil(perSecond / 5)),
+    maxConcurrentDispatches: concurrent,
+  };
+}
+
+function parseRetry(config: QueueMessage['retryConfig']): RetryConfig {
+  const milliseconds = (
+    field: 'minBackoff' | 'maxBackoff' | 'maxRetryDuration',
+    unspecified: number,
+  ): number => {
+    const given = config?.[field];
+    return given == null ? unspecified : checkedDuration(given, `RetryConfig.${field}`) || unspecified;
+  };
+  const retry: RetryConfig = {
+    maxAttempts: config?.maxAttempts || DEFAULT.maxAttempts,
+    maxRetryDurationMs: milliseconds('maxRetryDuration', 0),
+    minBackoffMs: milliseconds('minBackoff', DEFAULT.minBackoffMs),
+    maxBackoffMs: milliseconds('maxBackoff', DEFAULT.maxBackoffMs),
+    maxDoublings: config?.maxDoublings || DEFAULT.maxDoublings,
+  };
+  if (retry.maxAttempts < -1) {
+    throw invalidArgument(`RetryConfig.maxAttempts ${retry.maxAttempts} must be -1 (unlimited) or more.`);
+  }
+  if (retry.maxDoublings < 0) {
+    throw invalidArgument(`RetryConfig.maxDoublings ${retry.maxDoublings} must be 0 or more.`);
+  }
+  if (retry.minBackoffMs > retry.maxBackoffMs) {
+    throw invalidArgument(
+      `RetryConfig.minBackoff ${retry.minBackoffMs} ms must not be more than maxBackoff ${retry.maxBackoffMs} ms.`,
+    );
+  }
+  return retry;
+}
+
+/** The queue as the service returns it. */
+export function queueToMessage(config: QueueConfig, paused: boolean, purgedMs: number | undefined): object {
+  const { retry } = config;
+  return {
+    name: config.name,
+    appEngineRoutingOverride: config.routingOverride ?? null,
+    rateLimits: config.rateLimits,
+    retryConfig: {
+      maxAttempts: retry.maxAttempts,
+      maxRetryDuration: retry.maxRetryDurationMs === 0 ? null : durationOfMs(retry.maxRetryDurationMs),
+      minBackoff: durationOfMs(retry.minBackoffMs),
+      maxBackoff: durationOfMs(retry.maxBackoffMs),
+      maxDoublings: retry.maxDoublings,
+    },
+    state: paused ? 'PAUSED' : 'RUNNING',
+    purgeTime: purgedMs === undefined ? null : timestampOfMs(purgedMs),
+  };
+}

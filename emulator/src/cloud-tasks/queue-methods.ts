@@ -1,0 +1,99 @@
+/**
+ * The queue methods of google.cloud.tasks.v2.CloudTasks over the queues of one server. Each takes a request and returns
+ * a response or throws a StatusError, with the codes and texts recorded from the service.
+ */
+import { status } from '@grpc/grpc-js';
+import { invalidArgument, notFound, StatusError, unimplemented } from '../grpc-server.ts';
+import type { ByName, CreateQueueRequest, ListQueuesRequest } from './messages.ts';
+import { checkLocationName, checkQueueName } from './names.ts';
+import { pageOf } from './paging.ts';
+import { parseQueueConfig, type QueueConfig } from './queue-config.ts';
+import type { Queue } from './queue.ts';
+import type { RememberedNames } from './remembered-names.ts';
+
+/** Maximum page size (API reference, ListQueuesRequest.page_size). */
+const MAX_PAGE_SIZE = 9800;
+
+export type QueueMethodPorts = Readonly<{
+  queues: Map<string, Queue>;
+  /** Of queues that were deleted. */
+  deletedNames: RememberedNames;
+  open(config: QueueConfig): Queue;
+}>;
+
+export function queueMethods({ queues, deletedNames, open }: QueueMethodPorts) {
+  const find = (name: string): Queue => findQueue(queues, name);
+
+  return {
+    createQueue({ parent, queue }: CreateQueueRequest): object {
+      checkLocationName(parent);
+      if (queue == null) throw invalidArgument('CreateQueueRequest.queue is required.');
+      checkQueueName(queue.name);
+      if (!queue.name.startsWith(`${parent}/queues/`)) {
+        throw invalidArgument(`The queue name ${queue.name} must lie in the parent ${parent}.`);
+      }
+      const config = parseQueueConfig(queue);
+      if (queues.has(queue.name)) throw new StatusError(status.ALREADY_EXISTS, 'Queue already exists');
+      if (deletedNames.has(queue.name)) {
+        throw new StatusError(
+          status.FAILED_PRECONDITION,
+          'The queue cannot be created because a queue with this name existed too recently.',
+        );
+      }
+      const created = open(config);
+      queues.set(queue.name, created);
+      return created.toMessage();
+    },
+
+    getQueue: ({ name }: ByName): object => find(name).toMessage(),
+
+    /** In lexicographical order (API reference). */
+    listQueues(request: ListQueuesRequest): object {
+      checkLocationName(request.parent);
+      if (request.filter !== '')
+        throw unimplemented('ListQueuesRequest.filter: this server lists without one.');
+      const names = [...queues.keys()].filter((name) => name.startsWith(`${request.parent}/queues/`)).sort();
+      const limits = { maxSize: MAX_PAGE_SIZE, maxBytes: Number.POSITIVE_INFINITY, bytesOf: () => 0 };
+      const { items, nextPageToken } = pageOf(names, (name) => name, request, limits);
+      return { queues: items.map((name) => find(name).toMessage()), nextPageToken };
+    },
+
+    deleteQueue({ name }: ByName): object {
+      checkQueueName(name);
+      const queue = queues.get(name);
+      if (queue === undefined) throw notFound('Requested entity was not found.');
+      queue.close();
+      queues.delete(name);
+      deletedNames.add(name);
+      return {};
+    },
+
+    purgeQueue({ name }: ByName): object {
+      const queue = find(name);
+      queue.purge();
+      return queue.toMessage();
+    },
+
+    pauseQueue({ name }: ByName): object {
+      const queue = find(name);
+      queue.setPaused(true);
+      return queue.toMessage();
+    },
+
+    resumeQueue({ name }: ByName): object {
+      const queue = find(name);
+      queue.setPaused(false);
+      return queue.toMessage();
+    },
+  };
+}
+
+/** Throws INVALID_ARGUMENT for an illegal name and NOT_FOUND for an unknown or deleted queue. */
+export function findQueue(queues: ReadonlyMap<string, Queue>, name: string): Queue {
+  checkQueueName(name);
+  const queue = queues.get(name);
+  if (queue !== undefined) return queue;
+  throw notFound(
+    'Queue does not exist. If you just created the queue, wait at least a minute for the queue to initialize.',
+  );
+}

@@ -1,0 +1,188 @@
+/**
+ * One queue at work: holds tasks by schedule time, dispatches them within the rate limits, retries and forgets them.
+ * A task is never dispatched before its time by the clock. It is gone only after a 2xx, after its last attempt, or when
+ * it is deleted, purged or too old; a response that is lost means another attempt, so a target may see a task twice.
+ * Everything is in memory: a crash of the process loses it.
+ */
+import type { Cancel, Clock } from '../clock.ts';
+import { recordOutcome, startAttempt, type AttemptPorts } from './attempt.ts';
+import { createHeap } from './heap.ts';
+import { describeOutcome, isSuccess, type Outcome } from './outcome.ts';
+import { queueToMessage, type QueueConfig } from './queue-config.ts';
+import { createRememberedNames } from './remembered-names.ts';
+import { backoffMs, givesUp } from './retry.ts';
+import type { AttemptRecord, Task } from './task.ts';
+import { createTokenBucket } from './token-bucket.ts';
+
+export type QueuePorts = AttemptPorts & Readonly<{ clock: Clock; log: (line: string) => void }>;
+
+export type QueueStats = Readonly<{
+  pending: number;
+  inFlight: number;
+  /** Attempts since the queue was created. */
+  dispatched: number;
+  succeeded: number;
+  /** Tasks deleted because their attempts or their time were used up. */
+  givenUp: number;
+  /** When the earliest waiting task is due; undefined when none waits or the queue is paused. */
+  nextDueMs: number | undefined;
+}>;
+
+export type Queue = Readonly<{
+  config: QueueConfig;
+  /** Tasks by name, in the order of creation. */
+  tasks: ReadonlyMap<string, Task>;
+  /** Whether a task of this name was here recently. */
+  remembers(name: string): boolean;
+  /** Takes a task in. It is dispatched by the next `pump`, so that the caller can show it undispatched. */
+  add(task: Task): void;
+  remove(task: Task): void;
+  purge(): void;
+  setPaused(paused: boolean): void;
+  /** Dispatches at once, whatever the limits, the state and the schedule time say. */
+  run(task: Task): void;
+  /** Dispatches all that is due and allowed, and sets the timer for the next. */
+  pump(): void;
+  toMessage(): object;
+  stats(): QueueStats;
+  close(): void;
+}>;
+
+/** "After a task is 31 days old, the task will be deleted" (API reference, CreateQueue). */
+const TASK_LIFE_MS = 31 * 24 * 3_600_000;
+
+export function createQueue(ports: QueuePorts, config: QueueConfig, rememberNamesForMs: number): Queue {
+  const { clock, log } = ports;
+  const { maxDispatchesPerSecond, maxBurstSize, maxConcurrentDispatches } = config.rateLimits;
+  const tasks = new Map<string, Task>();
+  const waiting = createHeap<Task>();
+  const remembered = createRememberedNames(clock, rememberNamesForMs);
+  const bucket = createTokenBucket(maxDispatchesPerSecond, maxBurstSize, clock.now());
+  const counts = { dispatched: 0, succeeded: 0, givenUp: 0 };
+  let inFlight = 0;
+  let paused = false;
+  let closed = false;
+  let purgedMs: number | undefined;
+  let timer: Readonly<{ atMs: number; cancel: Cancel }> | undefined;
+
+  const pump = (): void => {
+    if (closed || paused) return setTimer(undefined);
+    for (;;) {
+      const now = clock.now();
+      const task = waiting.first();
+      if (task === undefined) return setTimer(undefined);
+      if (task.dueMs > now) return setTimer(task.dueMs);
+      if (now >= task.createdMs + TASK_LIFE_MS) {
+        giveUp(task, 'is 31 days old');
+        continue;
+      }
+      // The end of an attempt pumps again.
+      if (inFlight >= maxConcurrentDispatches) return setTimer(undefined);
+      const waitMs = bucket.take(now);
+      if (waitMs > 0) return setTimer(now + waitMs);
+      waiting.remove(task);
+      dispatch(task, undefined);
+    }
+  };
+
+  const setTimer = (atMs: number | undefined): void => {
+    if (timer?.atMs === atMs) return;
+    timer?.cancel();
+    timer = undefined;
+    if (atMs === undefined) return;
+    const fire = (): void => {
+      timer = undefined;
+      pump();
+    };
+    timer = { atMs, cancel: clock.after(atMs - clock.now(), fire) };
+  };
+
+  /** `forcedAtMs`: when RunTask was called, from which its retry counts. */
+  const dispatch = (task: Task, forcedAtMs: number | undefined): void => {
+    inFlight += 1;
+    counts.dispatched += 1;
+    startAttempt(ports, task, config.name, clock.now(), (outcome, record) => {
+      if (closed) return;
+      inFlight -= 1;
+      recordOutcome(task, record, outcome, clock.now());
+      settle(task, outcome, record, forcedAtMs);
+      pump();
+    });
+  };
+
+  const settle = (task: Task, outcome: Outcome, record: AttemptRecord, forcedAtMs?: number): void => {
+    // Deleted, purged, or finished by another attempt (RunTask) in the meantime.
+    if (tasks.get(task.name) !== task) return;
+    if (isSuccess(outcome)) {
+      counts.succeeded += 1;
+      forget(task);
+      return;
+    }
+    // Another attempt is still running or has already set the next try.
+    if (task.inFlight > 0) return;
+    const now = clock.now();
+    const failure = `${describeOutcome(outcome)} at attempt ${task.dispatches}`;
+    if (givesUp(config.retry, task.dispatches, now - (task.first?.dispatchMs ?? record.dispatchMs))) {
+      giveUp(task, `failed for the last time: ${failure}`);
+      return;
+    }
+    const retryMs = (forcedAtMs ?? now) + backoffMs(config.retry, task.dispatches);
+    log(`task ${task.name}: ${failure}, next in ${Math.max(retryMs - now, 0)} ms`);
+    task.scheduleMicros = Math.floor(retryMs * 1000);
+    task.dueMs = Math.min(Math.ceil(retryMs), task.createdMs + TASK_LIFE_MS);
+    waiting.add(task);
+  };
+
+  const giveUp = (task: Task, why: string): void => {
+    counts.givenUp += 1;
+    forget(task);
+    log(`task ${task.name} ${why}; it is deleted`);
+  };
+
+  const forget = (task: Task): void => {
+    waiting.remove(task);
+    tasks.delete(task.name);
+    remembered.add(task.name);
+  };
+
+  return {
+    config,
+    tasks,
+    remembers: remembered.has,
+    add(task) {
+      tasks.set(task.name, task);
+      waiting.add(task);
+    },
+    remove(task) {
+      forget(task);
+      pump();
+    },
+    purge() {
+      purgedMs = clock.now();
+      waiting.clear();
+      for (const name of tasks.keys()) remembered.add(name);
+      tasks.clear();
+      pump();
+    },
+    setPaused(value) {
+      paused = value;
+      pump();
+    },
+    run(task) {
+      waiting.remove(task);
+      dispatch(task, clock.now());
+    },
+    pump,
+    toMessage: () => queueToMessage(config, paused, purgedMs),
+    stats: () => ({
+      pending: tasks.size,
+      inFlight,
+      ...counts,
+      nextDueMs: paused ? undefined : waiting.first()?.dueMs,
+    }),
+    close() {
+      closed = true;
+      setTimer(undefined);
+    },
+  };
+}

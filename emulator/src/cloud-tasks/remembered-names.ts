@@ -1,0 +1,29 @@
+/**
+ * Names that may not be used again for a while after their owner is gone (tombstones).
+ * Memory stays bounded by what was added within the time: older ones are dropped as new ones come.
+ */
+import type { Clock } from '../clock.ts';
+
+export type RememberedNames = Readonly<{
+  add(name: string): void;
+  has(name: string): boolean;
+}>;
+
+export function createRememberedNames(clock: Clock, forMs: number): RememberedNames {
+  // A Map keeps the order of insertion, and all live equally long: the first is always the oldest.
+  const until = new Map<string, number>();
+  const dropExpired = (now: number): void => {
+    for (const [name, end] of until) {
+      if (end > now) return;
+      until.delete(name);
+    }
+  };
+  return {
+    add(name) {
+      dropExpired(clock.now());
+      until.delete(name);
+      until.set(name, clock.now() + forMs);
+    },
+    has: (name) => (until.get(name) ?? 0) > clock.now(),
+  };
+}

@@ -1,0 +1,29 @@
+/**
+ * The rate limit of a queue: a token bucket that starts full. Time comes from the caller, so that it can be moved.
+ */
+
+export type TokenBucket = Readonly<{
+  /** Takes a token and returns 0, or takes none and returns the milliseconds until there is one. */
+  take(now: number): number;
+}>;
+
+/** Rounding of many small refills may leave this much below a whole token. */
+const ROUNDING = 1e-9;
+
+export function createTokenBucket(perSecond: number, size: number, startMs: number): TokenBucket {
+  let tokens = size;
+  let filledAt = startMs;
+  return {
+    take(now) {
+      // A clock that was set back must not empty the bucket.
+      const passed = Math.max(now - filledAt, 0);
+      tokens = Math.min(size, tokens + (passed * perSecond) / 1000);
+      filledAt = now;
+      if (tokens >= 1 - ROUNDING) {
+        tokens = Math.max(tokens - 1, 0);
+        return 0;
+      }
+      return Math.max(Math.ceil(((1 - tokens) * 1000) / perSecond - ROUNDING), 1);
+    },
+  };
+}

@@ -1,0 +1,175 @@
+/**
+ * The messages of one subscription that wait for delivery, and the rule of ordering keys:
+ *
+ * - Messages of one key form a line. A line is delivered in runs, each to one consumer, and the next run starts
+ *   when nothing of the last one is outstanding. So nothing is delivered while an earlier message of its key is
+ *   outstanding, except behind it in the same run.
+ * - A message of a line that comes back takes all later outstanding ones of its run back with it, so that the
+ *   line is whole and in order again. Their deliveries must be revoked by the caller.
+ * - A line waits as long as its first message has to back off.
+ *
+ * A message without a key stands in the same queue on its own; one that comes back goes to the end.
+ */
+import { alarm, type Alarm, type Deadlines } from './deadlines.ts';
+import { linkedQueue, type LinkedQueue } from './linked-queue.ts';
+import type { PubsubMessage } from './wire.ts';
+
+/** One message on its way through one subscription. */
+export type Entry = {
+  readonly message: PubsubMessage;
+  readonly publishTimeMs: number;
+  readonly bytes: number;
+  /** Position in the order of publishing. */
+  readonly serial: number;
+  readonly line: Line | undefined;
+  /** Nacks and expired deadlines so far, for the backoff. */
+  failures: number;
+  /** The same, counted only while there is a dead-letter policy. */
+  countedFailures: number;
+  readonly backoff: Alarm;
+};
+
+type Line = {
+  readonly key: string;
+  readonly waiting: LinkedQueue<Entry>;
+  readonly outstanding: Set<Entry>;
+  queued: boolean;
+  readonly backoff: Alarm;
+};
+
+/** What a consumer can take now. */
+export type Room = Readonly<{
+  messages: number;
+  bytes: number;
+  /** Whether a first message may be larger than `bytes`: a consumer that holds nothing must not wait for ever. */
+  oversize: boolean;
+  /** At most one message of a key at a time. */
+  oneOfAKey: boolean;
+}>;
+
+export type Backlog = Readonly<{
+  add(message: PubsubMessage, publishTimeMs: number, bytes: number): void;
+  hasReady(): boolean;
+  /** Takes what fits, in order; `isStale` messages are dropped on the way. */
+  take(room: Room, isStale: (entry: Entry) => boolean): Entry[];
+  /** The message is acknowledged or has moved elsewhere. */
+  done(entry: Entry): void;
+  /** The message waits again, after `delayMs`. Returns the later ones of its key that came back with it. */
+  putBack(entry: Entry, delayMs: number): readonly Entry[];
+  /** Everything that waits, whether ready, behind its key or backing off. */
+  size(): number;
+}>;
+
+/** Other queued messages get their turn at another consumer after this many; a run of one key is not cut. */
+const TURN = 100;
+
+export function createBacklog(ordered: boolean, deadlines: Deadlines, now: () => number): Backlog {
+  const ready = linkedQueue<Entry | Line>();
+  const lines = new Map<string, Line>();
+  let serial = 0;
+  let size = 0;
+
+  const lineOf = (key: string): Line | undefined => {
+    if (!ordered || key === '') return undefined;
+    const known = lines.get(key);
+    if (known !== undefined) return known;
+    const line: Line = {
+      key,
+      waiting: linkedQueue(),
+      outstanding: new Set(),
+      queued: false,
+      backoff: alarm(() => settle(line)),
+    };
+    lines.set(key, line);
+    return line;
+  };
+  /** Queues the line if it may be delivered, forgets it if nothing is left of it. */
+  const settle = (line: Line): void => {
+    if (line.outstanding.size > 0 || line.queued || line.backoff.index >= 0) return;
+    if (line.waiting.size() === 0) {
+      lines.delete(line.key);
+    } else {
+      line.queued = true;
+      ready.push(line);
+    }
+  };
+  const fits = (entry: Entry, taken: readonly Entry[], bytes: number, room: Room): boolean =>
+    taken.length < room.messages &&
+    (bytes + entry.bytes <= room.bytes || (taken.length === 0 && room.oversize));
+
+  return {
+    add(message, publishTimeMs, bytes) {
+      const line = lineOf(message.orderingKey);
+      const entry: Entry = {
+        message,
+        publishTimeMs,
+        bytes,
+        serial: serial++,
+        line,
+        failures: 0,
+        countedFailures: 0,
+        backoff: alarm(() => ready.push(entry)),
+      };
+      size += 1;
+      if (line === undefined) {
+        ready.push(entry);
+      } else {
+        line.waiting.push(entry);
+        settle(line);
+      }
+    },
+    hasReady: () => ready.size() > 0,
+    take(room, isStale) {
+      const taken: Entry[] = [];
+      let bytes = 0;
+      const takeOne = (entry: Entry): void => {
+        size -= 1;
+        if (isStale(entry)) return;
+        entry.line?.outstanding.add(entry);
+        taken.push(entry);
+        bytes += entry.bytes;
+      };
+      for (let head = ready.peek(); head !== undefined && taken.length < TURN; head = ready.peek()) {
+        const first = 'waiting' in head ? head.waiting.peek() : head;
+        if (first !== undefined && !fits(first, taken, bytes, room)) break;
+        ready.shift();
+        if (!('waiting' in head)) {
+          takeOne(head);
+          continue;
+        }
+        head.queued = false;
+        for (let entry = first; entry !== undefined; entry = head.waiting.peek()) {
+          if (!fits(entry, taken, bytes, room)) break;
+          head.waiting.shift();
+          takeOne(entry);
+          if (room.oneOfAKey && head.outstanding.size > 0) break;
+        }
+        settle(head);
+      }
+      return taken;
+    },
+    done(entry) {
+      entry.line?.outstanding.delete(entry);
+      if (entry.line !== undefined) settle(entry.line);
+    },
+    putBack(entry, delayMs) {
+      const { line } = entry;
+      if (line === undefined) {
+        size += 1;
+        if (delayMs > 0) deadlines.set(entry.backoff, now() + delayMs);
+        else ready.push(entry);
+        return [];
+      }
+      const later = [...line.outstanding].filter((other) => other.serial > entry.serial);
+      for (const other of [entry, ...later].toReversed()) {
+        line.outstanding.delete(other);
+        line.waiting.pushFront(other);
+        size += 1;
+      }
+      if (delayMs > 0) deadlines.set(line.backoff, now() + delayMs);
+      settle(line);
+      return later;
+    },
+    size: () => size,
+  };
+}

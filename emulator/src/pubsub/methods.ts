@@ -1,0 +1,60 @@
+/**
+ * How plain functions become gRPC methods: a returned value is the answer, a thrown StatusError the status.
+ * Methods of a service that nobody implements answer UNIMPLEMENTED, each counted.
+ */
+import {
+  status,
+  type sendUnaryData,
+  type ServerUnaryCall,
+  type ServiceDefinition,
+  type UntypedHandleCall,
+  type UntypedServiceImplementation,
+} from '@grpc/grpc-js';
+import { StatusError, unimplemented } from '../grpc-server.ts';
+
+export type Log = (line: string) => void;
+
+export function unary<Request, Response>(
+  log: Log,
+  answer: (request: Request, call: ServerUnaryCall<Request, Response>) => Response | Promise<Response>,
+): UntypedHandleCall {
+  const handle = async (
+    call: ServerUnaryCall<Request, Response>,
+    callback: sendUnaryData<Response>,
+  ): Promise<void> => {
+    try {
+      callback(null, await answer(call.request, call));
+    } catch (error) {
+      callback(asStatus(error, call.getPath(), log));
+    }
+  };
+  return (call: ServerUnaryCall<Request, Response>, callback: sendUnaryData<Response>) => {
+    void handle(call, callback);
+  };
+}
+
+function asStatus(error: unknown, path: string, log: Log): StatusError {
+  if (error instanceof StatusError) return error;
+  const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  log(`${path} failed: ${text}`);
+  return new StatusError(status.INTERNAL, error instanceof Error ? error.message : text);
+}
+
+/** The methods, completed for the whole service; `count` is called for each call of one that is missing. */
+export function complete(
+  definition: ServiceDefinition,
+  methods: UntypedServiceImplementation,
+  count: () => void,
+): UntypedServiceImplementation {
+  const all: UntypedServiceImplementation = { ...methods };
+  for (const [name, { path }] of Object.entries(definition)) {
+    all[name] ??= unary(
+      () => {},
+      () => {
+        count();
+        throw unimplemented(`The server does not implement the method ${path}`);
+      },
+    );
+  }
+  return all;
+}

@@ -1,0 +1,28 @@
+/** The service definitions of google.pubsub.v1, from the protos that the vendor's packages ship. */
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import type { ServiceDefinition } from '@grpc/grpc-js';
+import { loadServices } from '../grpc-server.ts';
+
+export type PubsubServices = Readonly<{ publisher: ServiceDefinition; subscriber: ServiceDefinition }>;
+
+/** Throws when one of the packages cannot be found. */
+export function pubsubServiceDefinitions(): PubsubServices {
+  const { resolve } = createRequire(import.meta.url);
+  const own = join(dirname(resolve('@google-cloud/pubsub/package.json')), 'build', 'protos');
+  // google-gax exports no path but its main module, which lies somewhere below `build`.
+  const main = resolve('google-gax');
+  const build = main.slice(
+    0,
+    main.lastIndexOf(join('google-gax', 'build')) + join('google-gax', 'build').length,
+  );
+  const services = loadServices(
+    'google/pubsub/v1/pubsub.proto',
+    [own, join(build, 'protos')],
+    ['google.pubsub.v1.Publisher', 'google.pubsub.v1.Subscriber'],
+  );
+  return {
+    publisher: services['google.pubsub.v1.Publisher'],
+    subscriber: services['google.pubsub.v1.Subscriber'],
+  };
+}

@@ -1,0 +1,45 @@
+/** The methods of google.pubsub.v1.Publisher that this server carries out. */
+import type { UntypedServiceImplementation } from '@grpc/grpc-js';
+import { invalidArgument } from '../grpc-server.ts';
+import { unary, type Log } from './methods.ts';
+import { projectPrefix } from './names.ts';
+import { page } from './paging.ts';
+import { assertPublishable } from './publish-limits.ts';
+import type { Registry } from './registry.ts';
+import { changedTopic, newTopic } from './topic-config.ts';
+import type { FieldMask, Paging, PubsubMessage, Topic } from './wire.ts';
+
+type ByTopic = Readonly<{ topic: string }>;
+
+export function publisherMethods(registry: Registry, log: Log): UntypedServiceImplementation {
+  return {
+    CreateTopic: unary(log, (request: Topic) => registry.createTopic(newTopic(request))),
+    GetTopic: unary(log, ({ topic }: ByTopic) => registry.topic(topic)),
+    UpdateTopic: unary(
+      log,
+      ({ topic, updateMask }: { topic: Topic | null; updateMask: FieldMask | null }) => {
+        if (topic === null) throw invalidArgument('The UpdateTopicRequest names no topic.');
+        return registry.replaceTopic(changedTopic(registry.topic(topic.name), topic, updateMask));
+      },
+    ),
+    DeleteTopic: unary(log, ({ topic }: ByTopic) => {
+      registry.deleteTopic(topic);
+      return {};
+    }),
+    ListTopics: unary(log, (request: Paging & { project: string }) => {
+      const prefix = projectPrefix(request.project, 'topics');
+      const own = [...registry.topicNames()].filter((name) => name.startsWith(prefix));
+      const { names, nextPageToken } = page(own, request);
+      return { topics: names.map((name) => registry.topic(name)), nextPageToken };
+    }),
+    ListTopicSubscriptions: unary(log, (request: Paging & ByTopic) => {
+      const { names, nextPageToken } = page(registry.topicSubscriptions(request.topic), request);
+      return { subscriptions: names, nextPageToken };
+    }),
+    Publish: unary(log, ({ topic, messages }: ByTopic & { messages: readonly PubsubMessage[] }) => {
+      registry.topic(topic);
+      assertPublishable(messages);
+      return { messageIds: registry.publish(topic, messages) };
+    }),
+  };
+}

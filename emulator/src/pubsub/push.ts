@@ -1,0 +1,140 @@
+/**
+ * The push consumer of a subscription: one HTTP request for each delivery. A success status in time is the
+ * acknowledgement; everything else, a broken connection included, is a nack. A request that outlives its
+ * ack deadline is aborted. Of one ordering key one message is in flight.
+ *
+ * A failed message backs off by itself. An endpoint that fails again and again also gets fewer requests at a
+ * time, and in the end one in a while, so that a long backlog does not hammer an endpoint that is down.
+ */
+import { Agent, request as httpRequest, type ClientRequest } from 'node:http';
+import { Agent as TlsAgent, request as httpsRequest } from 'node:https';
+import type { Cancel, Clock } from '../clock.ts';
+import type { Consumer, Delivery, Lease } from './delivery.ts';
+import { pushRequest, type PushRequest } from './push-request.ts';
+import type { PushConfig, Subscription } from './wire.ts';
+
+export type Push = Readonly<{
+  /** Starts no more requests; those in flight still settle their messages. */
+  stop(): void;
+  /** Drops the requests in flight as well, without settling anything. */
+  abort(): void;
+}>;
+
+/** https://cloud.google.com/pubsub/docs/push#receive_push */
+const SUCCESS = new Set([102, 200, 201, 202, 204]);
+const MAX_IN_FLIGHT = 256;
+/** Failures in a row after which an endpoint counts as down, and how often it is tried then. */
+const DOWN_AFTER = 20;
+const DOWN_GAP_MS = 100;
+
+export function startPush(
+  clock: Clock,
+  subscription: () => Subscription,
+  config: PushConfig,
+  delivery: Delivery,
+  log: (line: string) => void,
+): Push {
+  const url = new URL(config.pushEndpoint);
+  const agent =
+    url.protocol === 'https:' ? new TlsAgent({ keepAlive: true }) : new Agent({ keepAlive: true });
+  const inFlight = new Map<Lease, ClientRequest>();
+  let window = MAX_IN_FLIGHT;
+  let failuresInARow = 0;
+  let pause: Cancel | undefined;
+  let stopped = false;
+
+  const succeeded = (): void => {
+    failuresInARow = 0;
+    window = Math.min(window + 8, MAX_IN_FLIGHT);
+    pause?.();
+    pause = undefined;
+  };
+  const failed = (lease: Lease, why: string): void => {
+    log(`push of ${lease.entry.message.messageId} to ${config.pushEndpoint} failed: ${why}`);
+    failuresInARow += 1;
+    window = Math.max(1, Math.floor(window * 0.75));
+    if (failuresInARow < DOWN_AFTER || stopped) return;
+    pause ??= clock.after(DOWN_GAP_MS, () => {
+      pause = undefined;
+      delivery.dispatch();
+    });
+  };
+  const send = (lease: Lease): void => {
+    const settle = (success: boolean, why: string): void => {
+      if (!inFlight.has(lease)) return;
+      // Before the message is settled, because settling delivers the next one.
+      inFlight.delete(lease);
+      if (success) succeeded();
+      else failed(lease, why);
+      if (success) delivery.acknowledge([lease.ackId]);
+      else delivery.modifyAckDeadline([lease.ackId], 0);
+      closeWhenDone();
+    };
+    const message = pushRequest(lease, config, subscription().name);
+    inFlight.set(lease, post(url, agent, message, settle));
+  };
+  const closeWhenDone = (): void => {
+    if (stopped && inFlight.size === 0) agent.destroy();
+  };
+
+  const consumer: Consumer = {
+    ackDeadlineSeconds: () => subscription().ackDeadlineSeconds,
+    room: () =>
+      pause === undefined && inFlight.size < window
+        ? { messages: window - inFlight.size, bytes: Infinity, oversize: true, oneOfAKey: true }
+        : undefined,
+    deliver: (leases) => leases.forEach(send),
+    released(lease, end) {
+      const request = inFlight.get(lease);
+      if (request === undefined) return;
+      inFlight.delete(lease);
+      request.destroy();
+      if (end === 'failed') failed(lease, `no answer within ${subscription().ackDeadlineSeconds} s`);
+      closeWhenDone();
+    },
+  };
+  const stop = (): void => {
+    stopped = true;
+    pause?.();
+    pause = undefined;
+    delivery.leave(consumer);
+    closeWhenDone();
+  };
+  // Joining delivers at once, so it comes last.
+  delivery.join(consumer);
+  return {
+    stop,
+    abort() {
+      stop();
+      const requests = [...inFlight.values()];
+      inFlight.clear();
+      for (const request of requests) request.destroy();
+      agent.destroy();
+    },
+  };
+}
+
+/** Calls `settle` at least once, whatever happens to the request. */
+function post(
+  url: URL,
+  agent: Agent,
+  { body, headers }: PushRequest,
+  settle: (success: boolean, why: string) => void,
+): ClientRequest {
+  const start = url.protocol === 'https:' ? httpsRequest : httpRequest;
+  const request = start(url, { method: 'POST', agent, headers });
+  // 102 Processing comes as an interim answer; the service counts it as an acknowledgement.
+  request.on('information', ({ statusCode }) => {
+    if (SUCCESS.has(statusCode)) settle(true, '');
+  });
+  request.on('response', (response) => {
+    const { statusCode = 0 } = response;
+    response.on('end', () => settle(SUCCESS.has(statusCode), `status ${statusCode}`));
+    response.on('error', (error) => settle(false, error.message));
+    response.on('close', () => settle(false, 'the answer broke off'));
+    response.resume();
+  });
+  request.on('error', (error) => settle(false, error.message));
+  request.end(body);
+  return request;
+}

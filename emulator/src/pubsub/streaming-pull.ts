@@ -1,0 +1,146 @@
+/**
+ * One StreamingPull call: sends what the subscription delivers to it, within the outstanding messages and bytes
+ * that its client allows, and takes acknowledgements and new deadlines on the same stream.
+ *
+ * When the stream ends its deliveries stay leased until their deadlines: the client may still acknowledge them
+ * by unary calls, as the client libraries do while they close.
+ */
+import type { ServerDuplexStream } from '@grpc/grpc-js';
+import { invalidArgument } from '../grpc-server.ts';
+import { assertDeadline, assertStreamDeadline } from './ack-deadline.ts';
+import { assertAckIds } from './ack-ids.ts';
+import { received, type Consumer } from './delivery.ts';
+import { assertPullable } from './pull.ts';
+import type { Registry, SubscriptionState } from './registry.ts';
+import type { StreamingPullRequest, StreamingPullResponse } from './wire.ts';
+
+export type StreamingPullCall = ServerDuplexStream<StreamingPullRequest, StreamingPullResponse>;
+
+/** A response stays far below what clients accept (the smallest known: 20 MB), one large message aside. */
+const MAX_RESPONSE_BYTES = 4_000_000;
+
+type Stream = Readonly<{ next: (request: StreamingPullRequest) => void; leave: () => void }>;
+
+export function streamingPull(registry: Registry, call: StreamingPullCall): void {
+  let stream: Stream | undefined;
+  let over = false;
+  const leave = (): void => {
+    over = true;
+    stream?.leave();
+  };
+  const abort = (error: Error): void => {
+    leave();
+    // @grpc/grpc-js sends the status that an emitted error carries.
+    call.emit('error', error);
+  };
+  call.on('data', (request: StreamingPullRequest) => {
+    if (over) return;
+    try {
+      if (stream === undefined) stream = open(registry, call, request, abort);
+      else stream.next(request);
+    } catch (error) {
+      abort(error instanceof Error ? error : new Error(String(error)));
+    }
+  });
+  call.on('end', () => {
+    if (over) return;
+    leave();
+    call.end();
+  });
+  call.on('cancelled', leave);
+  // A reset connection is reported here as well; what was delivered comes back at its deadline.
+  call.on('error', leave);
+}
+
+function open(
+  registry: Registry,
+  call: StreamingPullCall,
+  first: StreamingPullRequest,
+  abort: (error: Error) => void,
+): Stream {
+  const state = registry.subscription(first.subscription);
+  assertPullable(state.config());
+  assertStreamDeadline(first.streamAckDeadlineSeconds);
+  let ackDeadlineSeconds = first.streamAckDeadlineSeconds;
+  const maxMessages = limit(first.maxOutstandingMessages);
+  const maxBytes = limit(first.maxOutstandingBytes);
+  const keepsAlive = Number(first.protocolVersion) >= 1;
+  let messages = 0;
+  let bytes = 0;
+  let congested = false;
+
+  const consumer: Consumer = {
+    ackDeadlineSeconds: () => ackDeadlineSeconds,
+    room: () =>
+      congested || messages >= maxMessages || (messages > 0 && bytes >= maxBytes)
+        ? undefined
+        : {
+            messages: maxMessages - messages,
+            bytes: Math.min(maxBytes - bytes, MAX_RESPONSE_BYTES),
+            // Larger than one response is not larger than what the client allows.
+            oversize: messages === 0 || maxBytes - bytes > MAX_RESPONSE_BYTES,
+            oneOfAKey: false,
+          },
+    deliver(leases) {
+      for (const { entry } of leases) {
+        messages += 1;
+        bytes += entry.bytes;
+      }
+      congested = !call.write({ receivedMessages: leases.map(received) });
+    },
+    released({ entry }) {
+      messages -= 1;
+      bytes -= entry.bytes;
+    },
+  };
+  call.on('drain', () => {
+    congested = false;
+    state.delivery.dispatch();
+  });
+  call.write({
+    subscriptionProperties: {
+      exactlyOnceDeliveryEnabled: false,
+      messageOrderingEnabled: state.config().enableMessageOrdering,
+    },
+  });
+  state.open.set(consumer, abort);
+  settle(state, first);
+  state.delivery.join(consumer);
+  return {
+    next(request: StreamingPullRequest): void {
+      if (request.subscription !== '' && request.subscription !== first.subscription) {
+        throw invalidArgument('subscription must be set in the first request of a stream only');
+      }
+      if (request.streamAckDeadlineSeconds !== 0) {
+        assertStreamDeadline(request.streamAckDeadlineSeconds);
+        ackDeadlineSeconds = request.streamAckDeadlineSeconds;
+      }
+      settle(state, request);
+      // Clients of protocol version 1 take a stream for dead that does not answer their keep-alive requests.
+      if (keepsAlive) call.write({});
+    },
+    leave(): void {
+      state.open.delete(consumer);
+      state.delivery.leave(consumer);
+    },
+  };
+}
+
+function settle({ delivery }: SubscriptionState, request: StreamingPullRequest): void {
+  const { ackIds, modifyDeadlineAckIds, modifyDeadlineSeconds } = request;
+  if (modifyDeadlineAckIds.length !== modifyDeadlineSeconds.length) {
+    throw invalidArgument('modify_deadline_ack_ids and modify_deadline_seconds must be of one length');
+  }
+  if (ackIds.length > 0) assertAckIds(ackIds);
+  if (modifyDeadlineAckIds.length > 0) assertAckIds(modifyDeadlineAckIds);
+  modifyDeadlineSeconds.forEach(assertDeadline);
+  if (ackIds.length > 0) delivery.acknowledge(ackIds);
+  // One call for all of one length, so that nacks of one request are put back together.
+  for (const seconds of new Set(modifyDeadlineSeconds)) {
+    const ids = modifyDeadlineAckIds.filter((_, index) => modifyDeadlineSeconds[index] === seconds);
+    delivery.modifyAckDeadline(ids, seconds);
+  }
+}
+
+/** 0 and less mean no limit. */
+const limit = (value: string): number => (Number(value) > 0 ? Number(value) : Infinity);

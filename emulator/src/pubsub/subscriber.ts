@@ -1,0 +1,83 @@
+/** The methods of google.pubsub.v1.Subscriber that this server carries out. */
+import type { ServerUnaryCall, UntypedServiceImplementation } from '@grpc/grpc-js';
+import type { Clock } from '../clock.ts';
+import { invalidArgument } from '../grpc-server.ts';
+import { assertAckIds } from './ack-ids.ts';
+import { assertDeadline } from './ack-deadline.ts';
+import { unary, type Log } from './methods.ts';
+import { projectPrefix } from './names.ts';
+import { page } from './paging.ts';
+import { pull, type PullRequest, type PullResponse } from './pull.ts';
+import { pushConfig } from './push-config.ts';
+import type { Registry } from './registry.ts';
+import { streamingPull, type StreamingPullCall } from './streaming-pull.ts';
+import { changedSubscription, newSubscription } from './subscription-config.ts';
+import type { FieldMask, Paging, PushConfig, Subscription } from './wire.ts';
+
+type BySubscription = Readonly<{ subscription: string }>;
+type Update = Readonly<{ subscription: Subscription | null; updateMask: FieldMask | null }>;
+type AckIds = BySubscription & Readonly<{ ackIds: readonly string[] }>;
+
+export function subscriberMethods(registry: Registry, clock: Clock, log: Log): UntypedServiceImplementation {
+  /** The dead-letter topic must exist when it is named; when it is deleted later its messages stay. */
+  const withDeadLetterTopic = (config: Subscription): Subscription => {
+    if (config.deadLetterPolicy !== null) registry.topic(config.deadLetterPolicy.deadLetterTopic);
+    return config;
+  };
+  return {
+    CreateSubscription: unary(log, (request: Subscription) =>
+      registry.createSubscription(withDeadLetterTopic(newSubscription(request))),
+    ),
+    GetSubscription: unary(log, ({ subscription }: BySubscription) =>
+      registry.subscription(subscription).config(),
+    ),
+    UpdateSubscription: unary(log, ({ subscription, updateMask }: Update) => {
+      if (subscription === null)
+        throw invalidArgument('The UpdateSubscriptionRequest names no subscription.');
+      const current = registry.subscription(subscription.name).config();
+      const changed = changedSubscription(current, subscription, updateMask);
+      return registry.replaceSubscription(
+        changed.deadLetterPolicy === current.deadLetterPolicy ? changed : withDeadLetterTopic(changed),
+      );
+    }),
+    DeleteSubscription: unary(log, ({ subscription }: BySubscription) => {
+      registry.deleteSubscription(subscription);
+      return {};
+    }),
+    ListSubscriptions: unary(log, (request: Paging & { project: string }) => {
+      const prefix = projectPrefix(request.project, 'subscriptions');
+      const own = [...registry.subscriptionNames()].filter((name) => name.startsWith(prefix));
+      const { names, nextPageToken } = page(own, request);
+      return { subscriptions: names.map((name) => registry.subscription(name).config()), nextPageToken };
+    }),
+    ModifyPushConfig: unary(log, (request: BySubscription & { pushConfig: PushConfig | null }) => {
+      const current = registry.subscription(request.subscription).config();
+      registry.replaceSubscription({ ...current, pushConfig: pushConfig(request.pushConfig) });
+      return {};
+    }),
+    Acknowledge: unary(log, ({ subscription, ackIds }: AckIds) => {
+      const { delivery } = registry.subscription(subscription);
+      assertAckIds(ackIds);
+      delivery.acknowledge(ackIds);
+      return {};
+    }),
+    ModifyAckDeadline: unary(
+      log,
+      ({ subscription, ackIds, ackDeadlineSeconds }: AckIds & { ackDeadlineSeconds: number }) => {
+        const { delivery } = registry.subscription(subscription);
+        assertAckIds(ackIds);
+        assertDeadline(ackDeadlineSeconds);
+        delivery.modifyAckDeadline(ackIds, ackDeadlineSeconds);
+        return {};
+      },
+    ),
+    Pull: unary(log, (request: PullRequest, call: ServerUnaryCall<PullRequest, PullResponse>) =>
+      pull(registry, clock, {
+        request,
+        cancelled: () => call.cancelled,
+        onCancelled: (act) => call.on('cancelled', act),
+      }),
+    ),
+    StreamingPull: (call: StreamingPullCall) => streamingPull(registry, call),
+  };
+}

@@ -1,0 +1,77 @@
+/**
+ * The messages of google.pubsub.v1 as the loaded protos show them: camel case, 64-bit numbers as strings,
+ * unset messages as null. Only what this server reads or writes is spelled out.
+ */
+
+export type Timestamp = Readonly<{ seconds: string; nanos: number }>;
+export type Duration = Readonly<{ seconds: string; nanos: number }>;
+export type Labels = Readonly<Record<string, string>>;
+
+export type PubsubMessage = Readonly<{
+  data: Buffer;
+  attributes: Readonly<Record<string, string>>;
+  messageId: string;
+  publishTime: Timestamp | null;
+  orderingKey: string;
+}>;
+
+export type Topic = Readonly<{ name: string; labels: Labels; state?: string }>;
+
+export type PushConfig = Readonly<{
+  pushEndpoint: string;
+  attributes: Readonly<Record<string, string>>;
+  oidcToken?: object | null;
+  pubsubWrapper?: object | null;
+  noWrapper?: Readonly<{ writeMetadata: boolean }> | null;
+}>;
+
+export type DeadLetterPolicy = Readonly<{ deadLetterTopic: string; maxDeliveryAttempts: number }>;
+export type RetryPolicy = Readonly<{ minimumBackoff: Duration | null; maximumBackoff: Duration | null }>;
+
+export type Subscription = Readonly<{
+  name: string;
+  topic: string;
+  pushConfig: PushConfig | null;
+  ackDeadlineSeconds: number;
+  messageRetentionDuration: Duration | null;
+  labels: Labels;
+  enableMessageOrdering: boolean;
+  expirationPolicy: Readonly<{ ttl: Duration | null }> | null;
+  deadLetterPolicy: DeadLetterPolicy | null;
+  retryPolicy: RetryPolicy | null;
+  state?: string;
+}>;
+
+export type FieldMask = Readonly<{ paths: readonly string[] }>;
+export type Paging = Readonly<{ pageSize: number; pageToken: string }>;
+
+export type ReceivedMessage = Readonly<{ ackId: string; message: PubsubMessage; deliveryAttempt: number }>;
+
+export type StreamingPullRequest = Readonly<{
+  subscription: string;
+  ackIds: readonly string[];
+  modifyDeadlineSeconds: readonly number[];
+  modifyDeadlineAckIds: readonly string[];
+  streamAckDeadlineSeconds: number;
+  maxOutstandingMessages: string;
+  maxOutstandingBytes: string;
+  protocolVersion: string;
+}>;
+
+export type StreamingPullResponse = Readonly<{
+  receivedMessages?: readonly ReceivedMessage[];
+  subscriptionProperties?: Readonly<{
+    exactlyOnceDeliveryEnabled: boolean;
+    messageOrderingEnabled: boolean;
+  }>;
+}>;
+
+export const durationMs = (duration: Duration): number =>
+  Number(duration.seconds) * 1000 + duration.nanos / 1_000_000;
+
+export const seconds = (count: number): Duration => ({ seconds: String(count), nanos: 0 });
+
+export const timestamp = (milliseconds: number): Timestamp => ({
+  seconds: String(Math.floor(milliseconds / 1000)),
+  nanos: (milliseconds - Math.floor(milliseconds / 1000) * 1000) * 1_000_000,
+});

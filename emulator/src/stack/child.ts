@@ -1,0 +1,118 @@
+/**
+ * A process of the stack: started, known to be ready, restarted when it dies by itself, ended when asked.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { connect } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+export type ChildOptions = Readonly<{
+  name: string;
+  /** After the flags of Node itself. */
+  args: readonly string[];
+  env: Readonly<Record<string, string>>;
+  port: number;
+  log: (line: string) => void;
+}>;
+
+export type Child = Readonly<{
+  /** Resolves when it listens. Rejects with the last lines it wrote if it ends before. */
+  start(): Promise<void>;
+  /** SIGKILL, as a crash would be. Resolves when it is gone; it is not restarted. */
+  kill(): Promise<void>;
+  /** SIGTERM, and SIGKILL after three seconds. */
+  stop(): Promise<void>;
+}>;
+
+const PRELOAD = fileURLToPath(new URL('./child-preload.ts', import.meta.url));
+const READY_MS = 30_000;
+const GRACE_MS = 3_000;
+const RESTART_MS = 500;
+/** What of the user's environment a child sees: nothing that could point it at a real project. */
+const INHERITED = ['PATH', 'HOME', 'TZ', 'LANG', 'TMPDIR'];
+
+export function child({ name, args, env, port, log }: ChildOptions): Child {
+  let running: ChildProcess | undefined;
+  let wanted = false;
+  let lines: string[] = [];
+
+  const launch = (): ChildProcess => {
+    const inherited = INHERITED.flatMap((key) =>
+      process.env[key] === undefined ? [] : [[key, process.env[key]]],
+    );
+    const started = spawn(process.execPath, ['--conditions=source', '--import', PRELOAD, ...args], {
+      env: { ...Object.fromEntries(inherited), ...env },
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    });
+    lines = [];
+    const keep = (line: string): void => {
+      lines = [...lines.slice(-19), line];
+      log(`[${name}] ${line}`);
+    };
+    for (const stream of [started.stdout, started.stderr]) readLines(stream, keep);
+    started.once('exit', (code, signal) => {
+      if (running === started) running = undefined;
+      if (!wanted) return;
+      log(`[${name}] ended by itself (${signal ?? `exit code ${code}`}); starting it again`);
+      setTimeout(() => {
+        if (wanted && running === undefined) running = launch();
+      }, RESTART_MS);
+    });
+    return started;
+  };
+  const end = async (signal: NodeJS.Signals): Promise<void> => {
+    wanted = false;
+    const ending = running;
+    if (ending === undefined || ending.exitCode !== null || ending.signalCode !== null) return;
+    const gone = new Promise((resolve) => ending.once('exit', resolve));
+    ending.kill(signal);
+    const late = setTimeout(() => ending.kill('SIGKILL'), GRACE_MS);
+    await gone;
+    clearTimeout(late);
+  };
+
+  return {
+    async start() {
+      const started = launch();
+      running = started;
+      for (const until = Date.now() + READY_MS; Date.now() < until; await wait(25)) {
+        if (started.exitCode !== null || started.signalCode !== null) {
+          throw new Error(`${name} did not start: ${lastWords(lines)}`);
+        }
+        if (await listens(port)) {
+          wanted = true;
+          return;
+        }
+      }
+      await end('SIGKILL');
+      throw new Error(
+        `${name} did not listen on port ${port} within ${READY_MS / 1_000} s: ${lastWords(lines)}`,
+      );
+    },
+    kill: () => end('SIGKILL'),
+    stop: () => end('SIGTERM'),
+  };
+}
+
+const lastWords = (lines: readonly string[]): string => lines.slice(-6).join(' | ') || 'it wrote nothing';
+
+function readLines(stream: NodeJS.ReadableStream | null, onLine: (line: string) => void): void {
+  let rest = '';
+  stream?.setEncoding('utf8').on('data', (chunk: string) => {
+    const parts = (rest + chunk).split('\n');
+    rest = parts.pop() ?? '';
+    for (const part of parts) if (part.trim() !== '') onLine(part);
+  });
+}
+
+/** Whether something accepts connections on a local port. */
+export function listens(port: number, host = '127.0.0.1', timeoutMs = 2_000): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ port, host, timeout: timeoutMs });
+    const answer = (yes: boolean) => (): void => {
+      socket.destroy();
+      resolve(yes);
+    };
+    socket.once('connect', answer(true)).once('error', answer(false)).once('timeout', answer(false));
+  });
+}

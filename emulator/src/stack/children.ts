@@ -1,0 +1,86 @@
+/**
+ * The environment and command of each process: what a deployed instance would be given, with the local addresses.
+ */
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { type Child, child } from './child.ts';
+import {
+  DEAD_LETTERS,
+  type FunctionName,
+  LOCATION,
+  PACKAGES,
+  type Ports,
+  PROJECT,
+  QUEUE,
+  subscriptionName,
+  topicName,
+} from './topology.ts';
+
+export type ChildSettings = Readonly<{
+  ports: Ports;
+  /** Redis for the claims; absent: Firestore. */
+  redisUrl: string | undefined;
+  log: (line: string) => void;
+}>;
+
+export function functionChild(name: FunctionName, { ports, redisUrl, log }: ChildSettings): Child {
+  const framework = createRequire(join(PACKAGES.functions, 'package.json')).resolve(
+    '@google-cloud/functions-framework',
+  );
+  return child({
+    name,
+    port: ports[name],
+    log,
+    args: [
+      join(dirname(framework), 'main.js'),
+      `--target=${name}`,
+      `--source=${PACKAGES.functions}`,
+      `--port=${ports[name]}`,
+      '--signature-type=http',
+    ],
+    env: {
+      ...common(ports),
+      NODE_ENV: 'production',
+      FUNCTION_TARGET: name,
+      K_SERVICE: name,
+      SOURCE_SUBSCRIPTION: subscriptionName(`${name}-in-sub`),
+      SOURCE_TOPIC: topicName(`${name}-in`),
+      TARGET_TOPIC: topicName(`${name}-out`),
+      // Short leases: what a killed process held is free again while somebody is still watching.
+      DEDUP_LEASE: '5s',
+      ...(redisUrl !== undefined && { DEDUP_STORE: 'redis', REDIS_URL: redisUrl }),
+    },
+  });
+}
+
+export function republisherChild({ ports, log }: ChildSettings): Child {
+  return child({
+    name: 'republisher',
+    port: ports.republisher,
+    log,
+    args: [join(PACKAGES.appengine, 'src/main.ts')],
+    env: {
+      ...common(ports),
+      PORT: String(ports.republisher),
+      // What App Engine sets, so that its headers are trusted as they are there.
+      GAE_ENV: 'standard',
+      GAE_SERVICE: 'default',
+      GAE_APPLICATION: PROJECT,
+      ALLOWED_TOPICS: ['delay-out', 'pipeline-in'].map(topicName).join(','),
+    },
+  });
+}
+
+function common(ports: Ports): Record<string, string> {
+  return {
+    GOOGLE_CLOUD_PROJECT: PROJECT,
+    PUBSUB_EMULATOR_HOST: `127.0.0.1:${ports.pubsub}`,
+    FIRESTORE_EMULATOR_HOST: `127.0.0.1:${ports.firestore}`,
+    CLOUD_TASKS_EMULATOR_HOST: `127.0.0.1:${ports.tasks}`,
+    // Otherwise Google's clients first look for a metadata server that a laptop does not have.
+    METADATA_SERVER_DETECTION: 'none',
+    DEAD_LETTER_TOPIC: topicName(DEAD_LETTERS),
+    DELAY_QUEUE: QUEUE,
+    TASKS_LOCATION: LOCATION,
+  };
+}

@@ -1,0 +1,66 @@
+/**
+ * The stack's own small HTTP API: where everything is, what the servers hold, and Pub/Sub's REST form.
+ */
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Answer, Rest } from './rest.ts';
+
+export type Control = Readonly<{ url: string; close(): Promise<void> }>;
+
+/** Above a publish request of 10 MB in base64. */
+const MAX_BODY_BYTES = 16 * 1024 * 1024;
+
+/**
+ * `GET /state` answers what `state` returns; `GET /healthz` answers 200 once the server listens;
+ * `POST /v1/projects/…` is passed on to Pub/Sub.
+ */
+export async function startControl(port: number, state: () => unknown, rest: Rest): Promise<Control> {
+  const answer = async (request: IncomingMessage): Promise<Answer> => {
+    const method = request.method ?? 'GET';
+    const path = (request.url ?? '/').split('?')[0] ?? '/';
+    const body = await read(request);
+    if (body === undefined)
+      return { status: 413, body: { error: `the body has more than ${MAX_BODY_BYTES} bytes` } };
+    const passedOn = await rest.handle(method, path, body);
+    if (passedOn !== undefined) return passedOn;
+    if (method !== 'GET')
+      return { status: 405, body: { error: `method ${method} on ${path}; accepted: GET` } };
+    if (path === '/state') return { status: 200, body: state() };
+    if (path === '/healthz') return { status: 200, body: { status: 'ok' } };
+    return { status: 404, body: { error: `no path ${path}; accepted: /state, /healthz, /v1/projects/…` } };
+  };
+  const server = createServer((request, response) => {
+    answer(request).then(
+      ({ status, body }) => {
+        response.writeHead(status, { 'content-type': 'application/json' }).end(`${JSON.stringify(body)}\n`);
+      },
+      () => response.destroy(),
+    );
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, '127.0.0.1', resolve);
+  });
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => {
+          rest.close();
+          resolve();
+        });
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function read(request: IncomingMessage): Promise<Buffer | undefined> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request) {
+    size += (chunk as Buffer).length;
+    // The rest is read and thrown away, so that the answer can be sent.
+    if (size <= MAX_BODY_BYTES) chunks.push(chunk as Buffer);
+  }
+  return size > MAX_BODY_BYTES ? undefined : Buffer.concat(chunks);
+}

@@ -1,0 +1,144 @@
+/**
+ * The whole toolkit on one machine: three servers in this process, the four functions and the republisher as
+ * processes of their own, topics and queue created, the sweep driven.
+ *
+ * Starting either ends with everything ready or with nothing left running. `close()` may be called at any time and
+ * more than once.
+ */
+import { startCloudTasks } from '../cloud-tasks/index.ts';
+import { systemClock } from '../clock.ts';
+import { startFirestore } from '../firestore/index.ts';
+import { assertFree } from '../grpc-server.ts';
+import { startPubsub } from '../pubsub/index.ts';
+import { functionChild, republisherChild } from './children.ts';
+import { startControl } from './control.ts';
+import { freePorts } from './free-ports.ts';
+import { provision } from './provision.ts';
+import { pubsubRest } from './rest.ts';
+import { assertRedis } from './redis-check.ts';
+import { type Sweeping, startSweeping } from './sweeping.ts';
+import { type FunctionName, FUNCTIONS, type Ports, portsFrom, PROJECT } from './topology.ts';
+
+export type StackOptions = Readonly<{
+  /** Nine ports from here on; absent: any that are free. */
+  portBase?: number;
+  /** Where the claims of `once` live. Default: firestore. */
+  store?: 'firestore' | 'redis';
+  /** Required with `store: 'redis'`. */
+  redisUrl?: string;
+  /** What the servers and processes say, a line at a time. Default: nothing. */
+  log?: (line: string) => void;
+}>;
+
+export type StackAddresses = Readonly<{
+  pubsub: string;
+  firestore: string;
+  tasks: string;
+  control: string;
+  functions: Readonly<Record<FunctionName, string>>;
+  republisher: string;
+  project: string;
+}>;
+
+export type Stack = Readonly<{
+  addresses: StackAddresses;
+  functions: Readonly<{
+    /** SIGKILL to all of them, as if their instances had crashed. Resolves when they are gone. */
+    kill(): Promise<void>;
+    /** Starts them again where they were. Resolves when they are ready. */
+    start(): Promise<void>;
+  }>;
+  close(): Promise<void>;
+}>;
+
+export async function startStack(options: StackOptions = {}): Promise<Stack> {
+  const { store = 'firestore', redisUrl, log = () => {} } = options;
+  if (store === 'redis') await assertRedis(redisUrl);
+  const ports = options.portBase === undefined ? await freePorts() : portsFrom(options.portBase);
+  await Promise.all(Object.values(ports).map(assertFree));
+
+  const closers: (() => Promise<void>)[] = [];
+  let closing: Promise<void> | undefined;
+  const close = (): Promise<void> => {
+    closing ??= closeInReverse(closers);
+    return closing;
+  };
+  try {
+    return await startAll(ports, store === 'redis' ? redisUrl : undefined, log, closers, close);
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function startAll(
+  ports: Ports,
+  redisUrl: string | undefined,
+  log: (line: string) => void,
+  closers: (() => Promise<void>)[],
+  close: () => Promise<void>,
+): Promise<Stack> {
+  const clock = systemClock();
+  const addresses = addressesOf(ports);
+  const started = async <Part extends { close(): Promise<void> }>(part: Promise<Part>): Promise<Part> => {
+    const ready = await part;
+    closers.push(() => ready.close());
+    return ready;
+  };
+  const [pubsub, firestore, tasks] = await Promise.all([
+    started(startPubsub({ port: ports.pubsub, clock, log: (line) => log(`[pubsub] ${line}`) })),
+    started(startFirestore({ port: ports.firestore, clock, log: (line) => log(`[firestore] ${line}`) })),
+    started(
+      startCloudTasks({
+        port: ports.tasks,
+        clock,
+        appEngine: () => addresses.republisher,
+        log: (line) => log(`[tasks] ${line}`),
+      }),
+    ),
+  ]);
+  const state = () => ({
+    addresses,
+    pubsub: pubsub.stats(),
+    firestore: firestore.stats(),
+    tasks: tasks.stats(),
+  });
+  await started(startControl(ports.control, state, pubsubRest(ports.pubsub)));
+
+  const settings = { ports, redisUrl, log };
+  const functions = FUNCTIONS.map((name) => functionChild(name, settings));
+  const republisher = republisherChild(settings);
+  const children = [...functions, republisher];
+  closers.push(async () => void (await Promise.all(children.map((part) => part.stop()))));
+  await Promise.all(children.map((part) => part.start()));
+  await provision(ports);
+  const sweeping: Sweeping = startSweeping(addresses, log);
+  closers.push(() => sweeping.close());
+
+  return {
+    addresses,
+    functions: {
+      kill: async () => void (await Promise.all(functions.map((part) => part.kill()))),
+      start: async () => void (await Promise.all(functions.map((part) => part.start()))),
+    },
+    close,
+  };
+}
+
+function addressesOf(ports: Ports): StackAddresses {
+  const urls = FUNCTIONS.map((name) => [name, `http://127.0.0.1:${ports[name]}`]);
+  return {
+    pubsub: `127.0.0.1:${ports.pubsub}`,
+    firestore: `127.0.0.1:${ports.firestore}`,
+    tasks: `127.0.0.1:${ports.tasks}`,
+    control: `http://127.0.0.1:${ports.control}`,
+    functions: Object.fromEntries(urls) as Record<FunctionName, string>,
+    republisher: `http://127.0.0.1:${ports.republisher}`,
+    project: PROJECT,
+  };
+}
+
+/** What started last stops first, so that nothing is called that is already gone. */
+async function closeInReverse(closers: (() => Promise<void>)[]): Promise<void> {
+  for (const closer of closers.splice(0).toReversed()) await closer();
+}

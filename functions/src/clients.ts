@@ -1,0 +1,83 @@
+/**
+ * The clients of Google and Redis that a function needs, made from its configuration. Only those that it needs are
+ * loaded: a cold start pays for what it imports. The emulator variables are read by the clients themselves, except
+ * that of Cloud Tasks, which its client does not know.
+ */
+import { PubSub } from '@google-cloud/pubsub';
+import {
+  type ClaimStore,
+  type Clock,
+  type Log,
+  type OrderStore,
+  type Publisher,
+  type TaskQueue,
+} from 'pubsub-guarantees';
+import { pubsubPublisher } from 'pubsub-guarantees/publish/pubsub';
+import type { Config, DedupConfig, DelayConfig } from './config.ts';
+
+export type Ports = Readonly<{
+  clock: Clock;
+  log: Log;
+  publisher: Publisher;
+  claims: ClaimStore | undefined;
+  tasks: TaskQueue | undefined;
+  orders: OrderStore | undefined;
+}>;
+
+export async function connect(config: Config, clock: Clock, log: Log): Promise<Ports> {
+  const needsOrder = config.name === 'fifo' || config.name === 'pipeline';
+  const [claims, tasks, orders] = await Promise.all([
+    config.dedup && claimStore(config, config.dedup, log),
+    config.delay && taskQueue(config.delay),
+    needsOrder ? orderStore(config) : undefined,
+  ]);
+  const publisher = pubsubPublisher(new PubSub({ projectId: config.project }));
+  return { clock, log, publisher, claims, tasks, orders };
+}
+
+async function claimStore(config: Config, dedup: DedupConfig, log: Log): Promise<ClaimStore> {
+  if (dedup.redisUrl === undefined) {
+    const { firestoreClaims } = await import('pubsub-guarantees/dedup/firestore');
+    return firestoreClaims(await firestore(config), {
+      collection: `${config.firestore.collectionPrefix}-claims`,
+    });
+  }
+  const [{ Redis }, { redisClaims }] = await Promise.all([
+    import('ioredis'),
+    import('pubsub-guarantees/dedup/redis'),
+  ]);
+  const redis = new Redis(dedup.redisUrl, {
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 1,
+    enableAutoPipelining: true,
+  });
+  // Without a listener a lost connection would end the process; the store answers each call with its own error.
+  redis.on('error', (error: Error) => log.warn('Redis is not reachable', { error: error.message }));
+  return redisClaims(redis, { prefix: config.firestore.collectionPrefix });
+}
+
+async function orderStore(config: Config): Promise<OrderStore> {
+  const { firestoreOrder } = await import('pubsub-guarantees/order/firestore');
+  return firestoreOrder(await firestore(config), {
+    collection: `${config.firestore.collectionPrefix}-order`,
+  });
+}
+
+async function taskQueue(delay: DelayConfig): Promise<TaskQueue> {
+  const { cloudTasksClient, cloudTasksQueue } = await import('pubsub-guarantees/delay/cloud-tasks');
+  const client = cloudTasksClient({
+    ...(delay.emulatorHost !== undefined && { emulatorHost: delay.emulatorHost }),
+  });
+  const target = 'service' in delay.republisher ? { appEngine: delay.republisher } : delay.republisher;
+  return cloudTasksQueue(client, { queue: delay.queue, target });
+}
+
+let shared: Promise<import('@google-cloud/firestore').Firestore> | undefined;
+
+/** One client for all stores of the process: a client has its own connections and its own start-up cost. */
+function firestore(config: Config): Promise<import('@google-cloud/firestore').Firestore> {
+  shared ??= import('@google-cloud/firestore').then(
+    ({ Firestore }) => new Firestore({ projectId: config.project, databaseId: config.firestore.database }),
+  );
+  return shared;
+}

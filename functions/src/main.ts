@@ -1,0 +1,58 @@
+/**
+ * The functions `dedup`, `delay`, `fifo` and `pipeline`, on functions-framework. A process serves one of them.
+ *
+ * They are HTTP functions that read the body themselves: the framework's own CloudEvent conversion drops the ordering
+ * key, the subscription, the delivery attempt, and messages without data.
+ *
+ * A crash at any point leaves the message unacknowledged, so that Pub/Sub delivers it again.
+ */
+import { http, type Request, type Response } from '@google-cloud/functions-framework';
+import { ConfigError, contextOf, httpDoor, jsonLog, systemClock } from 'pubsub-guarantees';
+import { connect } from './clients.ts';
+import { type Config, readConfig } from './config.ts';
+import { pipeline } from './pipelines.ts';
+
+const clock = systemClock();
+const log = jsonLog((line) => console.log(line));
+
+/** The framework takes the target as a variable or as a flag. */
+function targetOf(environment: NodeJS.ProcessEnv, flags: readonly string[]): string | undefined {
+  const flag = flags.find((argument) => argument.startsWith('--target='));
+  return flag?.slice('--target='.length) ?? environment['FUNCTION_TARGET'];
+}
+
+async function register(config: Config): Promise<void> {
+  const ports = await connect(config, clock, log);
+  const { handler, sweep } = pipeline(config, ports);
+  const delivery = {
+    consumer: config.consumer,
+    ...(config.source !== undefined && { source: config.source }),
+    clock,
+    log,
+    timeout: config.timeout,
+  };
+  const door = httpDoor(handler, {
+    ...delivery,
+    deadLetters: { publisher: ports.publisher, topic: config.deadLetterTopic },
+  });
+  http(config.name, async (request: Request, response: Response) => {
+    if (sweep !== undefined && request.method === 'POST' && request.path === '/sweep') {
+      response.status(200).json(await sweep(contextOf({ ...delivery, source: config.source ?? 'sweep' })));
+      return;
+    }
+    const { status, body } = await door({
+      method: request.method,
+      headers: request.headers,
+      rawBody: request.rawBody ?? Buffer.alloc(0),
+    });
+    response.status(status).send(body);
+  });
+}
+
+try {
+  await register(readConfig(process.env, targetOf(process.env, process.argv)));
+} catch (error) {
+  if (!(error instanceof ConfigError)) throw error;
+  console.error(`cannot start: ${error.message}`);
+  process.exit(1);
+}
