@@ -20,6 +20,7 @@ test('fills in short names and defaults', () => {
     deadLetterTopic: 'projects/p/topics/dead',
     timeout: '60s',
     firestore: { database: '(default)', collectionPrefix: 'pubsub-guarantees' },
+    orderLease: '60s',
     dedup: { lease: '30s', retention: '8d' },
     delay: {
       queue: 'projects/p/locations/us-central1/queues/later',
@@ -52,7 +53,12 @@ test('takes full names, the service name as consumer, and a republisher elsewher
   });
 });
 
-const REFUSED: readonly (readonly [what: string, target: string, variables: Record<string, string>, says: RegExp])[] = [
+const REFUSED: readonly (readonly [
+  what: string,
+  target: string,
+  variables: Record<string, string>,
+  says: RegExp,
+])[] = [
   ['no target', '', {}, /FUNCTION_TARGET is "".*dedup, delay, fifo, pipeline/],
   ['no project', 'dedup', { GOOGLE_CLOUD_PROJECT: '' }, /GOOGLE_CLOUD_PROJECT is not set/],
   ['no target topic', 'dedup', { TARGET_TOPIC: ' ' }, /TARGET_TOPIC is not set/],
@@ -61,23 +67,39 @@ const REFUSED: readonly (readonly [what: string, target: string, variables: Reco
   ['no queue', 'delay', { DELAY_QUEUE: '' }, /DELAY_QUEUE is not set/],
   ['a queue without its location', 'delay', { TASKS_LOCATION: '' }, /TASKS_LOCATION is not set/],
   ['no topic to come back in', 'pipeline', { SOURCE_TOPIC: '' }, /SOURCE_TOPIC is not set/],
-  ['an unknown store', 'dedup', { DEDUP_STORE: 'mysql' }, /DEDUP_STORE is "mysql"; accepted: firestore or redis/],
+  [
+    'an unknown store',
+    'dedup',
+    { DEDUP_STORE: 'mysql' },
+    /DEDUP_STORE is "mysql"; accepted: firestore or redis/,
+  ],
   ['Redis without its URL', 'dedup', { DEDUP_STORE: 'redis' }, /REDIS_URL is not set/],
   ['a duration without a unit', 'dedup', { DEDUP_LEASE: '30' }, /DEDUP_LEASE is "30"; accepted:/],
   ['a lease as long as the record', 'dedup', { DEDUP_LEASE: '8d' }, /shorter than DEDUP_RETENTION/],
   ['no time at all', 'fifo', { HANDLER_TIMEOUT: '0s' }, /HANDLER_TIMEOUT is "0s"/],
-  ['a republisher nobody may call', 'delay', { REPUBLISHER_URL: 'https://r.example' }, /REPUBLISHER_SERVICE_ACCOUNT/],
+  [
+    'a republisher nobody may call',
+    'delay',
+    { REPUBLISHER_URL: 'https://r.example' },
+    /REPUBLISHER_SERVICE_ACCOUNT/,
+  ],
   ['a Tasks address without a port', 'delay', { CLOUD_TASKS_EMULATOR_HOST: 'localhost' }, /host:port/],
   ['a collection prefix with a slash', 'fifo', { COLLECTION_PREFIX: 'a/b' }, /COLLECTION_PREFIX is "a\/b"/],
 ];
 
 for (const [what, target, variables, says] of REFUSED) {
   test(`refuses ${what}, naming the variable`, () => {
-    assert.throws(() => readConfig({ ...BASE, ...variables }, target), { name: 'ConfigError', message: says });
+    assert.throws(() => readConfig({ ...BASE, ...variables }, target), {
+      name: 'ConfigError',
+      message: says,
+    });
   });
 }
 
 test('does not repeat a Redis URL that it refuses, because it may hold a password', () => {
   const variables = { ...BASE, DEDUP_STORE: 'redis', REDIS_URL: 'secret@host' };
-  assert.throws(() => readConfig(variables, 'dedup'), (error: Error) => !error.message.includes('secret'));
+  assert.throws(
+    () => readConfig(variables, 'dedup'),
+    (error: Error) => !error.message.includes('secret'),
+  );
 });

@@ -31,6 +31,8 @@ export type Config = Readonly<{
   /** How long one delivery may take: below the subscription's ack deadline and the function's own timeout. */
   timeout: Duration;
   firestore: Readonly<{ database: string; collectionPrefix: string }>;
+  /** How long one process may hold a key without progress; above the time that one forward takes. */
+  orderLease: Duration;
   dedup: DedupConfig | undefined;
   delay: DelayConfig | undefined;
 }>;
@@ -55,6 +57,7 @@ export function readConfig(environment: Environment, target: string | undefined)
       database: optional(environment, 'FIRESTORE_DATABASE') ?? '(default)',
       collectionPrefix: collectionPrefix(environment),
     },
+    orderLease: duration(environment, 'ORDER_LEASE', '60s'),
     dedup: name === 'dedup' || name === 'pipeline' ? dedupConfig(environment) : undefined,
     delay: name === 'delay' || name === 'pipeline' ? delayConfig(environment, project, name) : undefined,
   };

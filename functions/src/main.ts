@@ -7,10 +7,11 @@
  * A crash at any point leaves the message unacknowledged, so that Pub/Sub delivers it again.
  */
 import { http, type Request, type Response } from '@google-cloud/functions-framework';
-import { ConfigError, contextOf, httpDoor, jsonLog, systemClock } from 'pubsub-guarantees';
+import { ConfigError, httpDoor, jsonLog, systemClock } from 'pubsub-guarantees';
 import { connect } from './clients.ts';
 import { type Config, readConfig } from './config.ts';
 import { pipeline } from './pipelines.ts';
+import { runSweep } from './sweeping.ts';
 
 const clock = systemClock();
 const log = jsonLog((line) => console.log(line));
@@ -24,20 +25,17 @@ function targetOf(environment: NodeJS.ProcessEnv, flags: readonly string[]): str
 async function register(config: Config): Promise<void> {
   const ports = await connect(config, clock, log);
   const { handler, sweep } = pipeline(config, ports);
-  const delivery = {
+  const door = httpDoor(handler, {
     consumer: config.consumer,
     ...(config.source !== undefined && { source: config.source }),
     clock,
     log,
     timeout: config.timeout,
-  };
-  const door = httpDoor(handler, {
-    ...delivery,
     deadLetters: { publisher: ports.publisher, topic: config.deadLetterTopic },
   });
   http(config.name, async (request: Request, response: Response) => {
     if (sweep !== undefined && request.method === 'POST' && request.path === '/sweep') {
-      response.status(200).json(await sweep(contextOf({ ...delivery, source: config.source ?? 'sweep' })));
+      await answerSweep(() => runSweep(sweep, config, clock, log), response);
       return;
     }
     const { status, body } = await door({
@@ -47,6 +45,17 @@ async function register(config: Config): Promise<void> {
     });
     response.status(status).send(body);
   });
+}
+
+/** What a sweep did not get to stays due: the next one finds it. */
+async function answerSweep(sweep: () => Promise<object>, response: Response): Promise<void> {
+  try {
+    response.status(200).json(await sweep());
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    log.error('the sweep failed', { error: message });
+    response.status(503).json({ error: message });
+  }
 }
 
 try {

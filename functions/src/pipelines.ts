@@ -9,7 +9,6 @@
 import {
   compose,
   ConfigError,
-  type Context,
   deadLettering,
   dedup,
   delay,
@@ -18,7 +17,8 @@ import {
   inOrder,
   type Middleware,
   publishing,
-  type SweepReport,
+  type SweepContext,
+  type SweepResult,
   sweepOrder,
 } from 'pubsub-guarantees';
 import type { Ports } from './clients.ts';
@@ -27,7 +27,7 @@ import type { Config } from './config.ts';
 export type Pipeline = Readonly<{
   handler: Handler;
   /** Looks after keys that nobody else will: failed heads, owners that died. Only where there is an order to keep. */
-  sweep: ((context: Context) => Promise<SweepReport>) | undefined;
+  sweep: ((context: SweepContext) => Promise<SweepResult>) | undefined;
 }>;
 
 export function pipeline(config: Config, ports: Ports): Pipeline {
@@ -40,19 +40,19 @@ export function pipeline(config: Config, ports: Ports): Pipeline {
     case 'delay':
       return unordered(compose(target, [deadLetters, later(config, ports), publishes]));
     case 'fifo':
-      return ordered(ports, compose(target, [publishes]), [deadLetters]);
+      return ordered(config, ports, compose(target, [publishes]), [deadLetters]);
     case 'pipeline': {
       const inner = compose(target, [once(config, ports), publishes]);
-      return ordered(ports, inner, [deadLetters, later(config, ports)]);
+      return ordered(config, ports, inner, [deadLetters, later(config, ports)]);
     }
   }
 }
 
 const unordered = (handler: Handler): Pipeline => ({ handler, sweep: undefined });
 
-function ordered(ports: Ports, inner: Handler, outer: readonly Middleware[]): Pipeline {
+function ordered(config: Config, ports: Ports, inner: Handler, outer: readonly Middleware[]): Pipeline {
   const store = needed(ports.orders, 'order store');
-  const options = { clock: ports.clock };
+  const options = { clock: ports.clock, lease: config.orderLease };
   return {
     handler: compose(inner, [...outer, inOrder(store, options)]),
     sweep: sweepOrder(store, options, inner),

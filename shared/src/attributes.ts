@@ -25,6 +25,7 @@ export const ATTRIBUTE = {
   fencingToken: 'fencingToken',
   deadLetterReason: 'deadLetterReason',
   deadLetterError: 'deadLetterError',
+  deadLetterEncoding: 'deadLetterEncoding',
 } as const;
 
 /** Ten years of 365 days: the longest delay. A millisecond epoch in a seconds field is far beyond it, and so refused. */

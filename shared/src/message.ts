@@ -63,7 +63,10 @@ export function messageBytes(message: Pick<OutgoingMessage, 'data' | 'attributes
  */
 export function checkOutgoing(message: OutgoingMessage, maxBytes: number = LIMITS.messageBytes): void {
   if (!(message.data instanceof Uint8Array)) {
-    throw invalid('INVALID_DATA', `data is of type ${typeName(message.data)}; accepted: a Buffer or Uint8Array`);
+    throw invalid(
+      'INVALID_DATA',
+      `data is of type ${typeName(message.data)}; accepted: a Buffer or Uint8Array`,
+    );
   }
   if (typeof message.topic !== 'string' || message.topic === '') {
     throw invalid('INVALID_TOPIC', `topic is ${JSON.stringify(message.topic)}; accepted: a topic's name`);

@@ -14,8 +14,7 @@ before(async () => {
 });
 after(() => fixture.close());
 
-type Task = NonNullable<Parameters<Fixture['client']['createTask']>[0]>['task'];
-const create = async (task: Task) => {
+const create = async (task: object) => {
   const [created] = await fixture.client.createTask({ parent: fixture.queue, task, responseView: 'FULL' });
   return created;
 };
@@ -289,5 +288,5 @@ test('lists tasks page by page, also while others are deleted, and ends a page b
   const full = await page({ responseView: 'FULL' });
   assert.equal(full.ids, 'ade');
   assert.equal((await page({ responseView: 'FULL', pageToken: full.token })).ids, 'f');
-  assert.equal((await client.listTasks({ parent: queue, pageSize: 1 }))[0].length, 4);
+  assert.equal((await client.listTasks({ parent: queue }))[0].length, 4);
 });

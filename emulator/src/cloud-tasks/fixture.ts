@@ -18,7 +18,7 @@ export type Received = Readonly<{
   response: ServerResponse;
 }>;
 
-export type Target = Readonly<{
+type Target = Readonly<{
   url: string;
   received: readonly Received[];
   /** A status to answer with, or 'hang' to leave the request open; for the n-th request, counted from 0. */
@@ -26,7 +26,7 @@ export type Target = Readonly<{
   close(): Promise<void>;
 }>;
 
-export async function startTarget(): Promise<Target> {
+async function startTarget(): Promise<Target> {
   const received: Received[] = [];
   const answer: Target['answer'] = { with: () => 200 };
   const server = createServer((request, response) => {

@@ -10,7 +10,7 @@ import { serve, type RunningServer } from '../grpc-server.ts';
 import type { AppEngineLocator } from './attempt.ts';
 import { grpcService } from './grpc-service.ts';
 import { createHttpSender } from './http-sender.ts';
-import { queueServiceDefinition } from './protos.ts';
+import { cloudTasksDefinition } from './protos.ts';
 import { queueMethods } from './queue-methods.ts';
 import { createQueue, type Queue, type QueueStats } from './queue.ts';
 import { createRememberedNames } from './remembered-names.ts';
@@ -40,7 +40,7 @@ export type CloudTasksOptions = Readonly<{
   rememberQueueNamesForMs?: number;
 }>;
 
-export type CloudTasksStats = QueueStats & Readonly<{ queues: number }>;
+type CloudTasksStats = QueueStats & Readonly<{ queues: number }>;
 
 export type RunningCloudTasks = RunningServer &
   Readonly<{
@@ -68,7 +68,7 @@ export async function startCloudTasks(options: CloudTasksOptions): Promise<Runni
     168 * HOUR_MS,
   );
 
-  const definition = queueServiceDefinition();
+  const definition = cloudTasksDefinition();
   const sender = createHttpSender(clock);
   const queues = new Map<string, Queue>();
   const ports = { clock, log, sender, appEngine: options.appEngine };

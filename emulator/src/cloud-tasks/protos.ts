@@ -11,7 +11,7 @@ import { loadServices } from '../grpc-server.ts';
 const SERVICE = 'google.cloud.tasks.v2.CloudTasks';
 const PROTO = 'google/cloud/tasks/v2/cloudtasks.proto';
 
-export function queueServiceDefinition(): ServiceDefinition {
+export function cloudTasksDefinition(): ServiceDefinition {
   const tasks = protoFolder('@google-cloud/tasks', PROTO);
   const common = protoFolder('google-gax', 'google/api/annotations.proto');
   return loadServices(join(tasks, PROTO), [tasks, common], [SERVICE])[SERVICE];

@@ -6,7 +6,7 @@ import { invalidArgument, unimplemented } from '../grpc-server.ts';
 import { checkedDuration, durationOfMs, timestampOfMs, type QueueMessage, type Routing } from './messages.ts';
 import type { RetryConfig } from './retry.ts';
 
-export type RateLimits = Readonly<{
+type RateLimits = Readonly<{
   maxDispatchesPerSecond: number;
   maxBurstSize: number;
   maxConcurrentDispatches: number;

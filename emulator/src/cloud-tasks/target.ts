@@ -8,7 +8,7 @@ import { storedHeaders, type Headers } from './headers.ts';
 import type { AppEngineRequestMessage, HttpRequestMessage, Routing, TaskMessage } from './messages.ts';
 
 type Common = Readonly<{ method: string; headers: Headers; body: Buffer }>;
-export type HttpTarget = Common & Readonly<{ kind: 'http'; url: string }>;
+type HttpTarget = Common & Readonly<{ kind: 'http'; url: string }>;
 export type AppEngineTarget = Common & Readonly<{ kind: 'appEngine'; relativeUri: string; routing: Routing }>;
 export type Target = HttpTarget | AppEngineTarget;
 

@@ -27,7 +27,7 @@ export type Task = HeapItem & {
   readonly target: Target;
   readonly createdMs: number;
   readonly deadlineMs: number;
-  /** `undefined` where the caller left the deadline out. */
+  /** Whether the deadline is the caller's own. */
   readonly deadlineGiven: boolean;
   /** As clients and targets see it: cut to microseconds. */
   scheduleMicros: number;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { credentials, makeGenericClientConstructor, status, type ServiceError } from '@grpc/grpc-js';
 import { startFixture, type Fixture } from './fixture.ts';
-import { queueServiceDefinition } from './protos.ts';
+import { cloudTasksDefinition } from './protos.ts';
 
 let fixture: Fixture;
 before(async () => {
@@ -12,7 +12,7 @@ after(() => fixture.close());
 
 /** Calls a method with the message's bytes followed by more bytes inside its second field (the queue or the task). */
 async function call(method: 'CreateQueue' | 'CreateTask', message: object, more: Buffer): Promise<number> {
-  const definition = queueServiceDefinition();
+  const definition = cloudTasksDefinition();
   const original = definition[method];
   assert.ok(original);
   const appended = Buffer.concat([Buffer.from([2 * 8 + 2, more.length]), more]);

@@ -45,6 +45,8 @@ export type Room = Readonly<{
   oversize: boolean;
   /** At most one message of a key at a time. */
   oneOfAKey: boolean;
+  /** After this many it is the next consumer's turn; a run of one key is not cut by it. */
+  turn: number;
 }>;
 
 export type Backlog = Readonly<{
@@ -59,9 +61,6 @@ export type Backlog = Readonly<{
   /** Everything that waits, whether ready, behind its key or backing off. */
   size(): number;
 }>;
-
-/** Other queued messages get their turn at another consumer after this many; a run of one key is not cut. */
-const TURN = 100;
 
 export function createBacklog(ordered: boolean, deadlines: Deadlines, now: () => number): Backlog {
   const ready = linkedQueue<Entry | Line>();
@@ -129,7 +128,7 @@ export function createBacklog(ordered: boolean, deadlines: Deadlines, now: () =>
         taken.push(entry);
         bytes += entry.bytes;
       };
-      for (let head = ready.peek(); head !== undefined && taken.length < TURN; head = ready.peek()) {
+      for (let head = ready.peek(); head !== undefined && taken.length < room.turn; head = ready.peek()) {
         const first = 'waiting' in head ? head.waiting.peek() : head;
         if (first !== undefined && !fits(first, taken, bytes, room)) break;
         ready.shift();

@@ -19,7 +19,7 @@ export type Lease = Readonly<{
   deadline: Alarm;
 }>;
 
-export type LeaseEnd = 'acked' | 'failed' | 'revoked';
+type LeaseEnd = 'acked' | 'failed' | 'revoked';
 
 /** A stream, a waiting pull, or the push to an endpoint. */
 export type Consumer = Readonly<{

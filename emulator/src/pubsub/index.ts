@@ -23,7 +23,7 @@ export type PubsubOptions = Readonly<{
   log?: (line: string) => void;
 }>;
 
-export type PubsubStats = Readonly<{
+type PubsubStats = Readonly<{
   topics: number;
   subscriptions: number;
   /** Delivered, pushes in flight included, and neither acknowledged nor back. */
@@ -35,6 +35,9 @@ export type PubsubStats = Readonly<{
 }>;
 
 export type RunningPubsub = RunningServer & Readonly<{ stats(): PubsubStats }>;
+
+/** Several times what @grpc/grpc-js needs to write the trailers of the calls that end. */
+const CLOSING_TURNS = 20;
 
 /** Throws an error that names the port when it is taken. */
 export async function startPubsub({
@@ -54,9 +57,9 @@ export async function startPubsub({
   ]);
   let closing: Promise<void> | undefined;
   const close = async (): Promise<void> => {
-    // Clients take UNAVAILABLE for a reason to connect again; it gets one turn of the loop to leave.
+    // Clients take UNAVAILABLE for a reason to connect again. The statuses need some turns of the loop to leave.
     registry.close(new StatusError(status.UNAVAILABLE, 'The server is shutting down.'));
-    await new Promise((resolve) => setImmediate(resolve));
+    for (let turn = 0; turn < CLOSING_TURNS; turn += 1) await new Promise((resolve) => setImmediate(resolve));
     await server.close();
   };
   return {

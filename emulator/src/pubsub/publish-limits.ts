@@ -12,8 +12,8 @@ const MAX_ATTRIBUTES = 100;
 const MAX_KEY_BYTES = 256;
 const MAX_VALUE_BYTES = 1024;
 const MAX_ORDERING_KEY_BYTES = 1024;
-/** Google's own clients mark messages this way (trace context, schema revision); everything else with "goog" is reserved. */
-const CLIENT_PREFIX = 'googclient_';
+/** What Google's own clients set when they publish with tracing on; everything else with "goog" is reserved. */
+const SET_BY_CLIENTS = 'googclient_traceparent';
 
 const REFER = 'Refer to https://cloud.google.com/pubsub/quotas for more information.';
 
@@ -50,7 +50,7 @@ function assertMessage({ data, attributes, orderingKey }: PubsubMessage): void {
     if (key === '') throw invalidArgument('An attribute key in the request is empty.');
     assertBytes(`The key of the attribute "${shown(key)}" in the request`, key, MAX_KEY_BYTES);
     assertBytes(`The value of the attribute "${shown(key)}" in the request`, value, MAX_VALUE_BYTES);
-    if (key.toLowerCase().startsWith('goog') && !key.startsWith(CLIENT_PREFIX)) {
+    if (key.toLowerCase().startsWith('goog') && key !== SET_BY_CLIENTS) {
       throw invalidArgument(
         `The attribute key "${key}" in the request is reserved: keys must not begin with "goog".`,
       );

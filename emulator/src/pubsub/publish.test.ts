@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Message } from '@google-cloud/pubsub';
 import { manualClock } from './manual-clock.ts';
 import { messageIds } from './message-ids.ts';
 import { testServer, topicName } from './test-server.ts';
@@ -15,9 +16,7 @@ test('carries bytes, attributes, ordering key and publish time to the real clien
   const before = Date.now();
   const id = await topic.publishMessage({ data: bytes, attributes: { käse: 'ü' }, orderingKey: 'k' });
   assert.match(id, /^\d{16,}$/);
-  const message = await new Promise<import('@google-cloud/pubsub').Message>((resolve) =>
-    subscription.once('message', resolve),
-  );
+  const message = await new Promise<Message>((resolve) => subscription.once('message', resolve));
   message.ack();
   await subscription.close();
   assert.equal(message.id, id);

@@ -47,6 +47,7 @@ export function pull(registry: Registry, clock: Clock, call: PullCall): Promise<
               bytes: MAX_RESPONSE_BYTES,
               oversize: true,
               oneOfAKey: false,
+              turn: MAX_MESSAGES,
             },
       deliver(leases) {
         finish();

@@ -81,7 +81,13 @@ export function startPush(
     ackDeadlineSeconds: () => subscription().ackDeadlineSeconds,
     room: () =>
       pause === undefined && inFlight.size < window
-        ? { messages: window - inFlight.size, bytes: Infinity, oversize: true, oneOfAKey: true }
+        ? {
+            messages: window - inFlight.size,
+            bytes: Infinity,
+            oversize: true,
+            oneOfAKey: true,
+            turn: Infinity,
+          }
         : undefined,
     deliver: (leases) => leases.forEach(send),
     released(lease, end) {

@@ -19,6 +19,9 @@ export type StreamingPullCall = ServerDuplexStream<StreamingPullRequest, Streami
 /** A response stays far below what clients accept (the smallest known: 20 MB), one large message aside. */
 const MAX_RESPONSE_BYTES = 4_000_000;
 
+/** A long backlog goes to the streams in portions, so that several clients share it. */
+const TURN = 100;
+
 type Stream = Readonly<{ next: (request: StreamingPullRequest) => void; leave: () => void }>;
 
 export function streamingPull(registry: Registry, call: StreamingPullCall): void {
@@ -80,6 +83,7 @@ function open(
             // Larger than one response is not larger than what the client allows.
             oversize: messages === 0 || maxBytes - bytes > MAX_RESPONSE_BYTES,
             oneOfAKey: false,
+            turn: TURN,
           },
     deliver(leases) {
       for (const { entry } of leases) {

@@ -83,8 +83,9 @@ export function changedSubscription(
       );
     }
   }
-  // The checks and defaults of a new subscription hold for the changed one as well.
-  const checked = newSubscription({ ...request, name: current.name, topic: 'projects/p/topics/unchanged' });
+  const wanted = Object.fromEntries(Object.entries(request).filter(([field]) => fields.includes(field)));
+  // The checks and defaults of a new subscription hold for the changed fields; its topic may be gone by now.
+  const checked = newSubscription({ ...current, ...wanted, topic: 'projects/p/topics/unchanged' });
   const changes = CHANGEABLE.filter((field) => fields.includes(field)).map((field) => [
     field,
     checked[field],

@@ -42,7 +42,7 @@ test('updates what may change, and nothing that is not in the mask', async (t) =
   assert.equal(metadata.deadLetterPolicy?.maxDeliveryAttempts, 7);
   const name = subscriptionName('orders-sub');
   await call('UpdateSubscription', {
-    subscription: { name, ackDeadlineSeconds: 20, labels: { ignored: 'yes' } },
+    subscription: { name, ackDeadlineSeconds: 20, labels: { ignored: 'yes' }, filter: 'ignored' },
     updateMask: { paths: ['ack_deadline_seconds'] },
   });
   const [after] = await subscription.getMetadata();

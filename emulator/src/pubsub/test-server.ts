@@ -50,7 +50,10 @@ export async function testServer(t: TestContext, clock: Clock = systemClock()): 
   const clients = new Map<ServiceDefinition, Client>();
   for (const definition of [publisher, subscriber]) {
     const Generic = makeGenericClientConstructor(definition, 'PubSub');
-    clients.set(definition, new Generic(server.address, credentials.createInsecure()));
+    clients.set(
+      definition,
+      new Generic(server.address, credentials.createInsecure(), { 'grpc.max_receive_message_length': -1 }),
+    );
   }
   t.after(async () => {
     for (const client of clients.values()) client.close();

@@ -5,7 +5,7 @@
 
 export type Timestamp = Readonly<{ seconds: string; nanos: number }>;
 export type Duration = Readonly<{ seconds: string; nanos: number }>;
-export type Labels = Readonly<Record<string, string>>;
+type Labels = Readonly<Record<string, string>>;
 
 export type PubsubMessage = Readonly<{
   data: Buffer;

@@ -5,7 +5,7 @@
  */
 import { Server } from 'node:net';
 
-const listen: (...args: unknown[]) => unknown = Reflect.get(Server.prototype, 'listen');
+const listen = Reflect.get(Server.prototype, 'listen') as (...args: unknown[]) => unknown;
 
 Reflect.set(Server.prototype, 'listen', function onLoopback(this: Server, ...args: unknown[]): unknown {
   const [port, host] = args;

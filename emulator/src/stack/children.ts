@@ -48,6 +48,7 @@ export function functionChild(name: FunctionName, { ports, redisUrl, log }: Chil
       TARGET_TOPIC: topicName(`${name}-out`),
       // Short leases: what a killed process held is free again while somebody is still watching.
       DEDUP_LEASE: '5s',
+      ORDER_LEASE: '6s',
       ...(redisUrl !== undefined && { DEDUP_STORE: 'redis', REDIS_URL: redisUrl }),
     },
   });

@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ConfigError } from 'pubsub-guarantees';
+import { readConfig } from './config.ts';
+
+const common = {
+  GOOGLE_CLOUD_PROJECT: 'p-1',
+  ALLOWED_TOPICS: 'out, projects/q/topics/other',
+  DEAD_LETTER_TOPIC: 'dead-letters',
+  DELAY_QUEUE: 'delay-queue',
+  TASKS_LOCATION: 'us-central1',
+};
+const onAppEngine = { ...common, GAE_ENV: 'standard', GAE_SERVICE: 'later' };
+const elsewhere = {
+  ...common,
+  OIDC_AUDIENCE: 'https://republisher.example',
+  OIDC_SERVICE_ACCOUNT: 'caller@p-1.iam.gserviceaccount.com',
+};
+
+test('on App Engine: full names from short ones, its own service as target, its headers as proof', () => {
+  assert.deepEqual(readConfig({ ...onAppEngine, PORT: '8081' }), {
+    project: 'p-1',
+    port: 8081,
+    allowedTopics: ['projects/p-1/topics/out', 'projects/q/topics/other'],
+    deadLetterTopic: 'projects/p-1/topics/dead-letters',
+    queue: 'projects/p-1/locations/us-central1/queues/delay-queue',
+    target: { appEngine: { service: 'later' } },
+    callers: { appEngine: true },
+  });
+});
+
+test('elsewhere: a token of one account is needed, and the next task carries one', () => {
+  const { callers, target, port } = readConfig(elsewhere);
+  const oidc = {
+    audience: 'https://republisher.example',
+    serviceAccount: 'caller@p-1.iam.gserviceaccount.com',
+  };
+  assert.deepEqual(callers, { appEngine: false, oidc });
+  assert.deepEqual(target, { url: 'https://republisher.example', ...oidc });
+  assert.equal(port, 8080);
+  const named = { ...elsewhere, OIDC_AUDIENCE: 'later', REPUBLISHER_URL: 'https://r.example/republish' };
+  assert.deepEqual(readConfig(named).target, {
+    ...oidc,
+    audience: 'later',
+    url: 'https://r.example/republish',
+  });
+});
+
+test('a local Cloud Tasks server binds the republisher to the loopback interface', () => {
+  const { host, emulatorHost } = readConfig({ ...onAppEngine, CLOUD_TASKS_EMULATOR_HOST: '127.0.0.1:8123' });
+  assert.deepEqual({ host, emulatorHost }, { host: '127.0.0.1', emulatorHost: '127.0.0.1:8123' });
+});
+
+test('a limit of attempts is taken where the queue has one', () => {
+  assert.equal(readConfig({ ...onAppEngine, QUEUE_MAX_ATTEMPTS: '100' }).maxAttempts, 100);
+});
+
+const refused: readonly (readonly [string, Record<string, string | undefined>, RegExp])[] = [
+  [
+    'no project',
+    { ...onAppEngine, GOOGLE_CLOUD_PROJECT: '' },
+    /^GOOGLE_CLOUD_PROJECT is not set; accepted: /,
+  ],
+  [
+    'no allowed topic',
+    { ...onAppEngine, ALLOWED_TOPICS: undefined },
+    /^ALLOWED_TOPICS is not set; accepted: /,
+  ],
+  ['an empty name', { ...onAppEngine, ALLOWED_TOPICS: 'out,' }, /^ALLOWED_TOPICS is ""; accepted: /],
+  ['a pattern', { ...onAppEngine, ALLOWED_TOPICS: '*' }, /^ALLOWED_TOPICS is "\*"; accepted: /],
+  [
+    'no dead letters',
+    { ...onAppEngine, DEAD_LETTER_TOPIC: ' ' },
+    /^DEAD_LETTER_TOPIC is not set; accepted: /,
+  ],
+  ['a bad queue', { ...onAppEngine, DELAY_QUEUE: 'a/b' }, /^DELAY_QUEUE is "a\/b"; accepted: /],
+  ['no location', { ...onAppEngine, TASKS_LOCATION: undefined }, /^TASKS_LOCATION is not set; accepted: /],
+  ['a port in words', { ...onAppEngine, PORT: 'http' }, /^PORT is "http"; accepted: /],
+  ['a port too high', { ...onAppEngine, PORT: '65536' }, /^PORT is "65536"; accepted: /],
+  ['no attempts', { ...onAppEngine, QUEUE_MAX_ATTEMPTS: '0' }, /^QUEUE_MAX_ATTEMPTS is "0"; accepted: /],
+  [
+    'an emulator URL',
+    { ...onAppEngine, CLOUD_TASKS_EMULATOR_HOST: 'http://x' },
+    /^CLOUD_TASKS_EMULATOR_HOST is /,
+  ],
+  ['nothing that proves the caller', common, /^OIDC_AUDIENCE is not set; accepted: .*off App Engine/],
+  ['ALLOW_UNAUTH does nothing', { ...common, ALLOW_UNAUTH: '1' }, /^OIDC_AUDIENCE is not set; accepted: /],
+  [
+    'an audience alone',
+    { ...elsewhere, OIDC_SERVICE_ACCOUNT: '' },
+    /^OIDC_SERVICE_ACCOUNT is not set; accepted: /,
+  ],
+  [
+    'no e-mail',
+    { ...elsewhere, OIDC_SERVICE_ACCOUNT: 'caller' },
+    /^OIDC_SERVICE_ACCOUNT is "caller"; accepted: /,
+  ],
+  ['no URL', { ...elsewhere, OIDC_AUDIENCE: 'later' }, /^REPUBLISHER_URL is not set; accepted: /],
+  ['half of OIDC', { ...onAppEngine, OIDC_AUDIENCE: 'x' }, /^OIDC_SERVICE_ACCOUNT is not set; accepted: /],
+  ['a URL without tokens', { ...onAppEngine, REPUBLISHER_URL: 'https://r.example' }, /^REPUBLISHER_URL is "/],
+  [
+    'a service elsewhere',
+    { ...elsewhere, REPUBLISHER_SERVICE: 's' },
+    /^REPUBLISHER_SERVICE is "s"; accepted: /,
+  ],
+  [
+    'another account',
+    { ...elsewhere, REPUBLISHER_SERVICE_ACCOUNT: 'b@c' },
+    /^REPUBLISHER_SERVICE_ACCOUNT is /,
+  ],
+];
+
+for (const [name, environment, text] of refused) {
+  test(`refuses to start: ${name}`, () => {
+    assert.throws(
+      () => readConfig(environment),
+      (error) => error instanceof ConfigError && text.test(error.message) && !error.message.includes('\n'),
+    );
+  });
+}

@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import { test, type TestContext } from 'node:test';
+import {
+  ack,
+  compose,
+  type Context,
+  deadLettering,
+  delay,
+  type Message,
+  type Outcome,
+  republish,
+  silent,
+} from 'pubsub-guarantees';
+import { cloudTasksClient, cloudTasksQueue } from 'pubsub-guarantees/delay/cloud-tasks';
+import { memoryPublisher, virtualClock } from 'pubsub-guarantees/testing';
+import { startCloudTasks } from 'pubsub-guarantees-emulator';
+import { authentication } from './auth.ts';
+import { startServer } from './server.ts';
+
+const LOCATION = 'projects/demo-project/locations/us-central1';
+const QUEUE = `${LOCATION}/queues/delay-queue`;
+const TOPIC = 'projects/demo-project/topics/out';
+const DAY_MS = 86_400_000;
+
+/** The delay stage, a local Cloud Tasks server, and the republisher behind real sockets, all on one virtual clock. */
+async function later(t: TestContext) {
+  process.env['METADATA_SERVER_DETECTION'] = 'none';
+  const clock = virtualClock();
+  const publisher = memoryPublisher();
+  let url = '';
+  const tasks = await startCloudTasks({ clock, appEngine: () => url });
+  const client = cloudTasksClient({ projectId: 'demo-project', emulatorHost: tasks.address });
+  await client.createQueue({ parent: LOCATION, queue: { name: QUEUE } });
+  // Its time limits run on real time, because the calls do.
+  const queue = cloudTasksQueue(client, { queue: QUEUE, target: { appEngine: {} }, timeout: '5s' });
+  const server = await startServer(
+    {
+      authenticate: authentication({ appEngine: true }, async () => ({})),
+      republish: republish(
+        { publisher, queue, deadLetters: deadLettering(publisher, 'dead-letters'), clock, log: silent },
+        { allowedTopics: [TOPIC] },
+      ),
+      log: silent,
+    },
+    { port: 0, host: '127.0.0.1' },
+  );
+  url = `http://127.0.0.1:${server.port}`;
+  t.after(async () => {
+    await client.close();
+    await tasks.close();
+    await server.close();
+  });
+
+  const next = async () => ack();
+  const handler = compose(next, [delay(queue, { clock, topic: TOPIC, maxTaskBytes: 1_048_576 })]);
+  const context = { consumer: 'delay', source: 'in', log: silent } as unknown as Context;
+  const deliver = (attributes: Record<string, string>, change: Partial<Message> = {}): Promise<Outcome> => {
+    const message = { id: '7', data: Buffer.from('hello'), attributes, publishTime: new Date(clock.now()) };
+    return handler({ ...message, ...change }, context);
+  };
+  const until = async (holds: () => boolean): Promise<void> => {
+    for (let look = 0; look < 500 && !holds(); look += 1)
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    assert.ok(holds(), 'not within five seconds');
+  };
+  return { clock, publisher, tasks, deliver, until };
+}
+
+test('B25, B29: a delayed message arrives after its delay, byte for byte, with its ordering key', async (t) => {
+  const { clock, publisher, tasks, deliver, until } = await later(t);
+  const data = Buffer.from([0x00, 0xff, 0xfe, 0x80, 0xc3, 0x28]);
+  const attributes = { delay: '60', name: 'Łódź 日本 🚀', googclient_deliveryattempt: '3' };
+  assert.deepEqual(await deliver(attributes, { data, orderingKey: 'k1' }), ack('scheduled'));
+  await clock.advance(59_999);
+  assert.equal(tasks.stats().dispatched, 0);
+  await clock.advance(1);
+  await until(() => tasks.stats().succeeded === 1);
+  assert.deepEqual(publisher.published, [
+    {
+      topic: TOPIC,
+      data,
+      attributes: {
+        name: 'Łódź 日本 🚀',
+        dedupId: 'in/7',
+        deliveredAfter: '2030-01-01T00:01:00.000Z',
+        originPublishTime: '2030-01-01T00:00:00.000Z',
+      },
+      orderingKey: 'k1',
+    },
+  ]);
+});
+
+test('B22: 90 days go in hops that the server takes, and arrive once, at their instant', async (t) => {
+  const { clock, publisher, tasks, deliver, until } = await later(t);
+  assert.deepEqual(await deliver({ delay: String(90 * 86_400) }), ack('scheduled'));
+  for (let hop = 1; hop <= 3; hop += 1) {
+    await clock.advance(29.5 * DAY_MS);
+    await until(() => tasks.stats().succeeded === hop);
+    assert.equal(publisher.published.length, 0);
+  }
+  await clock.advance(1.5 * DAY_MS - 1);
+  assert.equal(tasks.stats().dispatched, 3);
+  await clock.advance(1);
+  await until(() => tasks.stats().succeeded === 4);
+  assert.equal(publisher.published.length, 1);
+  assert.equal(tasks.stats().pending, 0);
+});
+
+test('B21: the reply to the queue is lost: the task comes again and has the same dedupId', async (t) => {
+  const { clock, publisher, tasks, deliver, until } = await later(t);
+  publisher.failOn(1, 'reply lost');
+  await deliver({ delay: '1' });
+  await clock.advance(1_000);
+  await until(() => tasks.stats().inFlight === 0 && tasks.stats().dispatched === 1);
+  assert.equal(tasks.stats().succeeded, 0);
+  await clock.advance(10_000);
+  await until(() => tasks.stats().succeeded === 1);
+  assert.deepEqual(
+    publisher.published.map(({ attributes }) => attributes['dedupId']),
+    ['in/7', 'in/7'],
+  );
+});
+
+test('B24: 750,000 bytes arrive whole where the cap allows them', async (t) => {
+  const { clock, publisher, tasks, deliver, until } = await later(t);
+  const data = Buffer.alloc(750_000, 0xfe);
+  assert.deepEqual(await deliver({ delay: '60' }, { data }), ack('scheduled'));
+  await clock.advance(60_000);
+  await until(() => tasks.stats().succeeded === 1);
+  assert.ok(data.equals(publisher.published[0]!.data));
+});

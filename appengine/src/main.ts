@@ -1,0 +1,42 @@
+/**
+ * The republisher as a process. It ends 0 on SIGTERM or SIGINT once what was in flight is answered, and 1 when it
+ * cannot start (one line on standard error says why) or cannot stop in time. A task that is cut off is sent again.
+ */
+import { ConfigError, jsonLog } from 'pubsub-guarantees';
+import { readConfig } from './config.ts';
+import { start } from './start.ts';
+
+/** The platforms give ten seconds or less between SIGTERM and SIGKILL. */
+const STOP_MS = 8_000;
+
+const log = jsonLog((line) => console.log(line));
+
+async function main(): Promise<void> {
+  const running = await start(readConfig(process.env), log);
+  log.info('listening', { port: running.port });
+  let stopping = false;
+  const stop = (): void => {
+    if (stopping) return;
+    stopping = true;
+    setTimeout(() => {
+      log.error('did not stop in time');
+      process.exit(1);
+    }, STOP_MS).unref();
+    running.close().catch((error: unknown) => {
+      log.error('did not stop cleanly', { error: String(error) });
+      process.exitCode = 1;
+    });
+  };
+  process.on('SIGTERM', stop);
+  process.on('SIGINT', stop);
+}
+
+try {
+  await main();
+} catch (error) {
+  const text = error instanceof Error ? error.message : String(error);
+  console.error(
+    error instanceof ConfigError ? `cannot start: ${text}` : `cannot start: ${text.split('\n', 1)[0]}`,
+  );
+  process.exit(1);
+}

@@ -1,0 +1,61 @@
+/**
+ * The republisher put together from its configuration. Whoever starts it closes it: `close` stops taking tasks, lets
+ * go of those that wait (their queue sends them again), lets publishes finish, and closes the clients made here.
+ */
+import { PubSub } from '@google-cloud/pubsub';
+import { deadLettering, type Log, republish, systemClock } from 'pubsub-guarantees';
+import { cloudTasksClient, cloudTasksQueue } from 'pubsub-guarantees/delay/cloud-tasks';
+import { pubsubPublisher } from 'pubsub-guarantees/publish/pubsub';
+import { authentication, googleKeys, type KeySource } from './auth.ts';
+import type { Config } from './config.ts';
+import { type Running, startServer } from './server.ts';
+
+export async function start(config: Config, log: Log, keys: KeySource = googleKeys()): Promise<Running> {
+  const clock = systemClock();
+  const stop = new AbortController();
+  const pubsub = new PubSub({ projectId: config.project });
+  const publisher = pubsubPublisher(pubsub);
+  const tasks = cloudTasksClient({
+    projectId: config.project,
+    ...(config.emulatorHost !== undefined && { emulatorHost: config.emulatorHost }),
+  });
+  const release = async (): Promise<void> => {
+    await publisher.close();
+    await Promise.all([pubsub.close(), tasks.close()]);
+  };
+  try {
+    const { queue, target } = config;
+    const server = await startServer(
+      {
+        authenticate: authentication(config.callers, keys),
+        republish: republish(
+          {
+            publisher,
+            queue: cloudTasksQueue(tasks, { queue, target, clock }),
+            deadLetters: deadLettering(publisher, config.deadLetterTopic),
+            clock,
+            log,
+          },
+          {
+            allowedTopics: config.allowedTopics,
+            stop: stop.signal,
+            ...(config.maxAttempts !== undefined && { maxAttempts: config.maxAttempts }),
+          },
+        ),
+        log,
+      },
+      { port: config.port, ...(config.host !== undefined && { host: config.host }) },
+    );
+    return {
+      port: server.port,
+      async close() {
+        stop.abort();
+        await server.close();
+        await release();
+      },
+    };
+  } catch (error) {
+    await release();
+    throw error;
+  }
+}

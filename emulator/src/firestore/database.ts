@@ -1,0 +1,183 @@
+/**
+ * One database: reads, commits and transactions over its documents, isolated as if one ran after the other.
+ * Reads outside transactions see what is committed and never wait; read-only transactions read a snapshot;
+ * read-write transactions lock what they read, and every commit waits for the locks of others.
+ */
+import type { Clock } from '../clock.ts';
+import { invalidArgument, unimplemented } from '../grpc-server.ts';
+import type { Change } from './doc.ts';
+import { documents, type View } from './documents.ts';
+import type { Attempt, Owner } from './lock-types.ts';
+import { lockTable } from './locks.ts';
+import { alters, overlap, type QueryRange } from './query-run.ts';
+import { databaseTime, type Microseconds } from './time.ts';
+import { type Transaction, type TransactionOptions, transactions } from './transactions.ts';
+import { type Plan, parseWrite, planWrites, type WireWrite } from './writes.ts';
+
+/** How consistent a read is asked to be. */
+export type Selector =
+  | Readonly<{ kind: 'strong' }>
+  | Readonly<{ kind: 'transaction'; id: Uint8Array }>
+  | Readonly<{ kind: 'newTransaction'; options: TransactionOptions }>
+  | Readonly<{ kind: 'readTime'; time: Microseconds }>;
+
+/** A read: what it finds in a view, and what a read-write transaction must lock for it. */
+export type Reading<T> = Readonly<{
+  range?: QueryRange;
+  look(view: View): Readonly<{ documents: readonly string[]; range?: QueryRange; result: T }>;
+}>;
+
+type ReadResult<T> = Readonly<{
+  result: T;
+  readTime: Microseconds;
+  /** The transaction that this read began. */
+  began: Buffer | undefined;
+}>;
+
+export type Committed = Readonly<{ commitTime: Microseconds; results: Plan['results'] }>;
+
+export type DatabaseStats = Readonly<{
+  documents: number;
+  openTransactions: number;
+  heldLocks: number;
+  waitingRequests: number;
+  /** Replaced documents that open read-only transactions may still read. */
+  replacedDocuments: number;
+}>;
+
+export type Database = Readonly<{
+  read<T>(selector: Selector, reading: Reading<T>, signal?: AbortSignal): Promise<ReadResult<T>>;
+  /** Applies all the writes or none. Ends the transaction, whatever comes of it. */
+  commit(
+    writes: readonly WireWrite[],
+    transaction: Uint8Array | undefined,
+    signal?: AbortSignal,
+  ): Promise<Committed>;
+  begin(options: TransactionOptions): Buffer;
+  rollback(transaction: Uint8Array): void;
+  stats(): DatabaseStats;
+  /** Removes every document and ends every transaction. */
+  clear(): void;
+}>;
+
+export function database(name: string, clock: Clock): Database {
+  const store = documents();
+  const time = databaseTime(clock);
+  const locks = lockTable<QueryRange, Change>(clock, { overlap, alters });
+  const open = transactions(clock, locks, store, time);
+  let lastCommit: Microseconds = 0;
+
+  function readIn<T>(
+    transaction: Transaction,
+    reading: Reading<T>,
+    signal: AbortSignal | undefined,
+  ): Promise<Readonly<{ result: T; readTime: Microseconds }>> {
+    const { snapshot, owner } = transaction;
+    if (snapshot !== undefined) {
+      return Promise.resolve({ result: reading.look(snapshot.view).result, readTime: snapshot.time });
+    }
+    let found: ReturnType<typeof reading.look> | undefined;
+    const attempt: Attempt<QueryRange, Change, Readonly<{ result: T; readTime: Microseconds }>> = {
+      ...(reading.range === undefined ? {} : { range: reading.range }),
+      look() {
+        found = reading.look(store);
+        return found;
+      },
+      run() {
+        if (found === undefined) throw new Error('a read was granted before it looked');
+        return { result: found.result, readTime: time.read() };
+      },
+    };
+    return open.during(transaction, () => locks.request(owner, attempt, signal));
+  }
+
+  function checkReadTime(asked: Microseconds): void {
+    if (asked > time.read()) throw invalidArgument('read_time is in the future');
+    if (asked < lastCommit) {
+      throw unimplemented(
+        'read_time before the last commit is not implemented: this server keeps no history',
+      );
+    }
+  }
+
+  async function commitAs(
+    owner: Owner,
+    writes: readonly WireWrite[],
+    signal: AbortSignal | undefined,
+  ): Promise<Committed> {
+    const parsed = writes.map((write) => parseWrite(write, name));
+    const names = [...new Set(parsed.map((write) => write.name.full))];
+    let commitTime: Microseconds = 0;
+    let plan: Plan = { changes: [], results: [] };
+    const attempt: Attempt<QueryRange, Change, Committed> = {
+      isLast: true,
+      look: () => ({ documents: names }),
+      plan() {
+        commitTime = time.commit();
+        plan = planWrites(store, parsed, commitTime);
+        return plan.changes;
+      },
+      run() {
+        store.apply(plan.changes);
+        lastCommit = commitTime;
+        return { commitTime, results: plan.results };
+      },
+    };
+    return await locks.request(owner, attempt, signal);
+  }
+
+  return {
+    async read(selector, reading, signal) {
+      switch (selector.kind) {
+        case 'transaction':
+          return { ...(await readIn(open.get(selector.id), reading, signal)), began: undefined };
+        case 'newTransaction': {
+          const transaction = open.begin(selector.options);
+          try {
+            return { ...(await readIn(transaction, reading, signal)), began: transaction.id };
+          } catch (error) {
+            // Its client never learned the identifier.
+            open.end(transaction);
+            throw error;
+          }
+        }
+        case 'readTime':
+          checkReadTime(selector.time);
+          return { result: reading.look(store).result, readTime: selector.time, began: undefined };
+        case 'strong':
+          return { result: reading.look(store).result, readTime: time.read(), began: undefined };
+      }
+    },
+    async commit(writes, id, signal) {
+      if (id === undefined) {
+        return await commitAs(
+          locks.owner(open.nextAge(), () => undefined),
+          writes,
+          signal,
+        );
+      }
+      const transaction = open.get(id);
+      try {
+        if (transaction.snapshot !== undefined && writes.length > 0) {
+          throw invalidArgument('a read-only transaction may not write');
+        }
+        return await open.during(transaction, () => commitAs(transaction.owner, writes, signal));
+      } finally {
+        open.end(transaction);
+      }
+    },
+    begin: (options) => open.begin(options).id,
+    rollback: (id) => open.rollback(id),
+    stats: () => ({
+      documents: store.count(),
+      openTransactions: open.open(),
+      heldLocks: locks.held(),
+      waitingRequests: locks.waiting(),
+      replacedDocuments: store.replaced(),
+    }),
+    clear() {
+      open.endAll();
+      store.clear();
+    },
+  };
+}

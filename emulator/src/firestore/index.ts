@@ -1,0 +1,80 @@
+/**
+ * Firestore in memory for the real client libraries: `FIRESTORE_EMULATOR_HOST=<address>`. Isolation is real
+ * (see locks.ts); projects and databases are separate and exist as soon as they are named. Nothing survives
+ * a restart.
+ */
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import type { ServiceDefinition } from '@grpc/grpc-js';
+import type { Clock } from '../clock.ts';
+import { loadServices, type RunningServer, serve } from '../grpc-server.ts';
+import { type Database, database, type DatabaseStats } from './database.ts';
+import { firestoreService, measured } from './service.ts';
+
+export type FirestoreOptions = Readonly<{
+  /** Default 0: any free port. */
+  port?: number;
+  clock: Clock;
+  /** Gets one line for each error that is this server's own fault. Default: nowhere. */
+  log?: (line: string) => void;
+}>;
+
+/** Sums over all databases. */
+type FirestoreStats = DatabaseStats & Readonly<{ databases: number }>;
+
+export type RunningFirestore = RunningServer &
+  Readonly<{
+    stats(): FirestoreStats;
+    /** Removes every document of every database and ends every transaction. */
+    clear(): void;
+  }>;
+
+/** Throws an error that names the port when another process listens on it. */
+export async function startFirestore(options: FirestoreOptions): Promise<RunningFirestore> {
+  const { port = 0, clock, log = () => undefined } = options;
+  const databases = new Map<string, Database>();
+  const named = (name: string): Database => {
+    const known = databases.get(name);
+    if (known !== undefined) return known;
+    const created = database(name, clock);
+    databases.set(name, created);
+    return created;
+  };
+  const definition = measured(firestoreDefinition(), ['Commit', 'BatchWrite']);
+  const server = await serve(port, [[definition, firestoreService(named, log)]]);
+  const clear = (): void => {
+    for (const each of databases.values()) each.clear();
+  };
+  return {
+    ...server,
+    stats: () => sum([...databases.values()].map((each) => each.stats())),
+    clear,
+    async close() {
+      // First what waits, so that nothing holds the server up; then what came in meanwhile, so that no timer is left.
+      clear();
+      await server.close();
+      clear();
+    },
+  };
+}
+
+/** The service as the client package describes it. */
+export function firestoreDefinition(): ServiceDefinition {
+  const client = createRequire(import.meta.url).resolve('@google-cloud/firestore/package.json');
+  const name = 'google.firestore.v1.Firestore';
+  return loadServices('google/firestore/v1/firestore.proto', [join(dirname(client), 'build/protos')], [name])[
+    name
+  ];
+}
+
+function sum(all: readonly DatabaseStats[]): FirestoreStats {
+  const total = (key: keyof DatabaseStats): number => all.reduce((count, stats) => count + stats[key], 0);
+  return {
+    databases: all.length,
+    documents: total('documents'),
+    openTransactions: total('openTransactions'),
+    heldLocks: total('heldLocks'),
+    waitingRequests: total('waitingRequests'),
+    replacedDocuments: total('replacedDocuments'),
+  };
+}

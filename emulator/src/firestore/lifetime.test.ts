@@ -1,0 +1,162 @@
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, test } from 'node:test';
+import { LOCK_WAIT_MS } from './locks.ts';
+import { type Answer, type StillClock, stillClock, type TestBed, testBed } from './testing.ts';
+import { IDLE_MS, TOTAL_MS } from './transactions.ts';
+
+const [CANCELLED, INVALID_ARGUMENT, ABORTED] = [1, 3, 10];
+const database = 'projects/p/databases/(default)';
+const name = (path: string): string => `${database}/documents/${path}`;
+const set = (path: string, n: number): object => ({
+  operation: 'update',
+  update: { name: name(path), fields: { n: { integerValue: String(n) } } },
+});
+
+describe('the life of a transaction', () => {
+  let bed: TestBed;
+  let clock: StillClock;
+  before(async () => {
+    clock = stillClock();
+    bed = await testBed(clock);
+  });
+  after(async () => {
+    await bed.close();
+    assert.equal(clock.timers(), 0, 'closing drops every timer');
+  });
+  beforeEach(() => bed.server.clear());
+
+  const begin = async (): Promise<unknown> =>
+    (await bed.call('BeginTransaction', { database }))[0]?.['transaction'];
+  const read = (transaction: unknown, ...paths: string[]): Promise<readonly Answer[]> =>
+    bed.call('BatchGetDocuments', { database, documents: paths.map(name), transaction });
+  const commit = (transaction: unknown, ...writes: object[]): Promise<readonly Answer[]> =>
+    bed.call('Commit', { database, transaction, writes });
+  /** Until the server has as many requests waiting. */
+  async function waiting(count: number): Promise<void> {
+    for (let i = 0; i < 400 && bed.server.stats().waitingRequests !== count; i++) {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    assert.equal(bed.server.stats().waitingRequests, count);
+  }
+
+  test('ends after 60 s without use, and its locks are free', async () => {
+    const transaction = await begin();
+    await read(transaction, 'a/a');
+    clock.advance(IDLE_MS - 1);
+    await read(transaction, 'a/b');
+    clock.advance(IDLE_MS - 1);
+    assert.equal(bed.server.stats().heldLocks, 2);
+    clock.advance(1);
+    assert.deepEqual([bed.server.stats().heldLocks, bed.server.stats().openTransactions], [0, 0]);
+    await assert.rejects(commit(transaction, set('a/a', 1)), {
+      code: INVALID_ARGUMENT,
+      message: /transaction has expired/,
+    });
+  });
+
+  test('ends after 270 s however busy it is', async () => {
+    const transaction = await begin();
+    for (let passed = 0; passed < TOTAL_MS; passed += 30_000) {
+      await read(transaction, 'a/a');
+      clock.advance(30_000);
+    }
+    await assert.rejects(read(transaction, 'a/a'), { code: INVALID_ARGUMENT });
+  });
+
+  test('lets a waiting write go on when the transaction that blocks it expires', async () => {
+    const transaction = await begin();
+    await read(transaction, 'a/a');
+    clock.advance(IDLE_MS - 10_000);
+    const written = commit(undefined, set('a/a', 7));
+    await waiting(1);
+    clock.advance(10_000);
+    assert.equal((await written).length, 1);
+  });
+
+  test('gives up a wait for a lock after 30 s with ABORTED, and lets go of all else', async () => {
+    const [holder, waiter] = [await begin(), await begin()];
+    await read(holder, 'a/a');
+    await read(waiter, 'a/b');
+    const blocked = read(waiter, 'a/a');
+    await waiting(1);
+    clock.advance(LOCK_WAIT_MS);
+    await assert.rejects(blocked, { code: ABORTED });
+    assert.equal(bed.server.stats().heldLocks, 1);
+    await assert.rejects(commit(waiter), { code: ABORTED });
+    await bed.call('Rollback', { database, transaction: waiter });
+    await commit(holder);
+  });
+
+  test('forgets a call that was cancelled while it waited', async () => {
+    const holder = await begin();
+    await read(holder, 'a/a');
+    const cancel = new AbortController();
+    const gone = bed.call('Commit', { database, writes: [set('a/a', 1)] }, cancel.signal);
+    const begun = bed.call(
+      'BatchGetDocuments',
+      { database, documents: [name('a/a')], newTransaction: { readWrite: {} } },
+      cancel.signal,
+    );
+    const rejected = [assert.rejects(gone, { code: CANCELLED }), assert.rejects(begun, { code: CANCELLED })];
+    await waiting(2);
+    cancel.abort();
+    await Promise.all(rejected);
+    await waiting(0);
+    assert.equal(bed.server.stats().openTransactions, 1, 'the one that the cancelled read began is gone');
+    await commit(holder, set('a/a', 5));
+    const [answer] = await bed.call('GetDocument', { name: name('a/a') });
+    assert.deepEqual(answer?.['fields'], { n: { valueType: 'integerValue', integerValue: '5' } });
+  });
+
+  test('ends the predecessor of a retry, which may still hold its locks', async () => {
+    const first = await begin();
+    await read(first, 'a/a');
+    const [answer] = await bed.call('BatchGetDocuments', {
+      database,
+      documents: [name('a/a')],
+      newTransaction: { readWrite: { retryTransaction: first } },
+    });
+    await commit(answer?.['transaction'], set('a/a', 1));
+    await assert.rejects(commit(first), { code: INVALID_ARGUMENT });
+  });
+
+  test('lets the older one win a deadlock, and a retry is as old as its first attempt', async () => {
+    const old = await begin();
+    await bed.call('Rollback', { database, transaction: old });
+    const young = await begin();
+    const [first] = await bed.call('BatchGetDocuments', {
+      database,
+      documents: [name('a/a')],
+      newTransaction: { readWrite: { retryTransaction: old } },
+    });
+    await read(young, 'a/b');
+    const crossing = read(young, 'a/a');
+    const lost = assert.rejects(crossing, { code: ABORTED });
+    await waiting(1);
+    await read(first?.['transaction'], 'a/b');
+    await lost;
+    await commit(first?.['transaction'], set('a/b', 1));
+  });
+
+  test('does not abort a waiting write that a transaction overtakes', async () => {
+    const transaction = await begin();
+    await read(transaction, 'a/a');
+    const written = commit(undefined, set('a/a', 1), set('a/b', 1));
+    await waiting(1);
+    // The write is first in the queue for a/b, but waits for this transaction.
+    await read(transaction, 'a/b');
+    await commit(transaction, set('a/a', 2), set('a/b', 2));
+    await written;
+    const [answer] = await bed.call('GetDocument', { name: name('a/b') });
+    assert.deepEqual(answer?.['fields'], { n: { valueType: 'integerValue', integerValue: '1' } });
+  });
+
+  test('refuses writes in a read-only transaction and what it does not know', async () => {
+    const [answer] = await bed.call('BeginTransaction', { database, options: { readOnly: {} } });
+    await assert.rejects(commit(answer?.['transaction'], set('a/a', 1)), { code: INVALID_ARGUMENT });
+    await assert.rejects(commit(Buffer.from('nonsense'), set('a/a', 1)), { code: INVALID_ARGUMENT });
+    await assert.rejects(bed.call('Rollback', { database, transaction: Buffer.from('x') }), {
+      code: INVALID_ARGUMENT,
+    });
+  });
+});

@@ -1,0 +1,194 @@
+/**
+ * Who may go on and who waits: exclusive locks on documents, present or missing, and on what queries would
+ * return. Guarantees that the work of owners, each holding its locks to its end, has the effect of one after
+ * the other (strict two-phase locking), in arrival order for each document.
+ *
+ * A request gets everything it asks for at once or waits holding nothing new. It waits for holders, and behind
+ * earlier requests for the same thing unless those wait for its own owner. A cycle of owners that wait for each
+ * other is found when it closes, and the youngest of them aborts at once.
+ */
+import { status } from '@grpc/grpc-js';
+import type { Cancel, Clock } from '../clock.ts';
+import { StatusError } from '../grpc-server.ts';
+import { documentQueues, inArrivalOrder } from './lock-queues.ts';
+import { rangeLocks } from './lock-ranges.ts';
+import {
+  type Attempt,
+  isBlocked,
+  type LockRules,
+  type Owner,
+  type Request,
+  type Waiting,
+} from './lock-types.ts';
+import { breakCycle } from './wait-graph.ts';
+
+export type Locks<R, C> = Readonly<{
+  owner(age: number, onAbort: Owner['onAbort']): Owner;
+  /**
+   * Resolves with what `run` gave. Rejects with `plan`'s error, the error given to `release`, or ABORTED when
+   * the owner was chosen to end a deadlock or a wait took LOCK_WAIT_MS; the owner has ended then.
+   */
+  request<T>(owner: Owner, attempt: Attempt<R, C, T>, signal?: AbortSignal): Promise<T>;
+  /** Ends an owner: its locks are freed, its waiting requests fail with the error. May be called twice. */
+  release(owner: Owner, error?: Error): void;
+  held(): number;
+  waiting(): number;
+}>;
+
+/** Waits longer than this end as under contention in the service; the client's own limits are 60 s and more. */
+export const LOCK_WAIT_MS = 30_000;
+
+export function lockTable<R, C>(clock: Clock, rules: LockRules<R, C>): Locks<R, C> {
+  const waiting = new Set<Waiting<R, C>>();
+  const queues = documentQueues();
+  const ranges = rangeLocks(rules, waiting);
+  /** Owners whose standing changed since those who wait for them were last tried. */
+  const changed = new Set<Owner>();
+  let numbers = 0;
+  let isDraining = false;
+
+  /** Tries the request now. True when it is settled, one way or the other. */
+  function attempt(request: Waiting<R, C>): boolean {
+    request.holders = new Set();
+    request.ahead = new Set();
+    try {
+      ranges.block(request);
+      // What a query would lock is looked up only when its range is free: looking is what costs.
+      const found = isBlocked(request) ? undefined : request.attempt.look();
+      queues.move(request, found?.documents ?? []);
+      queues.block(request);
+      if (found === undefined || isBlocked(request)) return false;
+      if (request.attempt.plan !== undefined) {
+        request.changes = request.attempt.plan();
+        ranges.blockChanges(request);
+        if (isBlocked(request)) return false;
+      }
+      grant(request, found.range);
+    } catch (error) {
+      settle(request, () => request.reject(error));
+    }
+    return true;
+  }
+
+  function grant(request: Waiting<R, C>, range: R | undefined): void {
+    const { owner } = request;
+    if (request.attempt.isLast !== true) {
+      owner.hasHeld = true;
+      queues.hold(owner, request.documents);
+      if (range !== undefined) ranges.hold(owner, range);
+      if (owner.requests.size > 0) changed.add(owner);
+    }
+    const value = request.attempt.run();
+    settle(request, () => request.resolve(value));
+    if (request.attempt.isLast === true) release(owner);
+  }
+
+  function settle(request: Waiting<R, C>, tell: () => void): void {
+    if (request.settled) return;
+    request.settled = true;
+    request.forget();
+    queues.move(request, []);
+    if (waiting.delete(request)) changed.add(request.owner);
+    request.owner.requests.delete(request);
+    tell();
+  }
+
+  function release(owner: Owner, error: Error = aborted('the transaction has ended')): void {
+    for (const request of waiting) {
+      if (request.owner === owner) settle(request, () => request.reject(error));
+    }
+    queues.free(owner);
+    ranges.free(owner);
+    changed.add(owner);
+    drain();
+  }
+
+  /** Tries, in arrival order, everyone who may be concerned by what changed, until nothing changes. */
+  function drain(): void {
+    if (isDraining) return;
+    isDraining = true;
+    while (changed.size > 0) {
+      const owners = new Set(changed);
+      changed.clear();
+      const concerned = ({ owner, holders, ahead }: Request): boolean =>
+        owners.has(owner) || intersects(holders, owners) || intersects(ahead, owners);
+      for (const request of inArrivalOrder([...waiting].filter(concerned))) {
+        if (!request.settled && !attempt(request)) resolveDeadlock(request);
+      }
+    }
+    isDraining = false;
+  }
+
+  function resolveDeadlock(request: Waiting<R, C>): void {
+    breakCycle(request, {
+      retry(other) {
+        const theirs = [...waiting].find((each) => each === other);
+        if (theirs !== undefined && !attempt(theirs)) changed.add(theirs.owner);
+      },
+      abort: (owner) => abort(owner, 'the transaction was chosen to end a deadlock'),
+    });
+  }
+
+  function abort(owner: Owner, why: string): void {
+    const error = aborted(`Too much contention on these documents. Please try again: ${why}`);
+    owner.onAbort(error);
+    release(owner, error);
+  }
+
+  /** Ends the wait when it takes too long or when whoever asked goes away. */
+  function limitWait(request: Waiting<R, C>, signal: AbortSignal | undefined): Cancel {
+    const leave = (): void => {
+      settle(request, () => request.reject(cancelled()));
+      drain();
+    };
+    const cancelTimer = clock.after(LOCK_WAIT_MS, () =>
+      abort(request.owner, `a lock was not free for ${LOCK_WAIT_MS} ms`),
+    );
+    signal?.addEventListener('abort', leave);
+    return () => {
+      cancelTimer();
+      signal?.removeEventListener('abort', leave);
+    };
+  }
+
+  return {
+    owner: (age, onAbort) => ({ age, onAbort, documents: new Set(), requests: new Set(), hasHeld: false }),
+    request<T>(owner: Owner, wanted: Attempt<R, C, T>, signal?: AbortSignal) {
+      if (signal?.aborted === true) return Promise.reject<T>(cancelled());
+      return new Promise<T>((resolve, reject) => {
+        const request: Waiting<R, C> = {
+          number: ++numbers,
+          owner,
+          attempt: wanted,
+          documents: [],
+          changes: [],
+          holders: new Set(),
+          ahead: new Set(),
+          settled: false,
+          resolve: (value) => resolve(value as T),
+          reject,
+          forget: () => undefined,
+        };
+        if (!attempt(request)) {
+          waiting.add(request);
+          owner.requests.add(request);
+          request.forget = limitWait(request, signal);
+          resolveDeadlock(request);
+        }
+        drain();
+      });
+    },
+    release,
+    held: () => queues.held(),
+    waiting: () => waiting.size,
+  };
+}
+
+const aborted = (message: string): Error => new StatusError(status.ABORTED, message);
+const cancelled = (): Error =>
+  new StatusError(status.CANCELLED, 'the call was cancelled while it waited for a lock');
+
+function intersects<T>(some: ReadonlySet<T>, others: ReadonlySet<T>): boolean {
+  for (const one of some) if (others.has(one)) return true;
+  return false;
+}

@@ -1,0 +1,129 @@
+/**
+ * The reading methods: GetDocument, BatchGetDocuments, RunQuery, ListCollectionIds. A document is answered
+ * as it is or as missing, never left out; the transaction that a read begins is in its first answer.
+ */
+import { invalidArgument, notFound, unimplemented } from '../grpc-server.ts';
+import type { Database } from './database.ts';
+import type { Doc } from './doc.ts';
+import { type DocumentName, databaseOf, parseDatabase, parseDocument, parseParent } from './names.ts';
+import { compareStrings } from './order.ts';
+import { parseQuery } from './query.ts';
+import { rangeOf, runQuery } from './query-run.ts';
+import {
+  type BatchGetRequest,
+  type GetDocumentRequest,
+  type ListCollectionIdsRequest,
+  parseMask,
+  parseSelector,
+  type RunQueryRequest,
+  toWireDocument,
+} from './requests.ts';
+import { toWire } from './time.ts';
+
+type DatabaseNamed = (name: string) => Database;
+
+export async function getDocument(
+  databases: DatabaseNamed,
+  request: GetDocumentRequest,
+  signal: AbortSignal,
+) {
+  const database = databaseOf(request.name);
+  const mask = parseMask(request.mask);
+  const names = [parseDocument(request.name, database)];
+  const { result } = await databases(database).read(parseSelector(request), readDocuments(names), signal);
+  const doc = result[0]?.doc;
+  if (doc === undefined) throw notFound(`Document "${request.name}" not found.`);
+  return toWireDocument(doc, mask);
+}
+
+export async function batchGetDocuments(
+  databases: DatabaseNamed,
+  request: BatchGetRequest,
+  signal: AbortSignal,
+) {
+  const database = parseDatabase(request.database);
+  const mask = parseMask(request.mask);
+  const names = [...new Set(request.documents)].map((name) => parseDocument(name, database));
+  const read = await databases(database).read(parseSelector(request), readDocuments(names), signal);
+  const readTime = toWire(read.readTime);
+  const answers = read.result.map(({ name, doc }) =>
+    doc === undefined ? { missing: name.full, readTime } : { found: toWireDocument(doc, mask), readTime },
+  );
+  return withTransaction(answers, { readTime }, read.began);
+}
+
+export async function runQueryMethod(
+  databases: DatabaseNamed,
+  request: RunQueryRequest,
+  signal: AbortSignal,
+) {
+  const database = databaseOf(request.parent);
+  if (request.explainOptions !== undefined && request.explainOptions !== null) {
+    throw unimplemented('explain_options is not implemented');
+  }
+  if (request.structuredQuery === undefined) throw invalidArgument('RunQuery needs a structured_query');
+  const query = parseQuery(request.structuredQuery, request.parent, database);
+  const read = await databases(database).read(
+    parseSelector(request),
+    {
+      range: rangeOf(query),
+      look(view) {
+        const { docs, skipped, range } = runQuery(view, query);
+        return { documents: docs.map(({ name }) => name.full), range, result: { docs, skipped } };
+      },
+    },
+    signal,
+  );
+  const readTime = toWire(read.readTime);
+  const { docs, skipped } = read.result;
+  const answers = docs.map((doc, i) => ({
+    document: toWireDocument(doc, query.select),
+    readTime,
+    ...(i === 0 && skipped > 0 ? { skippedResults: skipped } : {}),
+  }));
+  return withTransaction(answers, { readTime, skippedResults: skipped }, read.began);
+}
+
+export async function listCollectionIds(databases: DatabaseNamed, request: ListCollectionIdsRequest) {
+  if (request.pageToken !== '') throw unimplemented('page_token is not implemented');
+  if (request.consistencySelector !== undefined) {
+    throw unimplemented(`${request.consistencySelector} in ListCollectionIds is not implemented`);
+  }
+  const database = databaseOf(request.parent);
+  const parent = parseParent(request.parent, database);
+  const prefix = parent.length === 0 ? '' : `${parent.join('/')}/`;
+  const { result } = await databases(database).read(
+    { kind: 'strong' },
+    {
+      look(view) {
+        const below = [...view.collections()].filter((path) => path.startsWith(prefix));
+        const ids = new Set(below.map((path) => path.slice(prefix.length).split('/', 1)[0] ?? ''));
+        return { documents: [], result: [...ids].sort(compareStrings) };
+      },
+    },
+  );
+  if (request.pageSize > 0 && result.length > request.pageSize) {
+    throw unimplemented(`more than page_size (${request.pageSize}) collections: paging is not implemented`);
+  }
+  return { collectionIds: result, nextPageToken: '' };
+}
+
+type FoundDocument = Readonly<{ name: DocumentName; doc: Doc | undefined }>;
+
+function readDocuments(names: readonly DocumentName[]) {
+  const documents = names.map(({ full }) => full);
+  return {
+    look: (view: { get(name: DocumentName): Doc | undefined }) => ({
+      documents,
+      result: names.map((name): FoundDocument => ({ name, doc: view.get(name) })),
+    }),
+  };
+}
+
+/** At least one answer, and the new transaction in the first. */
+function withTransaction<T extends object>(answers: readonly T[], empty: object, began: Buffer | undefined) {
+  const all: readonly object[] = answers.length === 0 ? [empty] : answers;
+  return all.map((answer, i) =>
+    i === 0 && began !== undefined ? { ...answer, transaction: began } : answer,
+  );
+}

@@ -1,0 +1,129 @@
+/**
+ * The gRPC side of google.firestore.v1.Firestore: turns calls into methods and errors into statuses. A call
+ * whose client goes away aborts its signal, which takes it out of every queue. Methods that are not listed
+ * here are answered UNIMPLEMENTED.
+ */
+import {
+  type handleServerStreamingCall,
+  type handleUnaryCall,
+  Metadata,
+  type ServerUnaryCall,
+  type ServerWritableStream,
+  type ServiceDefinition,
+  status,
+  type UntypedServiceImplementation,
+} from '@grpc/grpc-js';
+import { StatusError, unimplemented } from '../grpc-server.ts';
+import { batchWrite, beginTransaction, checkRequestSize, commit, rollback } from './commits.ts';
+import type { Database } from './database.ts';
+import { batchGetDocuments, getDocument, listCollectionIds, runQueryMethod } from './reads.ts';
+
+type Method<Request, Answer> = (request: Request, signal: AbortSignal) => Promise<Answer> | Answer;
+
+export function firestoreService(
+  databases: (name: string) => Database,
+  log: (line: string) => void,
+): UntypedServiceImplementation {
+  const bind =
+    <Request, Answer>(
+      method: (databases: (name: string) => Database, request: Request, signal: AbortSignal) => Answer,
+    ) =>
+    (request: Request, signal: AbortSignal): Answer =>
+      method(databases, request, signal);
+  return {
+    getDocument: unary(bind(getDocument), log),
+    batchGetDocuments: streaming(bind(batchGetDocuments), log),
+    runQuery: streaming(bind(runQueryMethod), log),
+    listCollectionIds: unary(bind(listCollectionIds), log),
+    beginTransaction: unary(bind(beginTransaction), log),
+    rollback: unary(bind(rollback), log),
+    commit: unary(sizeChecked(bind(commit)), log),
+    batchWrite: unary(sizeChecked(bind(batchWrite)), log),
+    // Streams that are refused here are refused at once: see `streaming`.
+    runAggregationQuery: streaming(refuse('RunAggregationQuery'), log),
+    executePipeline: streaming(refuse('ExecutePipeline'), log),
+  };
+}
+
+const refuse = (name: string) => (): never => {
+  throw unimplemented(`${name} is not implemented`);
+};
+
+const requestBytes = new WeakMap<object, number>();
+
+/** The definition, with the size of each request of these methods kept for the check of its limit. */
+export function measured(definition: ServiceDefinition, methods: readonly string[]): ServiceDefinition {
+  const copy: Record<string, ServiceDefinition[string]> = { ...definition };
+  for (const name of methods) {
+    const method = definition[name];
+    if (method === undefined) throw new Error(`the service has no method ${name}`);
+    const requestDeserialize = (bytes: Buffer): unknown => {
+      const request: unknown = method.requestDeserialize(bytes);
+      if (typeof request === 'object' && request !== null) requestBytes.set(request, bytes.length);
+      return request;
+    };
+    copy[name] = { ...method, requestDeserialize };
+  }
+  return copy;
+}
+
+function sizeChecked<Request extends object, Answer>(
+  method: Method<Request, Answer>,
+): Method<Request, Answer> {
+  return (request, signal) => {
+    checkRequestSize(requestBytes.get(request) ?? 0);
+    return method(request, signal);
+  };
+}
+
+function unary<Request, Answer>(
+  method: Method<Request, Answer>,
+  log: (line: string) => void,
+): handleUnaryCall<Request, Answer> {
+  return (call, callback) => {
+    const answer = async (): Promise<void> => {
+      try {
+        callback(null, await method(call.request, cancellationOf(call)));
+      } catch (error) {
+        callback(toStatus(error, call.getPath(), log));
+      }
+    };
+    void answer();
+  };
+}
+
+function streaming<Request, Answer>(
+  method: Method<Request, readonly Answer[]>,
+  log: (line: string) => void,
+): handleServerStreamingCall<Request, Answer> {
+  return (call) => {
+    const answer = async (): Promise<void> => {
+      try {
+        for (const message of await method(call.request, cancellationOf(call))) call.write(message);
+        call.end();
+      } catch (error) {
+        // With headers first the client takes the error as an answer. Without, it takes it for a connection
+        // that broke, and google-gax tries twice more, after seconds, before its caller hears of it.
+        call.sendMetadata(new Metadata());
+        call.emit('error', toStatus(error, call.getPath(), log));
+      }
+    };
+    void answer();
+  };
+}
+
+function cancellationOf<Request, Answer>(
+  call: ServerUnaryCall<Request, Answer> | ServerWritableStream<Request, Answer>,
+): AbortSignal {
+  const controller = new AbortController();
+  if (call.cancelled) controller.abort();
+  else call.once('cancelled', () => controller.abort());
+  return controller.signal;
+}
+
+function toStatus(error: unknown, method: string, log: (line: string) => void): StatusError {
+  if (error instanceof StatusError) return error;
+  const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  log(`firestore: ${method} failed: ${text}`);
+  return new StatusError(status.INTERNAL, error instanceof Error ? error.message : String(error));
+}

@@ -1,0 +1,119 @@
+/**
+ * What the tests of this folder share: a server on a free port, real clients of it, raw calls for what the
+ * client would not send, and a clock that stands still until it is moved. Everything is closed by `close()`.
+ */
+import { Firestore } from '@google-cloud/firestore';
+import { Client, credentials, Metadata, type MethodDefinition, type ServiceError } from '@grpc/grpc-js';
+import { type Clock, systemClock } from '../clock.ts';
+import { firestoreDefinition, type RunningFirestore, startFirestore } from './index.ts';
+
+/** The answers of a raw call: one for a unary method, any number for a stream. */
+export type Answer = Readonly<Record<string, unknown>>;
+
+export type TestBed = Readonly<{
+  server: RunningFirestore;
+  db: Firestore;
+  /** Another client, with its own connection. */
+  client(projectId?: string, databaseId?: string): Firestore;
+  /** Calls a method as it is on the wire. Rejects with the status. `cancel` ends the call from outside. */
+  call(method: string, request: object, cancel?: AbortSignal): Promise<readonly Answer[]>;
+  close(): Promise<void>;
+}>;
+
+/** Errors that the server counts as its own fault fail the test through `close`. */
+export async function testBed(clock: Clock = systemClock()): Promise<TestBed> {
+  const faults: string[] = [];
+  const server = await startFirestore({ clock, log: (line) => faults.push(line) });
+  const definition = firestoreDefinition();
+  const clients: Firestore[] = [];
+  const raw = new Client(server.address, credentials.createInsecure());
+  const client = (projectId = 'test-project', databaseId = '(default)'): Firestore => {
+    // The client reads the variable when it is made, and with it needs no credentials; there is no metadata
+    // server to look for.
+    process.env['FIRESTORE_EMULATOR_HOST'] = server.address;
+    process.env['METADATA_SERVER_DETECTION'] = 'none';
+    const firestore = new Firestore({ projectId, databaseId });
+    clients.push(firestore);
+    return firestore;
+  };
+  return {
+    server,
+    db: client(),
+    client,
+    call(name, request, cancel) {
+      const method = definition[name];
+      if (method === undefined) throw new Error(`no method ${name}`);
+      return rawCall(raw, method, request, cancel);
+    },
+    async close() {
+      raw.close();
+      await Promise.all(clients.map((each) => each.terminate()));
+      await server.close();
+      if (faults.length > 0) throw new Error(`the server failed: ${faults.join('\n')}`);
+    },
+  };
+}
+
+function rawCall(
+  raw: Client,
+  method: MethodDefinition<object, unknown>,
+  request: object,
+  cancel: AbortSignal | undefined,
+): Promise<readonly Answer[]> {
+  const { path, requestSerialize, responseDeserialize, responseStream } = method;
+  return new Promise((resolve, reject) => {
+    if (responseStream) {
+      const answers: Answer[] = [];
+      const call = raw.makeServerStreamRequest(
+        path,
+        requestSerialize,
+        responseDeserialize,
+        request,
+        new Metadata(),
+      );
+      cancel?.addEventListener('abort', () => call.cancel());
+      call.on('data', (answer: Answer) => answers.push(answer));
+      call.on('error', (error: ServiceError) => reject(error));
+      call.on('end', () => resolve(answers));
+      return;
+    }
+    const call = raw.makeUnaryRequest(
+      path,
+      requestSerialize,
+      responseDeserialize,
+      request,
+      new Metadata(),
+      (error, answer) => (error === null ? resolve([answer as Answer]) : reject(error)),
+    );
+    cancel?.addEventListener('abort', () => call.cancel());
+  });
+}
+
+export type StillClock = Clock & Readonly<{ advance(milliseconds: number): void; timers(): number }>;
+
+export function stillClock(start = 1_700_000_000_000): StillClock {
+  let now = start;
+  const timers = new Map<number, Readonly<{ at: number; callback: () => void }>>();
+  let ids = 0;
+  const due = () => [...timers].filter(([, { at }]) => at <= now).sort(([, a], [, b]) => a.at - b.at)[0];
+  return {
+    now: () => now,
+    after(milliseconds, callback) {
+      const id = ++ids;
+      timers.set(id, { at: now + Math.max(0, milliseconds), callback });
+      return () => timers.delete(id);
+    },
+    advance(milliseconds) {
+      const end = now + milliseconds;
+      // In steps, so that what a timer arms is due at its own time.
+      while (now < end) {
+        now = Math.min(end, ...[...timers.values()].map(({ at }) => Math.max(at, now + 1)));
+        for (let next = due(); next !== undefined; next = due()) {
+          timers.delete(next[0]);
+          next[1].callback();
+        }
+      }
+    },
+    timers: () => timers.size,
+  };
+}

@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { listens } from './child.ts';
+import { freePorts } from './free-ports.ts';
+import type { StackAddresses } from './stack.ts';
+
+const CLI = fileURLToPath(new URL('../cli.ts', import.meta.url));
+
+type Run = Readonly<{
+  process: ChildProcess;
+  out: () => string;
+  err: () => string;
+  ended: Promise<number | null>;
+}>;
+
+function run(t: TestContext, ...args: readonly string[]): Run {
+  const started = spawn(process.execPath, ['--conditions=source', CLI, ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let out = '';
+  let err = '';
+  started.stdout.setEncoding('utf8').on('data', (text: string) => (out += text));
+  started.stderr.setEncoding('utf8').on('data', (text: string) => (err += text));
+  const ended = once(started, 'close').then(([code]) => code as number | null);
+  t.after(() => started.kill('SIGKILL'));
+  return { process: started, out: () => out, err: () => err, ended };
+}
+
+async function ready(stack: Run): Promise<StackAddresses> {
+  for (let turn = 0; turn < 1_200 && !stack.out().includes('\n'); turn++) {
+    assert.equal(stack.process.exitCode, null, stack.err());
+    await wait(25);
+  }
+  assert.match(stack.out(), /^\{.*\}\n$/, 'one line of JSON');
+  return JSON.parse(stack.out()) as StackAddresses;
+}
+
+const portsOf = (addresses: StackAddresses): number[] =>
+  [
+    addresses.pubsub,
+    addresses.firestore,
+    addresses.tasks,
+    ...[addresses.control, addresses.republisher, ...Object.values(addresses.functions)].map(
+      (url) => new URL(url).host,
+    ),
+  ].map((address) => Number(address.split(':')[1]));
+
+async function allFree(ports: readonly number[]): Promise<boolean> {
+  for (let turn = 0; turn < 200; turn++) {
+    const open = await Promise.all(ports.map((port) => listens(port)));
+    if (!open.includes(true)) return true;
+    await wait(25);
+  }
+  return false;
+}
+
+const REFUSED: readonly (readonly [args: readonly string[], says: RegExp])[] = [
+  [['--port-base', 'x'], /^error: --port-base is "x"; accepted: a whole number from 1024 to \d+\n$/],
+  [['--port-base', '80'], /^error: --port-base is "80"/],
+  [['--port-base', '65535'], /^error: --port-base is "65535"/],
+  [['--store', 'mysql'], /^error: --store is "mysql"; accepted: firestore, redis\n$/],
+  [['--store', 'redis'], /^error: --store redis needs --redis-url/],
+  [['--store', 'redis', '--redis-url', 'nonsense'], /^error: --redis-url is "nonsense"/],
+  [['--store', 'redis', '--redis-url', 'redis://127.0.0.1:1'], /^error: no Redis answers on 127.0.0.1:1/],
+  [['--redis-url', 'redis://127.0.0.1:1'], /^error: --redis-url is only for --store redis\n$/],
+  [['--nonsense'], /^error: Unknown option '--nonsense'/],
+  [['more'], /^error: Unexpected argument 'more'/],
+];
+
+for (const [args, says] of REFUSED) {
+  test(`answers "${args.join(' ')}" with one line and a non-zero exit within five seconds`, async (t) => {
+    const start = performance.now();
+    const stack = run(t, ...args);
+    assert.notEqual(await stack.ended, 0);
+    assert.match(stack.err(), says);
+    assert.equal(stack.err().trimEnd().split('\n').length, 1);
+    assert.ok(performance.now() - start < 5_000);
+  });
+}
+
+test('names a port that is taken', async (t) => {
+  const holder = createServer().listen(0, '127.0.0.1');
+  await once(holder, 'listening');
+  t.after(() => holder.close());
+  const { port } = holder.address() as { port: number };
+  const base = Math.min(Math.max(port - 3, 1_024), 65_000);
+  const stack = run(t, '--port-base', String(base));
+  assert.notEqual(await stack.ended, 0);
+  assert.match(stack.err(), new RegExp(`^error: port ${port} on 127.0.0.1 is taken by another process\n$`));
+});
+
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGKILL'] as const) {
+  test(`leaves nothing running after ${signal}`, async (t) => {
+    const { pubsub } = await freePorts();
+    const stack = run(t, '--json', '--port-base', String(Math.min(pubsub, 65_000)));
+    const addresses = await ready(stack);
+    const ports = portsOf(addresses);
+    assert.deepEqual(
+      await Promise.all(ports.map((port) => listens(port))),
+      ports.map(() => true),
+    );
+    stack.process.kill(signal);
+    const code = await stack.ended;
+    if (signal !== 'SIGKILL') assert.equal(code, 0);
+    assert.ok(await allFree(ports), 'every port is free again');
+  });
+}

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { type Stack, startStack } from 'pubsub-guarantees-emulator';
+
+let stack: Stack;
+
+before(async () => {
+  stack = await startStack();
+});
+after(() => stack.close());
+
+type Ended = Readonly<{ code: number | undefined; stdout: string; stderr: string }>;
+
+/** As a user would run it, with the variables that `npm start` prints. */
+function example(name: string, change: NodeJS.ProcessEnv = {}): Promise<Ended> {
+  const { pubsub, firestore } = stack.addresses;
+  const env = {
+    ...process.env,
+    PUBSUB_EMULATOR_HOST: pubsub,
+    FIRESTORE_EMULATOR_HOST: firestore,
+    ...change,
+  };
+  const file = fileURLToPath(new URL(`${name}.ts`, import.meta.url));
+  return new Promise((resolve) => {
+    execFile(
+      process.execPath,
+      ['--conditions=source', file],
+      { timeout: 60_000, env },
+      (error, stdout, stderr) => {
+        const code = error === null ? 0 : Number(error.code);
+        resolve({ code, stdout, stderr });
+      },
+    );
+  });
+}
+
+test('once: three publishes, one charge', async () => {
+  const { code, stdout, stderr } = await example('once');
+  assert.equal(code, 0, stderr);
+  assert.equal(stdout.match(/charging: order 42/g)?.length, 1);
+  assert.match(stdout, /published 3 times; deliveries: handled, duplicate, duplicate/);
+});
+
+test('later: two reminders, neither early', async () => {
+  const { code, stdout, stderr } = await example('later');
+  assert.equal(code, 0, stderr);
+  assert.match(stdout, /in two seconds: not early/);
+  assert.match(stdout, /at an instant: not early/);
+});
+
+test('in order: three publishers, one order', async () => {
+  const { code, stdout, stderr } = await example('in-order');
+  assert.equal(code, 0, stderr);
+  const numbers = [...stdout.matchAll(/^(\d+): step/gm)].map((match) => Number(match[1]));
+  assert.deepEqual(numbers, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+  assert.match(stdout, /published as .*; handled as 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12/);
+});
+
+test('an example without its stack ends with one line', async () => {
+  const { code, stderr } = await example('once', { FIRESTORE_EMULATOR_HOST: '127.0.0.1:1' });
+  assert.equal(code, 1);
+  assert.match(
+    stderr,
+    /^nobody answers at FIRESTORE_EMULATOR_HOST=127\.0\.0\.1:1: is npm start running\?\n$/,
+  );
+});

@@ -1,0 +1,73 @@
+/* oxlint-disable no-console -- an example shows what it does */
+/**
+ * In order: three publishers take numbers of one stream, publish them as chance will have it, and the subscriber's
+ * handler sees 1, 2, 3, ….
+ *
+ * Needs neither ordering keys nor a function: the resequencer is a middleware around the subscriber's own handler.
+ * Run it beside `npm start`, with the two variables that it prints:
+ *
+ *   PUBSUB_EMULATOR_HOST=… FIRESTORE_EMULATOR_HOST=… node --conditions=source examples/src/in-order.ts
+ */
+import { randomUUID } from 'node:crypto';
+import { Firestore } from '@google-cloud/firestore';
+import { PubSub } from '@google-cloud/pubsub';
+import {
+  ack,
+  compose,
+  type Handler,
+  inOrder,
+  outgoing,
+  sequencer,
+  sleep,
+  systemClock,
+} from 'pubsub-guarantees';
+import { firestoreCounters, firestoreOrder } from 'pubsub-guarantees/order/firestore';
+import { pubsubPublisher } from 'pubsub-guarantees/publish/pubsub';
+import { receive } from 'pubsub-guarantees/receive/pubsub';
+import { localProject } from './local-stack.ts';
+
+const STEPS = 12;
+
+const projectId = await localProject('PUBSUB_EMULATOR_HOST', 'FIRESTORE_EMULATOR_HOST');
+const clock = systemClock();
+const pubsub = new PubSub({ projectId });
+const firestore = new Firestore({ projectId });
+const run = randomUUID();
+const [topic] = await pubsub.createTopic(`example-in-order-${run}`);
+const [subscription] = await topic.createSubscription(`example-in-order-${run}`);
+
+// The subscriber: its own handler, in order.
+const seen: string[] = [];
+const finished = Promise.withResolvers<void>();
+const ship: Handler = async (message) => {
+  seen.push(message.attributes['sequence'] ?? '?');
+  console.log(`${message.attributes['sequence']}: ${message.data.toString()}`);
+  if (seen.length === STEPS) finished.resolve();
+  return ack();
+};
+const ordered = inOrder(firestoreOrder(firestore), { clock });
+const receiver = receive(subscription, compose(ship, [ordered]), { consumer: 'example-shipping' });
+
+// Three publishers: each takes the next number of the order's stream and publishes when it gets round to it.
+const publisher = pubsubPublisher(pubsub);
+const numbers = sequencer(firestoreCounters(firestore));
+const published: string[] = [];
+const publishers = ['anna', 'ben', 'cleo'].map(async (person) => {
+  for (let step = 0; step < STEPS / 3; step += 1) {
+    const message = await numbers.number(`order-${run}`, outgoing(topic.name, { data: `step by ${person}` }));
+    await sleep(clock, Math.random() * 300);
+    await publisher.publish(message);
+    published.push(message.attributes['sequence'] ?? '?');
+  }
+});
+await Promise.all(publishers);
+
+await finished.promise;
+console.log(`published as ${published.join(', ')}; handled as ${seen.join(', ')}`);
+
+await receiver.close();
+await publisher.close();
+await subscription.delete();
+await topic.delete();
+await pubsub.close();
+await firestore.terminate();

@@ -1,0 +1,59 @@
+/**
+ * The form of a dead letter: the original's data, attributes and ordering key, so that it can be sent again as it was
+ * (the ordering key, because a `sequence` may be counted by it), and why it is here.
+ *
+ * Where there is no room, the error text goes first, then what else the toolkit would add, the reason last. The
+ * original is never cut.
+ */
+import { ATTRIBUTE, without } from '../attributes.ts';
+import { codeOf, textOf } from '../errors.ts';
+import { type Attributes, byteLength, LIMITS, type OutgoingMessage } from '../message.ts';
+import { type Fitted, fit } from '../publish/fit.ts';
+import { publishable } from '../publish/identity.ts';
+import { cutText } from './cut-text.ts';
+
+export type DeadLetterParts = Readonly<{
+  topic: string;
+  data: Uint8Array;
+  /** As received; what cannot be published again is left out. */
+  attributes: Attributes;
+  orderingKey?: string;
+  error: unknown;
+  /** What the toolkit knows of the original (its identity, its time); the original's own values win. */
+  origin?: Attributes;
+  maxBytes?: number;
+}>;
+
+export function composeDeadLetter(parts: DeadLetterParts): Fitted {
+  const { topic, data, orderingKey, error, origin = {}, maxBytes = LIMITS.messageBytes } = parts;
+  // A message that was sent again and failed again has a new reason.
+  const theirs = without(publishable(parts.attributes), [
+    ATTRIBUTE.deadLetterReason,
+    ATTRIBUTE.deadLetterError,
+  ]);
+  const message: OutgoingMessage = {
+    topic,
+    data,
+    attributes: {
+      ...origin,
+      ...theirs,
+      [ATTRIBUTE.deadLetterReason]: cutText(codeOf(error), LIMITS.attributeValueBytes),
+      [ATTRIBUTE.deadLetterError]: cutText(textOf(error), LIMITS.attributeValueBytes),
+    },
+    ...(orderingKey !== undefined && { orderingKey }),
+  };
+  const added = Object.keys(origin).filter((name) => !Object.hasOwn(theirs, name));
+  return fit(message, [ATTRIBUTE.deadLetterError, ...added, ATTRIBUTE.deadLetterReason], maxBytes);
+}
+
+/** The attributes that a publish would take; the others cannot be kept as attributes. */
+export function legalAttributes(attributes: Attributes): Attributes {
+  return Object.fromEntries(
+    Object.entries(publishable(attributes))
+      .filter(
+        ([key, value]) =>
+          byteLength(key) <= LIMITS.attributeKeyBytes && byteLength(value) <= LIMITS.attributeValueBytes,
+      )
+      .slice(0, LIMITS.attributes),
+  );
+}

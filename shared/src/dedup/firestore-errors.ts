@@ -1,0 +1,44 @@
+/**
+ * What Firestore's errors mean for a claim, by their numeric gRPC codes and never by their text.
+ *
+ * Nothing here is the message's fault, so nothing is permanent: a missing permission would otherwise send every
+ * message to the dead letters.
+ */
+import { storeUnavailable, type TransientError } from '../errors.ts';
+
+/**
+ * The write was refused because of the state of the document; the record decides what that means.
+ * ABORTED is among them because REST answers 409 for it and for ALREADY_EXISTS alike, and because a lock timeout of
+ * the official emulator has this code.
+ */
+const REFUSALS: ReadonlyMap<number, string> = new Map([
+  [5, 'NOT_FOUND: the document that the precondition names is missing'],
+  [6, 'ALREADY_EXISTS'],
+  [9, 'FAILED_PRECONDITION: another update time'],
+  [10, 'ABORTED'],
+]);
+
+/** Codes whose remedy is not obvious. Every code that is not a refusal leaves the outcome unknown. */
+const HINTS: ReadonlyMap<number, string> = new Map([
+  [3, 'the request is not understood'],
+  [5, 'the database does not exist'],
+  [7, 'permission denied: the service account wants roles/datastore.user'],
+  [8, 'resource exhausted: a quota, or a hot range of keys'],
+  [12, 'not implemented by this server'],
+  [14, 'no connection'],
+  [16, 'not authenticated'],
+]);
+
+export const isRefusal = (error: unknown): boolean => REFUSALS.has(codeOf(error) ?? -1);
+
+export function unavailable(error: unknown): TransientError {
+  const code = codeOf(error);
+  const hint = code === undefined ? undefined : HINTS.get(code);
+  const name = code === undefined ? 'an error without a code' : `code ${code}`;
+  return storeUnavailable(`Firestore answered ${name}${hint === undefined ? '' : ` (${hint})`}`, error);
+}
+
+function codeOf(error: unknown): number | undefined {
+  const code: unknown = error instanceof Error && 'code' in error ? error.code : undefined;
+  return typeof code === 'number' ? code : undefined;
+}

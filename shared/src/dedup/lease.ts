@@ -1,0 +1,99 @@
+/**
+ * Holding a claim while a handler runs: the heartbeat that renews it, and the local belief about how long it is ours.
+ *
+ * The belief counts from the moment at which the last confirmed write was sent, never from its reply, so it always ends
+ * before the store's lease does. A renewal that hangs confirms nothing: the lease is lost when the belief ends.
+ * One write is in flight at a time, and renewals stop before a claim is completed or released.
+ */
+import { type Clock, sleep } from '../clock.ts';
+import { leaseLost, TransientError } from '../errors.ts';
+import type { Log } from '../log.ts';
+import type { ClaimStore, HeldClaim } from './claim-store.ts';
+import { deadlineSignal } from './deadline-signal.ts';
+
+export type Lease = Readonly<{
+  /** Aborted when the lease is lost, when the delivery's time is over, or when the delivery is aborted. */
+  signal: AbortSignal;
+  /** True once this holder may no longer believe that the claim is its own. */
+  isLost(): boolean;
+  /** Ends the heartbeat, waits for a renewal under way, and answers with the claim as last seen. */
+  stop(): Promise<HeldClaim>;
+}>;
+
+export type LeaseOptions = Readonly<{
+  held: HeldClaim;
+  /** Monotonic instant at which the claim was sent; of an adopted one, its owner's first attempt. */
+  sentAt: number;
+  /** Monotonic instant that no renewal goes beyond: the end of the delivery. */
+  deliveryDeadline: number;
+  parent: AbortSignal;
+  log: Log;
+}>;
+
+/** Pause before a renewal of unknown outcome is tried again. */
+const RETRY_MS = 1_000;
+
+export function holdLease(store: ClaimStore, clock: Clock, options: LeaseOptions): Lease {
+  const { deliveryDeadline, log } = options;
+  const { leaseMs, key } = options.held.request;
+  const pauseMs = Math.min(RETRY_MS, leaseMs / 10);
+  /** When the renewal of each nonce was sent. */
+  const sent = new Map([[0, options.sentAt]]);
+  let held = options.held;
+  let leaseDeadline = options.sentAt + leaseMs;
+  let lost = false;
+  let nonce = 0;
+
+  const isOver = (): boolean => clock.monotonic() >= leaseDeadline;
+  const late = (): unknown => {
+    lost ||= isOver();
+    return lost
+      ? leaseLost('the lease could not be renewed in time while the handler was running')
+      : new TransientError('DELIVERY_TIMED_OUT', 'the time of the delivery ran out in the handler');
+  };
+  const guard = deadlineSignal(clock, options.parent, Math.min(leaseDeadline, deliveryDeadline), late);
+  const stopped = new AbortController();
+  const over = AbortSignal.any([guard.signal, stopped.signal]);
+
+  const renew = async (): Promise<number> => {
+    nonce += 1;
+    const mine = nonce;
+    sent.set(mine, clock.monotonic());
+    try {
+      const answer = await store.renew(held, mine);
+      if (answer.kind === 'lost') {
+        lost = true;
+        guard.abort(leaseLost('another delivery has taken the claim over'));
+        return 0;
+      }
+      held = answer.held;
+      const confirmedAt = sent.get(answer.nonce) ?? options.sentAt;
+      leaseDeadline = Math.max(leaseDeadline, confirmedAt + leaseMs);
+      guard.moveTo(Math.min(leaseDeadline, deliveryDeadline));
+      return Math.max(confirmedAt + leaseMs / 3 - clock.monotonic(), pauseMs);
+    } catch (error) {
+      log.warn('a claim could not be renewed', { event: 'dedup_renewal_failed', key, error: String(error) });
+      return pauseMs;
+    }
+  };
+  const beat = async (): Promise<void> => {
+    let pause = options.sentAt + leaseMs / 3 - clock.monotonic();
+    for (;;) {
+      await sleep(clock, pause, over);
+      if (stopped.signal.aborted || guard.signal.aborted) return;
+      pause = await renew();
+    }
+  };
+  const heart = beat();
+
+  return {
+    signal: guard.signal,
+    isLost: () => lost || isOver(),
+    async stop() {
+      stopped.abort();
+      await heart;
+      guard.close();
+      return held;
+    },
+  };
+}

@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { virtualClock } from '../testing/index.ts';
+import { claimed, claimStoreContract, request } from './contract.ts';
+import { documentClaims } from './document-claims.ts';
+import { memoryClaims, memoryDocuments } from './memory.ts';
+
+claimStoreContract('memory', async () => {
+  const clock = virtualClock();
+  return { store: memoryClaims({ clock }), pass: (ms) => clock.advance(ms), close: async () => {} };
+});
+
+test('an expired claim is not taken over by somebody without time for the handler', async () => {
+  const clock = virtualClock();
+  const store = memoryClaims({ clock });
+  const { held } = await claimed(store, request({ leaseMs: 1_000 }));
+  await clock.advance(1_000);
+  const { key } = held.request;
+  assert.deepEqual(await store.claim(request({ key, mayTakeOver: false })), {
+    kind: 'inProgress',
+    remainingMs: 0,
+  });
+  assert.equal((await store.claim(request({ key }))).kind, 'claimed');
+});
+
+test('memory forgets what has expired and keeps what counts', async () => {
+  const clock = virtualClock();
+  const documents = memoryDocuments({ clock });
+  const store = documentClaims(documents, clock, 5_000);
+  const kept = request({ retentionMs: 600_000 });
+  await store.complete((await claimed(store, kept)).held);
+  for (let round = 0; round < 4; round += 1) {
+    for (let i = 0; i < 1_024; i += 1) {
+      await store.complete((await claimed(store, request({ retentionMs: 60_000 }))).held);
+    }
+    await clock.advance(60_000);
+  }
+  assert.ok(documents.size() <= 2_048, `${documents.size()} records are kept`);
+  const again = await store.claim(request({ key: kept.key, retentionMs: 600_000 }));
+  assert.equal(again.kind, 'duplicate');
+});

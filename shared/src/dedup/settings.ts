@@ -1,0 +1,100 @@
+/**
+ * Options of de-duplication, checked when the middleware is made: a window that cannot work does not start.
+ */
+import type { Clock } from '../clock.ts';
+import { type Duration, toMilliseconds } from '../duration.ts';
+import { ConfigError } from '../errors.ts';
+
+export type DedupOptions = Readonly<{
+  clock: Clock;
+  /**
+   * How long a claim holds without a heartbeat, default `30s`; at least `1s`. A crash in the handler costs this long
+   * plus one redelivery. It is renewed every third, so it need not cover the handler's time.
+   */
+  lease?: Duration;
+  /**
+   * How long a message counts as done, default `8d`: longer than a subscription keeps messages by default (7 days,
+   * https://cloud.google.com/pubsub/docs/subscription-message-retention), because that is how late one may come back.
+   */
+  retention?: Duration;
+  /**
+   * How long a delivery waits for another that works on the same message, default `25s`. Every redelivery counts
+   * toward the subscription's dead letter policy, so waiting is better than refusing.
+   */
+  waitBudget?: Duration;
+  /** The handler is not started, and an expired claim not taken over, with less of the delivery left: default `5s`. */
+  minimumHandlerTime?: Duration;
+  /**
+   * What becomes of a message whose `dedupId` was used, and done, with other data: `deadLetter` (default), `ack`
+   * (dropped with a warning), `process` (without a claim of its own, marked as a possible duplicate).
+   */
+  onConflict?: 'deadLetter' | 'ack' | 'process';
+  /** With the store down: `retry` (default), or `process` without the guarantee, marked as a possible duplicate. */
+  onStoreUnavailable?: 'retry' | 'process';
+  /** A random name for each delivery: 1 to 64 printable characters without a space. Default: a UUID. */
+  newOwner?: () => string;
+}>;
+
+export type DedupSettings = Readonly<{
+  leaseMs: number;
+  retentionMs: number;
+  waitBudgetMs: number;
+  minimumHandlerMs: number;
+  onConflict: 'deadLetter' | 'ack' | 'process';
+  onStoreUnavailable: 'retry' | 'process';
+  newOwner: () => string;
+}>;
+
+/** The default message retention of a subscription. */
+export const SUBSCRIPTION_RETENTION_MS = 7 * 86_400_000;
+const SHORTEST_LEASE_MS = 1_000;
+
+/** Throws ConfigError for a value that is not understood and for a lease that is not shorter than the retention. */
+export function dedupSettings({
+  lease = '30s',
+  retention = '8d',
+  waitBudget = '25s',
+  minimumHandlerTime = '5s',
+  onConflict = 'deadLetter',
+  onStoreUnavailable = 'retry',
+  newOwner = () => crypto.randomUUID(),
+}: DedupOptions): DedupSettings {
+  const leaseMs = toMilliseconds(lease, 'lease');
+  const retentionMs = toMilliseconds(retention, 'retention');
+  if (leaseMs < SHORTEST_LEASE_MS) {
+    throw new ConfigError('INVALID_LEASE', `lease is ${lease}; accepted: at least ${SHORTEST_LEASE_MS} ms`);
+  }
+  if (leaseMs >= retentionMs) {
+    throw new ConfigError(
+      'INVALID_LEASE',
+      `lease is ${lease} and retention ${retention}; accepted: a lease shorter than the retention`,
+    );
+  }
+  oneOf('onConflict', onConflict, ['deadLetter', 'ack', 'process']);
+  oneOf('onStoreUnavailable', onStoreUnavailable, ['retry', 'process']);
+  return {
+    leaseMs,
+    retentionMs,
+    waitBudgetMs: toMilliseconds(waitBudget, 'waitBudget'),
+    minimumHandlerMs: toMilliseconds(minimumHandlerTime, 'minimumHandlerTime'),
+    onConflict,
+    onStoreUnavailable,
+    newOwner: () => checkOwner(newOwner()),
+  };
+}
+
+function oneOf(name: string, value: string, accepted: readonly string[]): void {
+  if (accepted.includes(value)) return;
+  throw new ConfigError(
+    'INVALID_OPTION',
+    `${name} is ${JSON.stringify(value)}; accepted: ${accepted.join(', ')}`,
+  );
+}
+
+function checkOwner(owner: string): string {
+  if (/^[!-~]{1,64}$/.test(owner)) return owner;
+  throw new ConfigError(
+    'INVALID_OWNER',
+    `newOwner gave ${JSON.stringify(owner)}; accepted: 1 to 64 printable ASCII characters without a space`,
+  );
+}

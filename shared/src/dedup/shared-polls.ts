@@ -1,0 +1,102 @@
+/**
+ * Waiting for a claim that somebody else holds. However many deliveries of one key wait in this process, one of them
+ * asks the store at a time and the others use its answer, so a burst of duplicates does not become a burst of writes.
+ *
+ * Nobody stops waiting while its own request is out: a claim that arrives for a delivery that has gone would block the
+ * key for a lease.
+ */
+import { type Clock, sleep } from '../clock.ts';
+import type { ClaimAnswer, ClaimRequest, ClaimStore } from './claim-store.ts';
+
+export type Waited = Readonly<{
+  answer: ClaimAnswer;
+  /** Monotonic instant at which the request behind the answer was sent. */
+  sentAt: number;
+}>;
+
+export type SharedPolls = Readonly<{
+  /**
+   * Asks again until the key is free or done, or until the instant `until`, when the answer is the last `inProgress`.
+   * Rejects as the store does.
+   */
+  wait(request: ClaimRequest, first: Waited, until: number, signal: AbortSignal): Promise<Waited>;
+  /** Somebody in this process has finished with the key: whoever waits for it asks now. */
+  wake(key: string): void;
+}>;
+
+type Poll = { result: Promise<Waited | undefined>; hurry: AbortController };
+
+const FIRST_PAUSE_MS = 250;
+const LONGEST_PAUSE_MS = 2_000;
+/** Added to what is left of a lease, so that the next look does not come just before its end. */
+const MARGIN_MS = 10;
+
+export function sharedPolls(store: ClaimStore, clock: Clock): SharedPolls {
+  const polls = new Map<string, Poll>();
+
+  /** Waits, then asks. Undefined when there was no time left to ask. */
+  const lead = (request: ClaimRequest, pauseMs: number, until: number, signal: AbortSignal): Poll => {
+    const { key } = request;
+    const hurry = new AbortController();
+    const ask = async (): Promise<Waited | undefined> => {
+      try {
+        const left = until - clock.monotonic();
+        await sleep(clock, Math.min(pauseMs, left), AbortSignal.any([hurry.signal, signal]));
+        if (signal.aborted || clock.monotonic() >= until) return undefined;
+        const sentAt = clock.monotonic();
+        return { answer: await store.claim(request), sentAt };
+      } finally {
+        polls.delete(key);
+      }
+    };
+    const poll = { result: ask(), hurry };
+    polls.set(key, poll);
+    return poll;
+  };
+
+  return {
+    async wait(request, first, until, signal) {
+      let last = first;
+      let pauseMs = FIRST_PAUSE_MS;
+      while (last.answer.kind === 'inProgress') {
+        if (signal.aborted || clock.monotonic() >= until) return last;
+        const other = polls.get(request.key);
+        if (other === undefined) {
+          const wantedMs = Math.min(pauseMs, last.answer.remainingMs + MARGIN_MS);
+          const asked = await lead(request, wantedMs, until, signal).result;
+          if (asked === undefined) return last;
+          last = asked;
+        } else {
+          const heard = await within(clock, until, signal, other.result);
+          if (heard !== undefined) last = { answer: overheard(heard.answer, request), sentAt: heard.sentAt };
+        }
+        pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
+      }
+      return last;
+    },
+    wake: (key) => polls.get(key)?.hurry.abort(),
+  };
+}
+
+/** What an answer to another waiter of the key says to this one. */
+function overheard(answer: ClaimAnswer, { fingerprint, leaseMs }: ClaimRequest): ClaimAnswer {
+  if (answer.kind === 'claimed') return { kind: 'inProgress', remainingMs: leaseMs };
+  if (answer.kind !== 'duplicate' && answer.kind !== 'conflict') return answer;
+  return { ...answer, kind: answer.fingerprint === fingerprint ? 'duplicate' : 'conflict' };
+}
+
+/** Undefined when `until` or the signal comes first. */
+async function within<Value>(
+  clock: Clock,
+  until: number,
+  signal: AbortSignal,
+  result: Promise<Value>,
+): Promise<Value | undefined> {
+  const done = new AbortController();
+  const timeUp = sleep(clock, until - clock.monotonic(), AbortSignal.any([done.signal, signal]));
+  try {
+    return await Promise.race([result, timeUp.then(() => undefined)]);
+  } finally {
+    done.abort();
+  }
+}

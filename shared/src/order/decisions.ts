@@ -1,0 +1,156 @@
+/**
+ * What the protocol's transactions decide, as pure functions of what they read. Each may be called again after its
+ * commit was applied and the reply lost, and then recognises its own work.
+ */
+import { type KeyPatch, type KeyState, isSkipped, progress } from './key-state.ts';
+import type { Decision, HeldMessage } from './order-store.ts';
+import { type Arrival, placeOf } from './place.ts';
+import { type Failure, headRetry } from './retry-policy.ts';
+
+type Decide<Result> = (state: KeyState, held: readonly HeldMessage[], nowMs: number) => Decision<Result>;
+
+export type HoldResult =
+  /** The key has changed: the arrival is judged again from the start. */
+  | Readonly<{ kind: 'again' }>
+  | Readonly<{ kind: 'conflict' }>
+  /** It is stored. `state` and `nowMs` are what the transaction saw. */
+  | Readonly<{ kind: 'held'; state: KeyState; nowMs: number }>;
+
+/**
+ * Stores a number that may not run yet. Looking at the key and storing are one transaction: a head that was stored
+ * beside a key that became idle in between would wait for nobody.
+ */
+export function holding(arrival: Arrival, message: HeldMessage, maxAhead: number): Decide<HoldResult> {
+  return (state, [present], nowMs) => {
+    if (placeOf(state, arrival, maxAhead).kind !== 'hold') return { result: { kind: 'again' } };
+    if (present !== undefined) {
+      return {
+        result: present.hash === arrival.hash ? { kind: 'held', state, nowMs } : { kind: 'conflict' },
+      };
+    }
+    const opensGap = arrival.number > state.last + 1 && state.waitingSince === null;
+    const patch: KeyPatch = {
+      ...(opensGap && { waitingSince: nowMs, gapAt: state.last }),
+      ...firstEpoch(state, arrival),
+    };
+    return {
+      result: { kind: 'held', state, nowMs },
+      create: message,
+      ...(Object.keys(patch).length > 0 && { patch }),
+    };
+  };
+}
+
+export type SettleResult =
+  /** `last` has passed the number. `more`: the lease is kept and renewed, because the next number is held. */
+  Readonly<{ kind: 'done'; more: boolean; foreign: boolean }> | Lost;
+
+/** The lease is somebody else's. `safe`: the number is done, skipped or held, so the delivery may be acknowledged. */
+type Lost = Readonly<{ kind: 'lost'; safe: boolean }>;
+
+/**
+ * Counts a number that ran without being stored as done, and lets the key go unless the next one is held. Reads held
+ * messages from `number` on, at most two: its own copy (a duplicate that was held while it ran) and the next.
+ */
+export function settling(owner: string, arrival: Arrival, leaseMs: number): Decide<SettleResult> {
+  return (state, held, nowMs) => {
+    if (state.lease?.owner !== owner) return { result: lost(state, held, arrival.number) };
+    if (state.last >= arrival.number) return { result: { kind: 'done', more: true, foreign: false } };
+    const copy = held.find(({ number }) => number === arrival.number);
+    // Cannot happen while the identity of a direct run stands in the key; kept rather than deleted if it does.
+    const foreign = copy !== undefined && copy.hash !== arrival.hash;
+    const behind = held.find(({ number }) => number > arrival.number);
+    const more = behind?.number === arrival.number + 1;
+    return {
+      result: { kind: 'done', more, foreign },
+      patch: {
+        ...progress(state, [arrival.hash]),
+        ...(more
+          ? { lease: { owner, lengthMs: leaseMs }, readyAt: nowMs + leaseMs }
+          : { lease: null, readyAt: null, ...gapBehind({ ...state, last: arrival.number }, behind, nowMs) }),
+      },
+      ...(copy !== undefined && !foreign && { remove: [arrival.number] }),
+    };
+  };
+}
+
+export type FailResult =
+  /** The number is stored and will be tried again by a sweep. */
+  | Readonly<{ kind: 'kept'; attempts: number; nextTryAt: number }>
+  /** It is too large to be stored: only a redelivery brings it back. */
+  | Readonly<{ kind: 'notKept'; attempts: number }>
+  | Readonly<{ kind: 'conflict' }>
+  | Lost;
+
+/**
+ * Lets go of a number that ran without being stored and failed. It is stored now (`message` is undefined when it is
+ * too large), so that its retries do not depend on redeliveries: with a native dead-letter policy on the subscription
+ * those run out, and the number would be missing from the stream for good.
+ */
+export function failing(
+  owner: string,
+  arrival: Arrival,
+  message: HeldMessage | undefined,
+  failure: Failure,
+  pauses: Readonly<{ retryMinMs: number; retryMaxMs: number }>,
+): Decide<FailResult> {
+  return (state, held, nowMs) => {
+    if (state.lease?.owner !== owner) return { result: lost(state, held, arrival.number) };
+    const { attempts, pauseMs } = headRetry(pauses, state.attempts, failure);
+    const nextTryAt = nowMs + pauseMs;
+    const waiting = { lease: null, attempts, nextTryAt, readyAt: nextTryAt };
+    const copy = held.find(({ number }) => number === arrival.number);
+    if (copy !== undefined && copy.hash !== arrival.hash) {
+      return { result: { kind: 'conflict' }, patch: waiting };
+    }
+    if (copy !== undefined) return { result: { kind: 'kept', attempts, nextTryAt }, patch: waiting };
+    if (message === undefined) {
+      const idle = {
+        lease: null,
+        attempts,
+        nextTryAt: 0,
+        readyAt: null,
+        ...gapBehind(state, held[0], nowMs),
+      };
+      return { result: { kind: 'notKept', attempts }, patch: idle };
+    }
+    return { result: { kind: 'kept', attempts, nextTryAt }, patch: waiting, create: message };
+  };
+}
+
+export type ReleaseResult = 'next' | 'gap' | 'empty' | 'lost';
+
+/**
+ * Lets go of a key with nothing more to run. Reads the first held message after `last`, whatever its number: if it is
+ * the next one the lease is kept; a higher one is a gap, whose age is kept if it is the same gap.
+ */
+export function releasing(owner: string, leaseMs: number): Decide<ReleaseResult> {
+  return (state, [first], nowMs) => {
+    if (state.lease?.owner !== owner) return { result: 'lost' };
+    if (first?.number === state.last + 1) {
+      return {
+        result: 'next',
+        patch: { lease: { owner, lengthMs: leaseMs }, readyAt: nowMs + leaseMs },
+      };
+    }
+    return {
+      result: first === undefined ? 'empty' : 'gap',
+      patch: { lease: null, readyAt: null, ...gapBehind(state, first, nowMs) },
+    };
+  };
+}
+
+/** The key keeps the first epoch that it sees. */
+export const firstEpoch = (state: KeyState, arrival: Arrival): KeyPatch =>
+  state.epoch === null && arrival.epoch !== undefined ? { epoch: arrival.epoch } : {};
+
+function gapBehind(state: KeyState, first: HeldMessage | undefined, nowMs: number): KeyPatch {
+  if (first === undefined) return { waitingSince: null, gapAt: null };
+  const sameGap = state.gapAt === state.last && state.waitingSince !== null;
+  return sameGap ? {} : { waitingSince: nowMs, gapAt: state.last };
+}
+
+const lost = (state: KeyState, held: readonly HeldMessage[], number: number): Lost => ({
+  kind: 'lost',
+  safe: state.last >= number || isSkipped(state, number) || held.some((one) => one.number === number),
+});

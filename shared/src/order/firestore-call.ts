@@ -1,0 +1,89 @@
+/**
+ * Calls of the Firestore client with an end: by itself the client tries for minutes when nobody answers.
+ *
+ * A call that is given up may still be applied later; the error says that nothing is known, not that nothing happened.
+ */
+import { type Clock, systemClock } from '../clock.ts';
+import { type Duration, toMilliseconds } from '../duration.ts';
+import { ConfigError, storeUnavailable, textOf, TransientError } from '../errors.ts';
+
+export type CallOptions = Readonly<{
+  /** How long one read or write may take (default 10s). */
+  callTimeout?: Duration;
+  /** How long a transaction with its repeats may take (default 20s). */
+  transactionTimeout?: Duration;
+  /** How often the client runs a transaction that met another one (default 5, the client's own). */
+  maxAttempts?: number;
+  clock?: Clock;
+}>;
+
+export type Calls = Readonly<{
+  clock: Clock;
+  maxAttempts: number;
+  /** Rejects with `STORE_UNAVAILABLE`, also for what the server answers; `cause` has the server's error. */
+  call<Result>(name: string, work: () => Promise<Result>): Promise<Result>;
+  /** `alive` throws once the transaction was given up: called first in it, it stops the client from running it again. */
+  transaction<Result>(name: string, work: (alive: () => void) => Promise<Result>): Promise<Result>;
+}>;
+
+/** https://cloud.google.com/firestore/docs/reference/rpc/google.rpc#code */
+const CODE = { notFound: 5, alreadyExists: 6, failedPrecondition: 9, aborted: 10 } as const;
+
+export function boundedCalls(options: CallOptions): Calls {
+  const { clock = systemClock(), maxAttempts = 5 } = options;
+  if (!Number.isSafeInteger(maxAttempts) || maxAttempts < 1) {
+    const text = `maxAttempts is ${JSON.stringify(maxAttempts)}; accepted: a whole number from 1`;
+    throw new ConfigError('INVALID_OPTION', text);
+  }
+  const callMs = toMilliseconds(options.callTimeout ?? '10s', 'callTimeout');
+  const transactionMs = toMilliseconds(options.transactionTimeout ?? '20s', 'transactionTimeout');
+
+  const bounded = <Result>(
+    name: string,
+    limitMs: number,
+    work: (alive: () => void) => Promise<Result>,
+  ): Promise<Result> =>
+    new Promise((resolve, reject) => {
+      let over = false;
+      const timedOut = (): Error => storeUnavailable(`Firestore: no answer to ${name} within ${limitMs} ms`);
+      const cancel = clock.after(limitMs, () => {
+        over = true;
+        reject(timedOut());
+      });
+      const alive = (): void => {
+        if (over) throw timedOut();
+      };
+      work(alive)
+        .then(resolve, (error: unknown) => reject(translated(name, error)))
+        .finally(cancel);
+    });
+  return {
+    clock,
+    maxAttempts,
+    call: (name, work) => bounded(name, callMs, work),
+    transaction: (name, work) => bounded(name, transactionMs, work),
+  };
+}
+
+/** What is wrong with a document of ours is not the store's failure: such errors keep their code. */
+function translated(name: string, error: unknown): unknown {
+  if (error instanceof TransientError) return error;
+  return storeUnavailable(`Firestore: ${name} failed: ${textOf(error)}`, error);
+}
+
+/**
+ * Whether a write was refused because the document is not as the caller thought: it exists (6), has another update
+ * time (9), or is gone (5). Only numbers are compared: the texts differ between the service and the emulators.
+ */
+export function isRefused(error: unknown): boolean {
+  const code = serverCode(error);
+  return code === CODE.alreadyExists || code === CODE.failedPrecondition || code === CODE.notFound;
+}
+
+/** Whether other transactions won each time: the last attempt, at least, was not applied. */
+export const isContention = (error: unknown): boolean => serverCode(error) === CODE.aborted;
+
+function serverCode(error: unknown): unknown {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  return cause instanceof Error && 'code' in cause ? cause.code : undefined;
+}

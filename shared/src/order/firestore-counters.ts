@@ -1,0 +1,82 @@
+/**
+ * Counters in Firestore, one document per key. Publishers in other languages can take numbers from the same ones:
+ *
+ *   document   <collection>/<id>, collection "pubsub-guarantees-counters" unless configured
+ *   id         URL-safe base64 without padding of SHA-256 over the scope, if there is one, and the key, each preceded
+ *              by its length in bytes of UTF-8, in decimal, and a colon. Key "orders": SHA-256 of "6:orders"
+ *   fields     v = 1 · next = the next number to hand out, from 1 · epoch = any text, chosen once when the document
+ *              is created, sent as `sequenceEpoch` · requests = written by this library, left as it is by others
+ *   rule       in one transaction: read; take `next` (1 if there is no document); write `next + 1`
+ *
+ * It has no expiry: a counter that is deleted begins again under another epoch, which consumers refuse visibly.
+ */
+import type { Firestore } from '@google-cloud/firestore';
+import { TransientError } from '../errors.ts';
+import { hashOf } from '../hash.ts';
+import { type Counter, type CounterStore, taken } from './counter-store.ts';
+import { boundedCalls, type CallOptions, isContention } from './firestore-call.ts';
+
+export type FirestoreCountersOptions = CallOptions &
+  Readonly<{
+    collection?: string;
+    /** Part of the document's name: separates counters of equal keys, for example of two topics. */
+    scope?: string;
+  }>;
+
+const VERSION = 1;
+
+/** The caller owns `firestore` and closes it. */
+export function firestoreCounters(
+  firestore: Firestore,
+  options: FirestoreCountersOptions = {},
+): CounterStore {
+  const { collection = 'pubsub-guarantees-counters', scope } = options;
+  const calls = boundedCalls(options);
+  const documentOf = (key: string) =>
+    firestore.collection(collection).doc(scope === undefined ? hashOf(key) : hashOf(scope, key));
+
+  return {
+    async take(key, request) {
+      const document = documentOf(key);
+      try {
+        return await calls.transaction('taking of sequence numbers', (alive) =>
+          firestore.runTransaction(
+            async (transaction) => {
+              alive();
+              const snapshot = await transaction.get(document);
+              const { range, counter } = taken(counterOf(snapshot.data(), document.path), request);
+              if (counter !== undefined && snapshot.exists) {
+                transaction.update(document, { next: counter.next, requests: stored(counter) });
+              } else if (counter !== undefined) {
+                const { epoch, next } = counter;
+                transaction.create(document, { v: VERSION, epoch, next, requests: stored(counter) });
+              }
+              alive();
+              return range;
+            },
+            { maxAttempts: calls.maxAttempts },
+          ),
+        );
+      } catch (error) {
+        if (!isContention(error)) throw error;
+        const text = `other publishers took numbers of ${JSON.stringify(key.slice(0, 60))} each time`;
+        throw new TransientError('SEQUENCE_CONTENTION', text, { cause: error });
+      }
+    },
+  };
+}
+
+function counterOf(data: Readonly<Record<string, unknown>> | undefined, path: string): Counter | undefined {
+  if (data === undefined) return undefined;
+  const { v, next, epoch, requests = [] } = data;
+  if (v === VERSION && Number.isSafeInteger(next) && typeof epoch === 'string') {
+    return { epoch, next: next as number, requests: requests as Counter['requests'] };
+  }
+  throw new TransientError(
+    'UNREADABLE_COUNTER',
+    `document ${path} is no counter; accepted: v = ${VERSION}, next a whole number, epoch a text`,
+  );
+}
+
+const stored = (counter: Counter): Readonly<{ id: string; first: number }>[] =>
+  counter.requests.map((request) => ({ ...request }));

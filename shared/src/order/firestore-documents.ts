@@ -1,0 +1,113 @@
+/**
+ * How keys and held messages stand in Firestore, and back.
+ *
+ * A lease's end is never stored: `leasedAt` is the server's commit time, and readers add the length and compare with
+ * their read time, so no worker's clock takes part. `readyAt` and the other times are worked out from read times.
+ */
+import { FieldValue, Timestamp, type DocumentData, type DocumentSnapshot } from '@google-cloud/firestore';
+import { TransientError } from '../errors.ts';
+import type { KeyPatch, KeyState } from './key-state.ts';
+import type { HeldMessage, KeyRef } from './order-store.ts';
+
+/** The format of both kinds of document. */
+const VERSION = 1;
+
+export function keyFields(patch: KeyPatch): DocumentData {
+  const { lease, nextTryAt, waitingSince, readyAt, run, skipped, ring, ...plain } = patch;
+  return {
+    ...plain,
+    ...(lease !== undefined && {
+      owner: lease?.owner ?? null,
+      leaseMs: lease?.lengthMs ?? 0,
+      leasedAt: lease === null ? null : FieldValue.serverTimestamp(),
+    }),
+    ...(nextTryAt !== undefined && { nextTryAt: time(nextTryAt) }),
+    ...(waitingSince !== undefined && { waitingSince: time(waitingSince) }),
+    ...(readyAt !== undefined && { readyAt: time(readyAt) }),
+    ...(run !== undefined && { run: run && { ...run } }),
+    ...(skipped !== undefined && { skipped: skipped.map((range) => ({ ...range })) }),
+    // One string: a list would be one index entry for each element.
+    ...(ring !== undefined && { ring: ring.join(' ') }),
+  };
+}
+
+/** A whole document for a key that has none. */
+export function newKeyFields(ref: KeyRef, base: KeyState, patch: KeyPatch): DocumentData {
+  const { lease: _, ...fields } = base;
+  return {
+    v: VERSION,
+    consumer: ref.consumer,
+    key: ref.key,
+    ...keyFields({ ...fields, lease: null, ...patch }),
+  };
+}
+
+/** Throws TransientError `UNREADABLE_STATE` for another format: the messages wait until a reader knows it. */
+export function keyState(snapshot: DocumentSnapshot): KeyState {
+  const data = fieldsOf(snapshot);
+  const leasedAt = data.leasedAt instanceof Timestamp ? micros(data.leasedAt) : undefined;
+  return {
+    last: data.last as number,
+    epoch: (data.epoch as string | null | undefined) ?? null,
+    lease:
+      leasedAt === undefined || data.owner === null
+        ? null
+        : { owner: data.owner as string, untilMs: Math.ceil(leasedAt / 1_000) + (data.leaseMs as number) },
+    attempts: data.attempts as number,
+    nextTryAt: millis(data.nextTryAt) ?? 0,
+    waitingSince: millis(data.waitingSince),
+    gapAt: data.gapAt as number | null,
+    readyAt: millis(data.readyAt),
+    run: data.run as KeyState['run'],
+    skipped: data.skipped as KeyState['skipped'],
+    ring: data.ring === '' ? [] : (data.ring as string).split(' '),
+  };
+}
+
+export const heldFields = (held: HeldMessage): DocumentData => ({
+  v: VERSION,
+  number: held.number,
+  hash: held.hash,
+  source: held.source,
+  message: Buffer.from(held.message),
+});
+
+export function heldMessage(snapshot: DocumentSnapshot): HeldMessage {
+  const data = fieldsOf(snapshot);
+  return {
+    number: data.number as number,
+    hash: data.hash as string,
+    source: data.source as string,
+    message: data.message as Uint8Array,
+  };
+}
+
+/** Update times have microseconds; a whole number of them fits a double until the year 2255. */
+export const versionOf = (updateTime: Timestamp): string => String(micros(updateTime));
+
+export function updateTimeOf(version: string): Timestamp {
+  const all = Number(version);
+  const seconds = Math.floor(all / 1_000_000);
+  return new Timestamp(seconds, (all - seconds * 1_000_000) * 1_000);
+}
+
+export const millisOf = (timestamp: Timestamp): number => Math.floor(micros(timestamp) / 1_000);
+
+function fieldsOf(snapshot: DocumentSnapshot): DocumentData {
+  const data = snapshot.data();
+  if (data?.v === VERSION) return data;
+  const found = JSON.stringify(data?.v);
+  throw new TransientError(
+    'UNREADABLE_STATE',
+    `document ${snapshot.ref.path} has format version ${found}; accepted: ${VERSION}`,
+  );
+}
+
+const micros = ({ seconds, nanoseconds }: Timestamp): number =>
+  seconds * 1_000_000 + Math.floor(nanoseconds / 1_000);
+
+const millis = (value: unknown): number | null => (value instanceof Timestamp ? millisOf(value) : null);
+
+/** Rounded up, so that nothing is due before its time. Null and 0 mean "not set" and stand outside every range query. */
+const time = (ms: number | null): Timestamp | null =>
+  ms === null || ms === 0 ? null : Timestamp.fromMillis(Math.ceil(ms));

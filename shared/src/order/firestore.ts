@@ -1,0 +1,140 @@
+/**
+ * The order store in Firestore.
+ *
+ *   <collection>/<hashOf(consumer)>/<collection>-keys/<hashOf(consumer, key)>                            a key
+ *   <collection>/<hashOf(consumer)>/<collection>-keys/<…>/<collection>-held/<hashOf(key id, number)>    a held message
+ *
+ * Held messages stand under their key and keys under their consumer, so that the two queries (`number` from, `readyAt`
+ * until) need only the single-field indexes that Firestore makes by itself. All other fields should be exempt from
+ * indexing. Names are hashes: increasing ones would put all writes on one server.
+ *
+ * Neither kind has an expiry: a held message is work, and a key without its pointer would start again at 1.
+ */
+import type { Firestore, Transaction, CollectionReference, DocumentReference } from '@google-cloud/firestore';
+import { Timestamp } from '@google-cloud/firestore';
+import { hashOf } from '../hash.ts';
+import { boundedCalls, type CallOptions, isRefused } from './firestore-call.ts';
+import {
+  heldFields,
+  heldMessage,
+  keyFields,
+  keyState,
+  millisOf,
+  newKeyFields,
+  updateTimeOf,
+  versionOf,
+} from './firestore-documents.ts';
+import type { HeldMessage, HeldQuery, KeyRef, OrderStore, ReadyKey } from './order-store.ts';
+
+export { type FirestoreCountersOptions, firestoreCounters } from './firestore-counters.ts';
+
+export type FirestoreOrderOptions = CallOptions & Readonly<{ collection?: string }>;
+
+/** A document has at most 1,048,576 bytes with its name and field names: https://cloud.google.com/firestore/quotas#collections_documents_and_fields */
+const MAX_HELD_BYTES = 1_040_000;
+
+/** The caller owns `firestore` and closes it. */
+export function firestoreOrder(firestore: Firestore, options: FirestoreOrderOptions = {}): OrderStore {
+  const { collection = 'pubsub-guarantees-order' } = options;
+  const calls = boundedCalls(options);
+
+  const keysOf = (consumer: string): CollectionReference =>
+    firestore.collection(collection).doc(hashOf(consumer)).collection(`${collection}-keys`);
+  const keyOf = (ref: KeyRef): DocumentReference => keysOf(ref.consumer).doc(hashOf(ref.consumer, ref.key));
+  const heldOf = (key: DocumentReference): CollectionReference => key.collection(`${collection}-held`);
+  const heldDoc = (key: DocumentReference, number: number): DocumentReference =>
+    heldOf(key).doc(hashOf(key.id, String(number)));
+  const heldFrom = (key: DocumentReference, from: number, limit: number) =>
+    heldOf(key).where('number', '>=', from).orderBy('number').limit(limit);
+
+  async function heldIn(
+    transaction: Transaction,
+    key: DocumentReference,
+    query: HeldQuery,
+  ): Promise<HeldMessage[]> {
+    if ('number' in query) {
+      const one = await transaction.get(heldDoc(key, query.number));
+      return one.exists ? [heldMessage(one)] : [];
+    }
+    return (await transaction.get(heldFrom(key, query.from, query.limit))).docs.map(heldMessage);
+  }
+
+  // The server's clock minus this process's, from the latest query: it says until when keys are due.
+  let skewMs = 0;
+
+  return {
+    maxHeldBytes: MAX_HELD_BYTES,
+
+    read: (ref) =>
+      calls.call('read of a key', async () => {
+        const snapshot = await keyOf(ref).get();
+        return {
+          state: snapshot.exists ? keyState(snapshot) : undefined,
+          version: snapshot.updateTime && versionOf(snapshot.updateTime),
+          nowMs: millisOf(snapshot.readTime),
+        };
+      }),
+
+    async write(ref, expected, patch, remove = []) {
+      const key = keyOf(ref);
+      const batch = firestore.batch();
+      if (expected.version === undefined) batch.create(key, newKeyFields(ref, expected.base, patch));
+      else batch.update(key, keyFields(patch), { lastUpdateTime: updateTimeOf(expected.version) });
+      for (const number of remove) batch.delete(heldDoc(key, number));
+      try {
+        const [result] = await calls.call('write of a key', () => batch.commit());
+        return result && versionOf(result.writeTime);
+      } catch (error) {
+        if (isRefused(error)) return undefined;
+        throw error;
+      }
+    },
+
+    transact: (ref, base, query, decide) =>
+      calls.transaction('transaction on a key', (alive) =>
+        firestore.runTransaction(
+          async (transaction) => {
+            alive();
+            const key = keyOf(ref);
+            const snapshot = await transaction.get(key);
+            const held = await heldIn(transaction, key, query);
+            const state = snapshot.exists ? keyState(snapshot) : base;
+            const decision = decide(state, held, millisOf(snapshot.readTime));
+            const { patch, create, remove = [] } = decision;
+            if (patch !== undefined && snapshot.exists) transaction.update(key, keyFields(patch));
+            else if (patch !== undefined) transaction.create(key, newKeyFields(ref, base, patch));
+            if (create !== undefined) transaction.create(heldDoc(key, create.number), heldFields(create));
+            for (const number of remove) transaction.delete(heldDoc(key, number));
+            alive();
+            return decision.result;
+          },
+          { maxAttempts: calls.maxAttempts },
+        ),
+      ),
+
+    held: (ref, from, limit) =>
+      calls.call('read of held messages', async () =>
+        (await heldFrom(keyOf(ref), from, limit).get()).docs.map(heldMessage),
+      ),
+
+    ready: (consumer, limit) =>
+      calls.call('query of ready keys', async () => {
+        const until = Timestamp.fromMillis(Math.floor(calls.clock.now() + skewMs));
+        const found = await keysOf(consumer)
+          .where('readyAt', '<=', until)
+          .orderBy('readyAt')
+          .limit(limit)
+          .get();
+        const nowMs = millisOf(found.readTime);
+        skewMs = nowMs - calls.clock.now();
+        return found.docs.map((document): ReadyKey => {
+          const ref = { consumer, key: String(document.get('key')) };
+          try {
+            return { ref, state: keyState(document), version: versionOf(document.updateTime), nowMs };
+          } catch (error) {
+            return { ref, error };
+          }
+        });
+      }),
+  };
+}

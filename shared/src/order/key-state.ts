@@ -1,0 +1,90 @@
+/**
+ * What is remembered about one ordered stream of one consumer, and how a change is applied to it. Pure: the stores
+ * share it, so a key means the same in memory and in Firestore.
+ *
+ * All times are milliseconds since the epoch on the store's clock; a worker's own wall clock decides nothing.
+ */
+
+export type KeyState = Readonly<{
+  /** The highest number that is done; everything up to it is done or skipped. */
+  last: number;
+  /** The first epoch that this key saw, or null while no message named one. */
+  epoch: string | null;
+  /** Who works on the key, and until when. Still set after `untilMs`: its owner died or lost the store. */
+  lease: Readonly<{ owner: string; untilMs: number }> | null;
+  /** Failures of the number after `last`, and takeovers of an expired lease, since the last progress. */
+  attempts: number;
+  /** The head is not tried before this; 0 when it never failed. */
+  nextTryAt: number;
+  /** Since when something waits behind a number that has not come; belongs to `gapAt`. */
+  waitingSince: number | null;
+  /** The value of `last` at which the gap of `waitingSince` was seen: another one is another gap. */
+  gapAt: number | null;
+  /** When somebody must look at this key again; null when nothing is left to do. The one thing a sweep looks for. */
+  readyAt: number | null;
+  /** The identity of the number that was started without being stored; kept until `last` passes it. */
+  run: Readonly<{ number: number; hash: string }> | null;
+  /** Ranges, both ends included, that were given up. Nothing here writes one; a message inside one is a late arrival. */
+  skipped: readonly Readonly<{ from: number; to: number }>[];
+  /** Content hashes of the last numbers done, oldest first; the last entry belongs to `last`. */
+  ring: readonly string[];
+}>;
+
+/** Fields to change; the store computes a lease's end from its own commit time. */
+export type KeyPatch = Readonly<
+  Partial<Omit<KeyState, 'lease'>> & { lease?: Readonly<{ owner: string; lengthMs: number }> | null }
+>;
+
+/** How many content hashes a key remembers: a second content under an older number is taken for a duplicate. */
+export const RING_SIZE = 100;
+
+/** A key that nobody has written yet; `start` is the first number of the stream. */
+export const freshKey = (start: number): KeyState => ({
+  last: start - 1,
+  epoch: null,
+  lease: null,
+  attempts: 0,
+  nextTryAt: 0,
+  waitingSince: null,
+  gapAt: null,
+  readyAt: null,
+  run: null,
+  skipped: [],
+  ring: [],
+});
+
+/** `state` after `patch` was committed at `nowMs`. */
+export function patched(state: KeyState, patch: KeyPatch, nowMs: number): KeyState {
+  const { lease, ...fields } = patch;
+  const merged = { ...state, ...fields };
+  if (lease === undefined) return merged;
+  return { ...merged, lease: lease && { owner: lease.owner, untilMs: nowMs + lease.lengthMs } };
+}
+
+/** What moving the pointer over `hashes` (of last + 1, last + 2, …) writes. */
+export function progress(state: KeyState, hashes: readonly string[]): KeyPatch {
+  const last = state.last + hashes.length;
+  return {
+    last,
+    ring: [...state.ring, ...hashes].slice(-RING_SIZE),
+    attempts: 0,
+    nextTryAt: 0,
+    // The identity of a direct run outlives its failures, until the pointer passes it.
+    ...(state.run !== null && state.run.number <= last && { run: null }),
+  };
+}
+
+/** The content hash of a number that is done, or undefined when it is no longer remembered. */
+export function doneHash(state: KeyState, number: number): string | undefined {
+  const hash = state.ring[state.ring.length - 1 - (state.last - number)];
+  return hash === '' ? undefined : hash;
+}
+
+export const isSkipped = (state: KeyState, number: number): boolean =>
+  state.skipped.some(({ from, to }) => from <= number && number <= to);
+
+export const hasLiveLease = (state: KeyState, nowMs: number): boolean =>
+  state.lease !== null && nowMs < state.lease.untilMs;
+
+/** Nobody works on it and nothing is due: the next number may run without being stored. */
+export const isIdle = (state: KeyState): boolean => state.lease === null && state.readyAt === null;

@@ -1,0 +1,77 @@
+/**
+ * Settings of in-order delivery, checked once when the middleware or the sweep is made.
+ */
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '../clock.ts';
+import { type Duration, toMilliseconds } from '../duration.ts';
+import { ConfigError } from '../errors.ts';
+import type { OrderStore } from './order-store.ts';
+
+export type InOrderOptions = Readonly<{
+  clock: Clock;
+  /**
+   * How long one worker may have a key without a commit (default 60s, at least 1s). A handler that runs longer is
+   * aborted and its number is tried again, so this must be above the handler's longest time.
+   */
+  lease?: Duration;
+  /** The first number of a stream that is not known yet (default 1). */
+  start?: number;
+  /** A number further than this beyond the last one done is refused for good (default 100,000). */
+  maxAhead?: number;
+  /** Pause after the first failure of a head, doubled with each further one (default 1s) … */
+  retryMin?: Duration;
+  /** … up to this (default 60s). There is no limit on the number of attempts. */
+  retryMax?: Duration;
+  /** How many held messages one read of a drain may fetch (default 32, at least 1). */
+  maxRun?: number;
+  /**
+   * Called when a key should be looked at again at `atMs` (milliseconds since the epoch on the store's clock), to be
+   * sooner than the next sweep. Losing the call costs time only.
+   */
+  wake?: (key: string, atMs: number) => void;
+  /** Mints the names of lease owners (default: random UUIDs). */
+  newId?: () => string;
+}>;
+
+export type Ports = Readonly<{
+  store: OrderStore;
+  clock: Clock;
+  leaseMs: number;
+  start: number;
+  maxAhead: number;
+  retryMinMs: number;
+  retryMaxMs: number;
+  maxRun: number;
+  wake: (key: string, atMs: number) => void;
+  newId: () => string;
+}>;
+
+/** Throws ConfigError naming the option, its value and what is accepted. */
+export function portsOf(store: OrderStore, options: InOrderOptions): Ports {
+  const leaseMs = toMilliseconds(options.lease ?? '60s', 'lease');
+  const retryMinMs = toMilliseconds(options.retryMin ?? '1s', 'retryMin');
+  const retryMaxMs = toMilliseconds(options.retryMax ?? '60s', 'retryMax');
+  if (leaseMs < 1_000) throw refuse('lease', options.lease, 'at least 1s');
+  if (retryMinMs < 1) throw refuse('retryMin', options.retryMin, 'at least 1ms');
+  if (retryMaxMs < retryMinMs) throw refuse('retryMax', options.retryMax, 'not below retryMin');
+  return {
+    store,
+    clock: options.clock,
+    leaseMs,
+    start: wholeNumber('start', options.start ?? 1),
+    maxAhead: wholeNumber('maxAhead', options.maxAhead ?? 100_000),
+    retryMinMs,
+    retryMaxMs,
+    maxRun: wholeNumber('maxRun', options.maxRun ?? 32),
+    wake: options.wake ?? ((): void => undefined),
+    newId: options.newId ?? randomUUID,
+  };
+}
+
+function wholeNumber(name: string, value: number): number {
+  if (!Number.isSafeInteger(value) || value < 1) throw refuse(name, value, 'a whole number from 1');
+  return value;
+}
+
+const refuse = (name: string, value: unknown, accepted: string): ConfigError =>
+  new ConfigError('INVALID_OPTION', `${name} is ${JSON.stringify(value)}; accepted: ${accepted}`);

@@ -1,0 +1,128 @@
+/**
+ * Numbers for ordered streams, without holes: 1, 2, 3, … per key over all processes that share the counters.
+ *
+ * A number is handed out only after its transaction is committed. In a process one transaction is under way per key;
+ * what asks meanwhile joins the next one, so a hot key costs one transaction for many numbers.
+ *
+ * A process that dies between taking a number and publishing with it leaves a gap: consumers wait there, visibly.
+ */
+import { randomUUID } from 'node:crypto';
+import { ATTRIBUTE } from '../attributes.ts';
+import { ConfigError, TransientError } from '../errors.ts';
+import { byteLength, checkOutgoing, LIMITS, type OutgoingMessage } from '../message.ts';
+import type { Publisher } from '../publish/publisher.ts';
+import type { CounterStore, NumberRange } from './counter-store.ts';
+
+export type SequencerOptions = Readonly<{
+  /** How often a request of unknown outcome is asked again, under the same ID, before it is given up (default 3). */
+  tries?: number;
+  /** Mints request IDs and epochs (default: random UUIDs). */
+  newId?: () => string;
+}>;
+
+export type Numbered = Readonly<{ key: string; number: number; epoch: string }>;
+
+export type Sequencer = Readonly<{
+  /**
+   * The next number of `key` (1 to 1,024 bytes). Rejects with TransientError: `SEQUENCE_CONTENTION` (nothing was
+   * taken) or `STORE_UNAVAILABLE` (unknown: a number may be lost, which consumers see as a gap).
+   */
+  next(key: string): Promise<Numbered>;
+  /**
+   * The message with the next number of `key` in its attributes. If publishing it fails, publish this same message
+   * again: its number is taken, and another number would leave a gap.
+   */
+  number(key: string, message: OutgoingMessage): Promise<OutgoingMessage>;
+  /** Numbers and publishes. After a rejected publish the number stays taken: use `number` to be able to try again. */
+  publish(publisher: Publisher, key: string, message: OutgoingMessage): Promise<string>;
+}>;
+
+type Waiter = Readonly<{ resolve: (numbered: Numbered) => void; reject: (error: unknown) => void }>;
+
+export function sequencer(counters: CounterStore, options: SequencerOptions = {}): Sequencer {
+  const { tries = 3, newId = randomUUID } = options;
+  if (!Number.isSafeInteger(tries) || tries < 1) {
+    throw new ConfigError(
+      'INVALID_OPTION',
+      `tries is ${JSON.stringify(tries)}; accepted: a whole number from 1`,
+    );
+  }
+  const waiting = new Map<string, Waiter[]>();
+
+  /** Runs until nobody waits for the key any more: one transaction at a time. */
+  const serve = async (key: string): Promise<void> => {
+    for (let batch = waiting.get(key); batch !== undefined && batch.length > 0; batch = waiting.get(key)) {
+      waiting.set(key, []);
+      try {
+        const { first, epoch } = await takeRange(counters, key, batch.length, tries, newId);
+        for (const [index, { resolve }] of batch.entries()) resolve({ key, number: first + index, epoch });
+      } catch (error) {
+        for (const { reject } of batch) reject(error);
+      }
+    }
+    waiting.delete(key);
+  };
+
+  const next = (key: string): Promise<Numbered> =>
+    new Promise((resolve, reject) => {
+      checkKey(key);
+      const queue = waiting.get(key);
+      if (queue !== undefined) {
+        queue.push({ resolve, reject });
+        return;
+      }
+      waiting.set(key, [{ resolve, reject }]);
+      void serve(key);
+    });
+
+  const number = async (key: string, message: OutgoingMessage): Promise<OutgoingMessage> => {
+    // Refused before a number is taken: a message that no topic takes would leave a gap.
+    checkOutgoing(withNumber(message, { key, number: Number.MAX_SAFE_INTEGER, epoch: newId() }));
+    return withNumber(message, await next(key));
+  };
+
+  return {
+    next,
+    number,
+    publish: async (publisher, key, message) => publisher.publish(await number(key, message)),
+  };
+}
+
+/** The request keeps its ID over the tries, so one that was applied gives its numbers instead of new ones. */
+async function takeRange(
+  counters: CounterStore,
+  key: string,
+  count: number,
+  tries: number,
+  newId: () => string,
+): Promise<NumberRange> {
+  const request = { id: newId(), count, epoch: newId() };
+  for (let left = tries; ; left -= 1) {
+    try {
+      return await counters.take(key, request);
+    } catch (error) {
+      const isUnknown = error instanceof TransientError && error.code === 'STORE_UNAVAILABLE';
+      if (left <= 1 || !isUnknown) throw error;
+    }
+  }
+}
+
+const withNumber = (message: OutgoingMessage, { key, number, epoch }: Numbered): OutgoingMessage => ({
+  ...message,
+  attributes: {
+    ...message.attributes,
+    [ATTRIBUTE.sequence]: String(number),
+    [ATTRIBUTE.sequenceKey]: key,
+    [ATTRIBUTE.sequenceEpoch]: epoch,
+  },
+});
+
+function checkKey(key: string): void {
+  const bytes = byteLength(key);
+  if (bytes < 1 || bytes > LIMITS.attributeValueBytes) {
+    throw new ConfigError(
+      'INVALID_SEQUENCE_KEY',
+      `the sequenceKey has ${bytes} bytes; accepted: 1 to ${LIMITS.attributeValueBytes}`,
+    );
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * The sweep of in-order delivery: retries heads that failed, takes over keys whose owner died, and goes on with keys
+ * that were let go of with something ready. All of it is found by one index: `readyAt` not after now.
+ *
+ * Several sweeps may run at once, beside deliveries: each key is taken by one of them. A sweep that dies leaves
+ * leases that expire.
+ */
+import { textOf } from '../errors.ts';
+import type { Context, Handler } from '../handler.ts';
+import { drainIfDue } from './drain.ts';
+import { type InOrderOptions, type Ports, portsOf } from './options.ts';
+import type { OrderStore, ReadyKey } from './order-store.ts';
+
+export type SweepResult = Readonly<{
+  /** Keys that were due. */
+  ready: number;
+  /** Keys that this sweep took; the others had gone to somebody else. */
+  taken: number;
+  /** Numbers that were run and counted as done. */
+  drained: number;
+  /** Keys that were given up because the store did not answer; they stay due. */
+  failed: number;
+}>;
+
+/** A delivery's context without its source: what is held runs under the source that it came through. */
+export type SweepContext = Omit<Context, 'source' | 'fencingToken' | 'possibleDuplicate'>;
+
+/** Keys worked on at once. A slow handler of one key must not keep the others waiting for the next sweep. */
+const CONCURRENCY = 8;
+/** Keys per query. */
+const PAGE = 100;
+
+/**
+ * `options` and `next` are those of the middleware: `inOrder(store, options)(next)`.
+ * Call it every minute in production (Cloud Scheduler), more often where a failed head should be tried sooner.
+ * It ends by the context's deadline. Rejects with `STORE_UNAVAILABLE` when the store cannot be asked.
+ */
+export function sweepOrder(
+  store: OrderStore,
+  options: InOrderOptions,
+  next: Handler,
+): (context: SweepContext) => Promise<SweepResult> {
+  const ports = portsOf(store, options);
+  return async (context) => {
+    const total = { ready: 0, taken: 0, drained: 0, failed: 0 };
+    while (ports.clock.monotonic() < context.deadline && !context.signal.aborted) {
+      const page = await store.ready(context.consumer, PAGE);
+      const before = total.taken;
+      await sweepPage(ports, page, next, context, total);
+      // A full page of which nothing was taken would be answered again.
+      if (page.length < PAGE || total.taken === before) break;
+    }
+    return total;
+  };
+}
+
+type Total = { -readonly [Field in keyof SweepResult]: SweepResult[Field] };
+
+async function sweepPage(
+  ports: Ports,
+  page: readonly ReadyKey[],
+  next: Handler,
+  context: SweepContext,
+  total: Total,
+): Promise<void> {
+  const readAt = ports.clock.monotonic();
+  const queue = page.values();
+  const work = async (): Promise<void> => {
+    for (const key of queue) {
+      if (ports.clock.monotonic() >= context.deadline || context.signal.aborted) return;
+      total.ready += 1;
+      try {
+        if (!('state' in key)) throw key.error;
+        const seen = { ...key, storeOffsetMs: key.nowMs - readAt };
+        const drained = await drainIfDue(ports, key.ref, seen, next, { ...context, source: '' });
+        if (drained === undefined) continue;
+        total.taken += 1;
+        total.drained += drained;
+      } catch (error) {
+        total.failed += 1;
+        context.log.warn('in order: a key was not swept; the next sweep tries again', {
+          consumer: key.ref.consumer,
+          sequenceKey: key.ref.key,
+          error: textOf(error),
+        });
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(CONCURRENCY, page.length) }, work));
+}

@@ -1,0 +1,91 @@
+/**
+ * A handler that checks the protocol's promises each time it is called: in order, one live lease, no rerun of what is
+ * done, tokens that grow.
+ */
+import { type Clock, sleep } from '../../clock.ts';
+import { inProgressElsewhere, PermanentError } from '../../errors.ts';
+import type { Handler } from '../../handler.ts';
+import { ack, deadLetter, retry } from '../../outcome.ts';
+import type { MemoryOrder } from '../memory.ts';
+
+export type Effect = Readonly<{ key: string; number: number; content: string; token: string }>;
+
+export type Habits = Readonly<{
+  consumer: string;
+  alive(): boolean;
+  /** How long this call takes, whether it ends when its signal is aborted, and whether its process dies in it. */
+  next(): Readonly<{ takesMs: number; obeys: boolean; dies: boolean }>;
+  crash(): void;
+  /** How often this number still fails before it succeeds. */
+  failuresLeft: Map<string, number>;
+}>;
+
+export type Witness = Readonly<{
+  effects: Effect[];
+  violations: string[];
+  /** Calls so far. */
+  starts: { count: number };
+  handler(habits: Habits): Handler;
+}>;
+
+type Run = Readonly<{ key: string; token: string; until: number; alive: () => boolean }>;
+
+export function witness(clock: Clock, store: MemoryOrder): Witness {
+  const effects: Effect[] = [];
+  const violations: string[] = [];
+  const starts = { count: 0 };
+  const running = new Set<Run>();
+  const newest = new Map<string, bigint>();
+  const check = (holds: boolean, text: string): void => {
+    if (!holds) violations.push(`${Math.round(clock.monotonic())} ms: ${text}`);
+  };
+
+  const checkStart = (consumer: string, key: string, number: number, run: Run): void => {
+    const { token } = run;
+    const last = store.stateOf({ consumer, key })?.last ?? 0;
+    const doneHere = new Set(
+      effects.filter((one) => one.key === key && one.token === token).map((one) => one.number),
+    );
+    for (let before = last + 1; before < number; before += 1) {
+      check(doneHere.has(before), `${key}#${number} started before ${before} was done`);
+    }
+    check(number > last, `${key}#${number} started although it was done`);
+    check(!doneHere.has(number), `${key}#${number} ran twice under one lease`);
+    for (const other of running) {
+      const believes = other.alive() && clock.monotonic() < other.until;
+      check(other.key !== key || other.token === token || !believes, `${key}: two live leases`);
+    }
+    check(BigInt(token) >= (newest.get(key) ?? 0n), `${key}#${number}: the fencing token went back`);
+    newest.set(key, BigInt(token));
+  };
+
+  return {
+    effects,
+    violations,
+    starts,
+    handler: (habits) => async (message, context) => {
+      const content = message.data.toString();
+      const [key = '', text = ''] = content.split('#');
+      const number = Number(text);
+      const token = context.fencingToken ?? '0';
+      const run: Run = { key, token, until: context.deadline, alive: habits.alive };
+      starts.count += 1;
+      checkStart(habits.consumer, key, number, run);
+      running.add(run);
+      const { takesMs, obeys, dies } = habits.next();
+      await sleep(clock, takesMs, obeys ? context.signal : undefined);
+      running.delete(run);
+      if (dies) habits.crash();
+      if (!habits.alive()) return new Promise(() => undefined);
+      if (obeys && context.signal.aborted) return retry(context.signal.reason);
+      const left = habits.failuresLeft.get(`${key}#${number}`) ?? 0;
+      if (left > 0) {
+        habits.failuresLeft.set(`${key}#${number}`, left - 1);
+        if (left % 3 === 0) return retry(inProgressElsewhere('another delivery has it'));
+        return left % 3 === 1 ? retry(new Error('not yet')) : deadLetter(new PermanentError('BAD', 'bad'));
+      }
+      effects.push({ key, number, content, token });
+      return ack();
+    },
+  };
+}

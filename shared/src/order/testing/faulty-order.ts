@@ -1,0 +1,69 @@
+/**
+ * An order store whose calls go wrong on request, for tests: what a network, a client that repeats requests by itself
+ * and a process that dies can do to each call.
+ */
+import { type Clock, sleep } from '../../clock.ts';
+import { storeUnavailable } from '../../errors.ts';
+import type { OrderStore } from '../order-store.ts';
+
+export type Fault =
+  | Readonly<{ kind: 'none'; beforeMs?: number; afterMs?: number }>
+  /** Not applied, and an error. */
+  | Readonly<{ kind: 'refused' }>
+  /** Applied, and an error. */
+  | Readonly<{ kind: 'reply lost' }>
+  /** An error now, applied later. */
+  | Readonly<{ kind: 'delayed'; byMs: number }>
+  /** Applied, the reply lost, sent again by the client: what the second one answers. */
+  | Readonly<{ kind: 'repeated' }>
+  /** The process ends before or after the call is applied: nothing comes back. */
+  | Readonly<{ kind: 'crash'; when: 'before' | 'after' }>;
+
+export type Method = Exclude<keyof OrderStore, 'maxHeldBytes'>;
+
+export type FaultPlan = Readonly<{
+  faultOf(method: Method): Fault;
+  /** Whether the process behind this store still runs: if not, no call of it ever answers. */
+  alive(): boolean;
+  crash(): void;
+}>;
+
+export function faultyOrder(store: OrderStore, clock: Clock, plan: FaultPlan): OrderStore {
+  const call = async <Result>(method: Method, apply: () => Promise<Result>): Promise<Result> => {
+    if (!plan.alive()) return never();
+    const fault = plan.faultOf(method);
+    switch (fault.kind) {
+      case 'none': {
+        if (fault.beforeMs !== undefined) await sleep(clock, fault.beforeMs);
+        const result = await apply();
+        if (fault.afterMs !== undefined) await sleep(clock, fault.afterMs);
+        return plan.alive() ? result : never();
+      }
+      case 'refused':
+        throw storeUnavailable(`${method}: refused`);
+      case 'reply lost':
+        await apply();
+        throw storeUnavailable(`${method}: reply lost`);
+      case 'delayed':
+        clock.after(fault.byMs, () => void apply());
+        throw storeUnavailable(`${method}: delayed`);
+      case 'repeated':
+        await apply();
+        return apply();
+      case 'crash':
+        if (fault.when === 'after') await apply();
+        plan.crash();
+        return never();
+    }
+  };
+  return {
+    maxHeldBytes: store.maxHeldBytes,
+    read: (ref) => call('read', () => store.read(ref)),
+    write: (...args) => call('write', () => store.write(...args)),
+    transact: (...args) => call('transact', () => store.transact(...args)),
+    held: (...args) => call('held', () => store.held(...args)),
+    ready: (...args) => call('ready', () => store.ready(...args)),
+  };
+}
+
+const never = (): Promise<never> => new Promise(() => undefined);

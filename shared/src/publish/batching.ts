@@ -1,0 +1,160 @@
+/**
+ * Collects messages into requests, and answers each publish on its own.
+ *
+ * - Messages of one ordering key: one request outstanding, so that none overtakes another. After a failure whose
+ *   outcome is unknown, what waits behind it is rejected too, and the key is free again at once.
+ * - A message never fails for another's fault: a request that is refused for its content is sent again one by one.
+ * - Every publish is answered within `timeoutMs`. One that has been answered is not sent any more.
+ */
+import type { Cancel, Clock } from '../clock.ts';
+import { PermanentError, TransientError } from '../errors.ts';
+import { messageBytes, type OutgoingMessage } from '../message.ts';
+
+/** Publishes all of them to one topic, under one ordering key or none, in one request; answers their IDs. */
+export type Send = (messages: readonly OutgoingMessage[]) => Promise<readonly string[]>;
+
+export type BatchingOptions = Readonly<{
+  clock: Clock;
+  timeoutMs: number;
+  /** How long the first message of a request waits for others. */
+  delayMs: number;
+  maxMessages: number;
+  maxBytes: number;
+}>;
+
+export type Batching = Readonly<{
+  publish(message: OutgoingMessage): Promise<string>;
+  /** Resolves when every publish so far has been answered. */
+  idle(): Promise<void>;
+}>;
+
+/** The code with which `Send` says that something in the request is refused for its content. */
+export const REFUSED = 'PUBLISH_REFUSED';
+
+type Entry = Readonly<{
+  message: OutgoingMessage;
+  bytes: number;
+  isAnswered(): boolean;
+  resolve(id: string): void;
+  reject(error: unknown): void;
+}>;
+type Lane = { waiting: Entry[]; bytes: number; cancel: Cancel | undefined; isSending: boolean };
+
+export function batching(send: Send, options: BatchingOptions): Batching {
+  const { clock, timeoutMs, delayMs, maxMessages, maxBytes } = options;
+  const lanes = new Map<string, Lane>();
+  const unanswered = new Set<Promise<unknown>>();
+
+  const accept = (message: OutgoingMessage): { entry: Entry; answer: Promise<string> } => {
+    const { promise, resolve, reject } = Promise.withResolvers<string>();
+    let answered = false;
+    const answer = (how: () => void): void => {
+      answered = true;
+      cancel();
+      how();
+    };
+    const cancel = clock.after(timeoutMs, () => answer(() => reject(timedOut(timeoutMs))));
+    const entry: Entry = {
+      message,
+      bytes: messageBytes(message),
+      isAnswered: () => answered,
+      resolve: (id) => answer(() => resolve(id)),
+      reject: (error) => answer(() => reject(error)),
+    };
+    return { entry, answer: promise };
+  };
+
+  const isFull = (lane: Lane): boolean => lane.waiting.length >= maxMessages || lane.bytes >= maxBytes;
+
+  /** As many as fit in one request; one alone may be larger. */
+  const take = (lane: Lane): Entry[] => {
+    const taken: Entry[] = [];
+    let bytes = 0;
+    for (const entry of lane.waiting) {
+      if (taken.length === maxMessages || (taken.length > 0 && bytes + entry.bytes > maxBytes)) break;
+      bytes += entry.bytes;
+      taken.push(entry);
+    }
+    lane.waiting = lane.waiting.slice(taken.length);
+    lane.bytes -= bytes;
+    return taken.filter((entry) => !entry.isAnswered());
+  };
+
+  const drain = async (name: string, lane: Lane): Promise<void> => {
+    lane.isSending = true;
+    while (lane.waiting.length > 0) {
+      const failure = await sendAll(send, take(lane));
+      if (failure === undefined) continue;
+      for (const entry of lane.waiting) entry.reject(behind(failure));
+      lane.waiting = [];
+    }
+    lanes.delete(name);
+  };
+
+  const flush = (name: string, lane: Lane): void => {
+    lane.cancel?.();
+    lane.cancel = undefined;
+    if (lane.waiting[0]?.message.orderingKey !== undefined) {
+      void drain(name, lane);
+    } else {
+      lanes.delete(name);
+      while (lane.waiting.length > 0) void sendAll(send, take(lane));
+    }
+  };
+
+  return {
+    publish(message) {
+      const { entry, answer } = accept(message);
+      const tracked = answer.catch(() => {}).finally(() => unanswered.delete(tracked));
+      unanswered.add(tracked);
+      const { topic, orderingKey } = message;
+      const name = JSON.stringify(orderingKey === undefined ? [topic] : [topic, orderingKey]);
+      const lane = lanes.get(name) ?? { waiting: [], bytes: 0, cancel: undefined, isSending: false };
+      lanes.set(name, lane);
+      lane.waiting.push(entry);
+      lane.bytes += entry.bytes;
+      if (lane.isSending) return answer;
+      if (isFull(lane)) flush(name, lane);
+      else lane.cancel ??= clock.after(delayMs, () => flush(name, lane));
+      return answer;
+    },
+    async idle() {
+      while (unanswered.size > 0) await Promise.all(unanswered);
+    },
+  };
+}
+
+/** Answers every entry. The failure comes back when the entries behind must not be sent. */
+async function sendAll(send: Send, entries: readonly Entry[]): Promise<unknown> {
+  if (entries.length === 0) return undefined;
+  try {
+    const ids = await send(entries.map((entry) => entry.message));
+    for (const [index, entry] of entries.entries()) {
+      const id = ids[index];
+      if (id === undefined || id === '') entry.reject(unconfirmed());
+      else entry.resolve(id);
+    }
+    return undefined;
+  } catch (error) {
+    const isPermanent = error instanceof PermanentError;
+    if (isPermanent && error.code === REFUSED && entries.length > 1) return sendEach(send, entries);
+    for (const entry of entries) entry.reject(error);
+    return isPermanent ? undefined : error;
+  }
+}
+
+async function sendEach(send: Send, entries: readonly Entry[]): Promise<unknown> {
+  let failure: unknown;
+  for (const entry of entries) {
+    if (failure !== undefined) entry.reject(behind(failure));
+    else if (!entry.isAnswered()) failure = await sendAll(send, [entry]);
+  }
+  return failure;
+}
+
+const timedOut = (timeoutMs: number): TransientError =>
+  new TransientError('PUBLISH_TIMEOUT', `the publish was not confirmed within ${timeoutMs} ms`);
+const unconfirmed = (): TransientError =>
+  new TransientError('PUBLISH_UNCONFIRMED', 'the service answered without an ID for the message');
+const behind = (cause: unknown): TransientError =>
+  new TransientError('PUBLISH_FAILED', 'a publish before it failed', { cause });

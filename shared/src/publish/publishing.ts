@@ -1,0 +1,61 @@
+/**
+ * The innermost middleware: publishes what a handler wants published, one after the other, before anything outside
+ * counts the message as done. A crash in between publishes again from the first; what comes twice has the same
+ * `dedupId` both times.
+ */
+import { ATTRIBUTE } from '../attributes.ts';
+import { TransientError } from '../errors.ts';
+import type { Context, Middleware } from '../handler.ts';
+import { hashOf } from '../hash.ts';
+import { LIMITS, type Message, type OutgoingMessage } from '../message.ts';
+import { ack, outcomeOf } from '../outcome.ts';
+import { fit } from './fit.ts';
+import type { Publisher } from './publisher.ts';
+
+export type PublishingOptions = Readonly<{
+  /** Replaces the limit on data and attributes together, in bytes. */
+  maxBytes?: number;
+}>;
+
+export function publishing(publisher: Publisher, options: PublishingOptions = {}): Middleware {
+  const { maxBytes = LIMITS.messageBytes } = options;
+  return (next) => async (message, context) => {
+    const outcome = await next(message, context);
+    if (outcome.kind !== 'ack' || outcome.publish === undefined) return outcome;
+    try {
+      for (const [position, outgoing] of outcome.publish.entries()) {
+        // Without the lease another delivery may be at work on the same message.
+        if (context.signal.aborted) throw aborted(context.signal.reason);
+        await publisher.publish(identified(outgoing, position, message, context, maxBytes));
+      }
+    } catch (error) {
+      return outcomeOf(error);
+    }
+    return ack(outcome.reason);
+  };
+}
+
+/** A rerun of the handler makes the same messages again, so their place names them. */
+function identified(
+  outgoing: OutgoingMessage,
+  position: number,
+  message: Message,
+  context: Context,
+  maxBytes: number,
+): OutgoingMessage {
+  if (outgoing.attributes[ATTRIBUTE.dedupId] !== undefined) return outgoing;
+  const own = message.attributes[ATTRIBUTE.dedupId];
+  const input = own === undefined ? ['message ID', context.source, message.id] : ['dedupId', own];
+  const dedupId = hashOf(context.consumer, ...input, String(position));
+  const attributes = { ...outgoing.attributes, [ATTRIBUTE.dedupId]: dedupId };
+  const { message: fitted, dropped } = fit({ ...outgoing, attributes }, [ATTRIBUTE.dedupId], maxBytes);
+  if (dropped.length > 0) context.log.warn('no room for a dedupId', { messageId: message.id, position });
+  return fitted;
+}
+
+const aborted = (cause: unknown): unknown =>
+  cause instanceof TransientError
+    ? cause
+    : new TransientError('DELIVERY_ABORTED', 'the delivery was over before everything was published', {
+        cause,
+      });

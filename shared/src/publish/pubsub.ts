@@ -1,0 +1,139 @@
+/**
+ * The publishing port over Google's client for Pub/Sub.
+ *
+ * It makes its requests with the client's generated `v1.PublisherClient` and not with `Topic.publishMessage`, which
+ * rewrites `{{projectId}}` inside attributes, writes into the caller's objects, fails every message of a request for
+ * one that is refused, and lets the requests of an ordering key grow beyond what the service takes.
+ *
+ * A publish whose answer is lost is sent again by the client: the topic then has the message twice, under one
+ * `dedupId`.
+ */
+import { type PubSub, v1 } from '@google-cloud/pubsub';
+import { systemClock } from '../clock.ts';
+import { type Duration, toMilliseconds } from '../duration.ts';
+import { ConfigError, TransientError } from '../errors.ts';
+import { checkOutgoing, LIMITS, type OutgoingMessage } from '../message.ts';
+import { batching } from './batching.ts';
+import { publishError } from './pubsub-errors.ts';
+import type { Publisher } from './publisher.ts';
+
+export type PubsubPublisherOptions = Readonly<{
+  /** How long one publish may take with all its repeats; then it rejects with a TransientError. */
+  timeout?: Duration;
+  /** How long the first message of a request waits for others. */
+  batchDelay?: Duration;
+  /** The largest request: at most 1,000 messages (https://cloud.google.com/pubsub/quotas#resource_limits). */
+  batchMessages?: number;
+  /** Replaces the limit on data and attributes together, in bytes. */
+  maxBytes?: number;
+}>;
+
+export type PubsubPublisher = Publisher &
+  Readonly<{
+    /** Resolves when every publish has been answered. What is published after it is refused. May be called twice. */
+    close(): Promise<void>;
+  }>;
+
+/** The two types of the client's own packages differ in how they spell an absent option. */
+type ClientOptions = ConstructorParameters<typeof v1.PublisherClient>[0];
+
+/** A request of several messages ends here; a larger message goes alone. */
+const REQUEST_BYTES = 1_000_000;
+
+/** `client` stays the caller's: it gives the project, the endpoint and the credentials, and is not closed here. */
+export function pubsubPublisher(client: PubSub, options: PubsubPublisherOptions = {}): PubsubPublisher {
+  const {
+    timeout = '10s',
+    batchDelay = '0ms',
+    batchMessages = 100,
+    maxBytes = LIMITS.messageBytes,
+  } = options;
+  const timeoutMs = toMilliseconds(timeout, 'timeout');
+  if (timeoutMs === 0) throw new ConfigError('INVALID_TIMEOUT', 'timeout is zero; accepted: more');
+  if (!Number.isInteger(batchMessages) || batchMessages < 1 || batchMessages > 1_000) {
+    throw new ConfigError('INVALID_BATCH', `batchMessages is ${batchMessages}; accepted: 1 to 1000`);
+  }
+  let connection: Promise<v1.PublisherClient> | undefined;
+  let closing: Promise<void> | undefined;
+
+  const connect = (): Promise<v1.PublisherClient> => {
+    connection ??= client.getClientConfig().then((config) => new v1.PublisherClient(config as ClientOptions));
+    // No credentials now need not mean none later.
+    connection.catch(() => {
+      connection = undefined;
+    });
+    return connection;
+  };
+
+  const send = async (messages: readonly OutgoingMessage[]): Promise<readonly string[]> => {
+    const topic = messages[0]?.topic ?? '';
+    try {
+      const publisher = await connect();
+      const name = topic.includes('/') ? topic : `projects/${client.projectId}/topics/${topic}`;
+      const [response] = await publisher.publish(
+        { topic: name, messages: messages.map(toWire) },
+        callOptions,
+      );
+      return response.messageIds ?? [];
+    } catch (error) {
+      throw publishError(error, topic);
+    }
+  };
+  const callOptions = {
+    timeout: timeoutMs,
+    retry: {
+      // Short pauses: what does not come back soon is delivered again anyway.
+      backoffSettings: {
+        initialRetryDelayMillis: 50,
+        retryDelayMultiplier: 2,
+        maxRetryDelayMillis: 1_000,
+        initialRpcTimeoutMillis: timeoutMs,
+        rpcTimeoutMultiplier: 1,
+        maxRpcTimeoutMillis: timeoutMs,
+        totalTimeoutMillis: timeoutMs,
+      },
+    },
+  };
+  const batches = batching(send, {
+    clock: systemClock(),
+    timeoutMs,
+    delayMs: toMilliseconds(batchDelay, 'batchDelay'),
+    maxMessages: batchMessages,
+    maxBytes: REQUEST_BYTES,
+  });
+
+  return {
+    async publish(message) {
+      if (closing !== undefined) throw new TransientError('PUBLISHER_CLOSED', 'the publisher is closed');
+      checkOutgoing(message, maxBytes);
+      return batches.publish(copyOf(message));
+    },
+    close() {
+      closing ??= batches.idle().then(async () => {
+        const publisher = await connection?.catch(() => undefined);
+        await publisher?.close();
+      });
+      return closing;
+    },
+  };
+}
+
+/** The caller may go on and change its objects while the message waits. An empty ordering key means none. */
+function copyOf(message: OutgoingMessage): OutgoingMessage {
+  const { topic, data, orderingKey } = message;
+  const attributes = { ...message.attributes };
+  return { topic, data: Buffer.from(data), attributes, ...(orderingKey && { orderingKey }) };
+}
+
+/** A message of attributes alone goes without data. */
+function toWire({ data, attributes, orderingKey }: OutgoingMessage): {
+  data?: Uint8Array;
+  attributes: Record<string, string>;
+  orderingKey?: string;
+} {
+  return {
+    ...(data.length > 0 && { data }),
+    attributes,
+    ...(orderingKey !== undefined && { orderingKey }),
+  };
+}

@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { PermanentError, TransientError } from '../errors.ts';
+import type { Handler } from '../handler.ts';
+import { jsonLog } from '../log.ts';
+import type { Message } from '../message.ts';
+import { ack, deadLetter, retry } from '../outcome.ts';
+import { memoryPublisher, virtualClock } from '../testing/index.ts';
+import { httpDoor, type HttpDoorOptions, type HttpRequest, type HttpResponse } from './http-door.ts';
+
+const BODY = { message: { messageId: '42', data: 'aGVsbG8=' }, subscription: 'projects/p/subscriptions/s' };
+const post = (
+  body: unknown,
+  headers: HttpRequest['headers'] = { 'content-type': 'application/json' },
+): HttpRequest => ({
+  method: 'POST',
+  headers,
+  rawBody:
+    body instanceof Uint8Array ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)),
+});
+function setUp(handler: Handler = async () => ack(), parts: Partial<HttpDoorOptions> = {}) {
+  const publisher = memoryPublisher();
+  const lines: string[] = [];
+  const handled: Message[] = [];
+  const clock = virtualClock();
+  const door = httpDoor(
+    (message, context) => {
+      handled.push(message);
+      return handler(message, context);
+    },
+    {
+      consumer: 'c',
+      clock,
+      log: jsonLog((line) => lines.push(line)),
+      timeout: '60s',
+      deadLetters: { publisher, topic: 'dead-letters' },
+      ...parts,
+    },
+  );
+  return { door, publisher, lines, handled, clock };
+}
+const json = (response: HttpResponse): Record<string, string> =>
+  JSON.parse(response.body) as Record<string, string>;
+
+test('an outcome that is safe is answered 204, any other 503 with a line that names the code and the message', async () => {
+  const error = new TransientError('BUSY', 'busy');
+  const answers: [ReturnType<typeof ack>, number][] = [
+    [ack(), 204],
+    [ack('held'), 204],
+    [{ kind: 'deadLetter', error, published: true }, 204],
+    [deadLetter(error), 503],
+    [retry(error), 503],
+  ];
+  for (const [outcome, status] of answers) {
+    const { door, lines } = setUp(async () => outcome);
+    const response = await door(post(BODY));
+    assert.equal(response.status, status);
+    if (status === 204) assert.equal(response.body, '');
+    else assert.match(lines.join('\n'), /"messageId":"42".*"code":"BUSY"/);
+  }
+});
+
+test('a handler that throws asks for another delivery', async () => {
+  const { door, publisher } = setUp(async () => Promise.reject(new PermanentError('NO', 'no')));
+  assert.equal((await door(post(BODY))).status, 503);
+  assert.equal(publisher.published.length, 0);
+});
+
+test('B53: a handler past its deadline is answered 503 at the deadline', async () => {
+  const { door, clock } = setUp(() => new Promise(() => {}));
+  const response = await clock.until(door(post(BODY)));
+  assert.deepEqual([response.status, clock.monotonic()], [503, 60_000]);
+});
+
+test('a delivery that cannot be read is dead-lettered as it came, and then acknowledged', async () => {
+  const { door, publisher, handled } = setUp();
+  const raw = Buffer.from('{"message":{"data":"aGVsbG8="},"note":"Łódź"}');
+  const response = await door(post(raw));
+  assert.equal(response.status, 200);
+  assert.equal(json(response)['deadLetterReason'], 'INVALID_BODY');
+  assert.match(json(response)['deadLetterError'] ?? '', /^message.messageId is missing/);
+  assert.equal(handled.length, 0);
+  const [letter] = publisher.published;
+  assert.deepEqual(Buffer.from(letter?.data ?? []), raw);
+  assert.equal(letter?.topic, 'dead-letters');
+  assert.equal(letter.attributes['deadLetterReason'], 'INVALID_BODY');
+  assert.match(letter.attributes['deadLetterError'] ?? '', /^message.messageId is missing/);
+  assert.equal(letter.attributes['contentType'], 'application/json');
+});
+
+test('what an unwrapped push or a CloudEvent says in headers is kept with the dead letter', async () => {
+  const { door, publisher } = setUp();
+  await door(
+    post('x', { 'x-goog-pubsub-publish-time': 't', tenant: 'a', long: 'x'.repeat(1_025), host: 'h' }),
+  );
+  await door(post('{', { 'ce-id': '9', 'ce-type': 'other', 'content-type': 'application/json' }));
+  const [first, second] = publisher.published.map(({ attributes }) => attributes);
+  assert.deepEqual(Object.keys(first ?? {}).toSorted(), ['deadLetterError', 'deadLetterReason', 'tenant']);
+  assert.equal(second?.['ce-id'], '9');
+  assert.equal(second['ce-type'], 'other');
+});
+
+test('B18: a dead letter that is not published leaves the delivery where it is', async () => {
+  const { door, publisher, lines } = setUp();
+  publisher.failOn(1, 'refused');
+  const response = await door(post({ message: {} }));
+  assert.equal(response.status, 503);
+  assert.match(lines.join('\n'), /was not published/);
+  const without = setUp(undefined, { deadLetters: undefined } as unknown as Partial<HttpDoorOptions>);
+  assert.equal((await without.door(post({ message: {} }))).status, 503);
+});
+
+test('a body that no dead letter can hold stays in its subscription, with a reason', async () => {
+  const { door, lines } = setUp();
+  const response = await door(
+    post(Buffer.concat([Buffer.from('{"message":{}}'), Buffer.alloc(10_000_001, ' ')])),
+  );
+  assert.equal(response.status, 503);
+  assert.match(lines.join('\n'), /LIMIT_EXCEEDED/);
+});
+
+test('a request that is no delivery is refused with 400, and nothing is published', async () => {
+  for (const body of ['', '{"x":1}', 'hello', '[]']) {
+    const { door, publisher, lines, handled } = setUp();
+    const response = await door(post(body));
+    assert.equal(response.status, 400, body);
+    assert.match(json(response)['error'] ?? '', /accepted: a Pub\/Sub push/);
+    assert.ok(!response.body.includes('\n'));
+    assert.deepEqual([publisher.published.length, handled.length, lines.length], [0, 0, 1]);
+  }
+});
+
+test('another method than POST is refused with 405', async () => {
+  const { door, publisher } = setUp();
+  for (const method of ['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS']) {
+    const response = await door({ method, headers: {}, rawBody: new Uint8Array() });
+    assert.equal(response.status, 405);
+    assert.match(json(response)['error'] ?? '', new RegExp(`${method}; accepted: POST`));
+  }
+  assert.equal(publisher.published.length, 0);
+});
+
+test('no log line holds the payload', async () => {
+  const { door, lines } = setUp(async () => retry(new Error('no')));
+  await door(post(BODY));
+  await door(post({ message: { messageId: '1', data: 'c2VjcmV0!' } }));
+  await door(post('secret'));
+  assert.equal(lines.length, 3);
+  assert.doesNotMatch(lines.join('\n'), /secret|c2VjcmV0|aGVsbG8|hello/);
+});
+
+test('options are checked when the door is made', () => {
+  assert.throws(() => setUp(undefined, { consumer: '' }), { name: 'ConfigError' });
+  assert.throws(() => setUp(undefined, { timeout: '0s' }), { name: 'ConfigError' });
+  assert.throws(() => setUp(undefined, { timeout: '1.5s' as '1s' }), { code: 'INVALID_DURATION' });
+});

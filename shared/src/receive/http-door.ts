@@ -1,0 +1,114 @@
+/**
+ * The HTTP door: a delivery by push or Eventarc in, a status out. 2xx acknowledges, everything else asks for another
+ * delivery (https://cloud.google.com/pubsub/docs/push#receive_push).
+ *
+ * A delivery that cannot be read is published to the dead letters as it came, and only then acknowledged. A request
+ * that is no delivery is refused with 400 and changes nothing: had it been one, Pub/Sub would still have the message.
+ */
+import { type Duration, toMilliseconds } from '../duration.ts';
+import { composeDeadLetter, legalAttributes } from '../dead-letter/compose-dead-letter.ts';
+import { codeOf, ConfigError, PermanentError, textOf } from '../errors.ts';
+import type { Clock } from '../clock.ts';
+import type { Handler } from '../handler.ts';
+import type { Log } from '../log.ts';
+import type { Attributes, Message } from '../message.ts';
+import type { Publisher } from '../publish/publisher.ts';
+import { deliver, outcomeFields } from './deliver.ts';
+import { headersOf, type HttpRequest } from './http-request.ts';
+import { readPush } from './push.ts';
+import { settle } from './settle.ts';
+import { headerAttributes } from './unwrapped.ts';
+
+export type { HttpRequest } from './http-request.ts';
+
+export type HttpResponse = Readonly<{ status: number; body: string }>;
+
+export type HttpDoorOptions = Readonly<{
+  consumer: string;
+  /** The subscription. Default: as delivered. */
+  source?: string;
+  clock: Clock;
+  log: Log;
+  /** How long a handler may take; below the subscription's ack deadline and the platform's request timeout. */
+  timeout: Duration;
+  /** Where deliveries go that cannot be read. Without it they are refused with 503, so that Pub/Sub keeps them. */
+  deadLetters?: Readonly<{ publisher: Publisher; topic: string }>;
+}>;
+
+/** Throws ConfigError for a consumer without a name and for a timeout that is not a duration. */
+export function httpDoor(
+  handler: Handler,
+  options: HttpDoorOptions,
+): (request: HttpRequest) => Promise<HttpResponse> {
+  const { clock, log } = options;
+  if (options.consumer === '')
+    throw new ConfigError('INVALID_CONSUMER', 'consumer is empty; accepted: a name');
+  if (toMilliseconds(options.timeout, 'timeout') === 0) {
+    throw new ConfigError('INVALID_TIMEOUT', 'timeout is "0s"; accepted: more than zero');
+  }
+
+  return async (request) => {
+    if (request.method !== 'POST') {
+      log.warn('refused a request', { status: 405, method: request.method });
+      return json(405, { error: `method ${request.method}; accepted: POST` });
+    }
+    let message: Message;
+    try {
+      message = readPush(request, clock.now());
+    } catch (error) {
+      return await unreadable(request, error, options);
+    }
+    const outcome = await deliver(handler, message, options);
+    const fields = outcomeFields(message, outcome);
+    if (settle(outcome) === 'nack') {
+      log.warn('not done: asked for another delivery', fields);
+      return json(503, { error: `${fields['code']}: ${fields['error']}`, messageId: message.id });
+    }
+    if (outcome.kind === 'deadLetter') log.warn('dead-lettered', fields);
+    return { status: 204, body: '' };
+  };
+}
+
+async function unreadable(
+  request: HttpRequest,
+  error: unknown,
+  options: HttpDoorOptions,
+): Promise<HttpResponse> {
+  const { deadLetters, log } = options;
+  const [code, text] = [codeOf(error), textOf(error)];
+  if (!(error instanceof PermanentError) || code === 'NOT_FROM_PUBSUB') {
+    log.warn('refused a request that is no delivery', { status: 400, code, error: text });
+    return json(400, { error: text });
+  }
+  if (deadLetters === undefined) {
+    log.error('a delivery cannot be read, and no dead-letter topic is configured', { code, error: text });
+    return json(503, { error: `${text}; no dead-letter topic is configured` });
+  }
+  try {
+    const { data, attributes } = asReceived(request);
+    const letter = composeDeadLetter({ topic: deadLetters.topic, data, attributes, error });
+    const messageId = await deadLetters.publisher.publish(letter.message);
+    log.warn('dead-lettered a delivery that cannot be read', { code, error: text, deadLetterId: messageId });
+    return json(200, { deadLetterReason: code, deadLetterError: text, deadLetterId: messageId });
+  } catch (failure) {
+    log.error('the dead letter of a delivery that cannot be read was not published', {
+      code: codeOf(failure),
+      error: textOf(failure),
+      deadLetterError: text,
+    });
+    return json(503, { error: `${text}; its dead letter was not published: ${textOf(failure)}` });
+  }
+}
+
+/** The body, and of the headers what may belong to the message: `ce-` headers and an unwrapped push's attributes. */
+function asReceived(request: HttpRequest): { data: Uint8Array; attributes: Attributes } {
+  const headers = headersOf(request);
+  const contentType = headers.get('content-type');
+  const attributes = { ...headerAttributes(headers), ...(contentType !== undefined && { contentType }) };
+  return { data: request.rawBody, attributes: legalAttributes(attributes) };
+}
+
+const json = (status: number, body: Readonly<Record<string, string>>): HttpResponse => ({
+  status,
+  body: JSON.stringify(body),
+});

@@ -1,0 +1,175 @@
+/**
+ * The pull door: a handler behind a subscription of Google's client for Pub/Sub. It alone acks and nacks; every
+ * message that arrives is settled, whatever the handler does.
+ *
+ * The client extends the leases of the messages in hand, by default for 60 minutes; a crash lets them expire, and
+ * they are delivered again. An ack that the service refuses is logged: the message comes again, and it is for the
+ * guarantees behind this door to recognise it.
+ */
+import {
+  Duration as ClientDuration,
+  type Message as ClientMessage,
+  type Subscription,
+} from '@google-cloud/pubsub';
+import { type Clock, sleep, systemClock } from '../clock.ts';
+import { type Duration, toMilliseconds } from '../duration.ts';
+import { codeOf, ConfigError, textOf } from '../errors.ts';
+import type { Handler } from '../handler.ts';
+import { type Log, silent } from '../log.ts';
+import { deliver, outcomeFields } from './deliver.ts';
+import { answer, codeOfClient, nameOf, toMessage } from './pubsub-message.ts';
+import { settle } from './settle.ts';
+
+export type ReceiveOptions = Readonly<{
+  consumer: string;
+  /** The subscription. Default: its full name. */
+  source?: string;
+  clock?: Clock;
+  log?: Log;
+  /** How long a handler may take. */
+  timeout?: Duration;
+  /** How many handlers run at once. */
+  concurrency?: number;
+  /** How long the client goes on extending a lease; at least `timeout`. The client's own default is 60 minutes. */
+  maxExtension?: Duration;
+  /** How long `close` waits for handlers that are running; then their signals are aborted. */
+  closeTimeout?: Duration;
+  /** After an error that ends the stream (the subscription is gone, access is denied) it is opened again. */
+  reopenAfter?: Duration;
+}>;
+
+export type Receiver = Readonly<{
+  /** Takes no more, waits for what is running, gives the rest back. May be called twice. Never rejects. */
+  close(): Promise<void>;
+}>;
+
+/** The listener and the options of `subscription` are this door's from here on; its client stays the caller's. */
+export function receive(subscription: Subscription, handler: Handler, options: ReceiveOptions): Receiver {
+  const {
+    clock = systemClock(),
+    log = silent,
+    timeout = '60s',
+    concurrency = 100,
+    consumer,
+    source,
+  } = options;
+  const { maxExtension = '60m', closeTimeout = '30s', reopenAfter = '5s' } = options;
+  const closeTimeoutMs = toMilliseconds(closeTimeout, 'closeTimeout');
+  const reopenMs = toMilliseconds(reopenAfter, 'reopenAfter');
+  const maxExtensionMs = toMilliseconds(maxExtension, 'maxExtension');
+  check(consumer, concurrency, toMilliseconds(timeout, 'timeout'), maxExtensionMs);
+
+  const waiting: ClientMessage[] = [];
+  const running = new Set<Promise<void>>();
+  const stop = new AbortController();
+  const giveUp = new AbortController();
+  let closing: Promise<void> | undefined;
+
+  const handle = async (received: ClientMessage): Promise<void> => {
+    try {
+      const message = toMessage(received, nameOf(subscription));
+      const outcome = await deliver(handler, message, {
+        consumer,
+        clock,
+        log,
+        timeout,
+        stop: giveUp.signal,
+        ...(source !== undefined && { source }),
+      });
+      const isDone = settle(outcome) === 'ack';
+      if (!isDone || outcome.kind === 'deadLetter') log.warn('not handled', outcomeFields(message, outcome));
+      await answer(received, isDone, log);
+    } catch (error) {
+      log.error('a delivery failed', { messageId: received.id, code: codeOf(error), error: textOf(error) });
+      await answer(received, false, log);
+    }
+  };
+  const fill = (): void => {
+    while (running.size < concurrency) {
+      const next = waiting.shift();
+      if (next === undefined) return;
+      const done = handle(next).finally(() => {
+        running.delete(done);
+        fill();
+      });
+      running.add(done);
+    }
+  };
+  const onMessage = (received: ClientMessage): void => {
+    if (closing !== undefined) return void answer(received, false, log);
+    waiting.push(received);
+    fill();
+  };
+  const onError = (error: unknown): void =>
+    log.error('the subscription reports an error', {
+      subscription: nameOf(subscription),
+      code: codeOfClient(error),
+      error: textOf(error),
+    });
+  const onClose = (): void => {
+    if (closing !== undefined) return;
+    void sleep(clock, reopenMs, stop.signal).then(() => {
+      
+    });
+  };
+
+  // What arrives is dispensed at once and waits here: the client's own close would leave it behind unanswered.
+  subscription.setOptions({
+    flowControl: { maxMessages: concurrency, allowExcessMessages: true },
+    // More streams would each bring `concurrency` messages.
+    streamingOptions: { maxStreams: 1 },
+    maxExtensionTime: ClientDuration.from({ milliseconds: maxExtensionMs }),
+    batching: { maxMilliseconds: ACK_DELAY_MS },
+    closeOptions: {
+      behavior: 'WAIT',
+      timeout: ClientDuration.from({ milliseconds: closeTimeoutMs + CLIENT_CLOSE_MS }),
+    },
+  });
+  subscription.on('error', onError);
+  subscription.on('close', onClose);
+  subscription.on('message', onMessage);
+
+  const shutDown = async (): Promise<void> => {
+    stop.abort();
+    for (const received of waiting.splice(0)) void answer(received, false, log);
+    const cancel = clock.after(closeTimeoutMs, () => {
+      log.warn('closing although handlers are running', { handlers: running.size });
+      giveUp.abort();
+    });
+    // Ends the stream at once, then waits until every message in hand is answered.
+    await subscription.close().catch(onError);
+    await Promise.all(running);
+    cancel();
+    subscription.off('message', onMessage);
+    subscription.off('close', onClose);
+  };
+  return {
+    close() {
+      closing ??= Promise.resolve().then(shutDown);
+      return closing;
+    },
+  };
+}
+
+/** Short, so that an answer is not long on its way; the client's default is 100 ms. */
+const ACK_DELAY_MS = 10;
+
+/** After the last handler, for the answers to leave; the client itself gives up a second before its time. */
+const CLIENT_CLOSE_MS = 3_000;
+
+function check(consumer: string, concurrency: number, timeoutMs: number, maxExtensionMs: number): void {
+  if (consumer === '') throw new ConfigError('INVALID_CONSUMER', 'consumer is empty; accepted: a name');
+  if (!Number.isInteger(concurrency) || concurrency < 1) {
+    throw new ConfigError(
+      'INVALID_CONCURRENCY',
+      `concurrency is ${concurrency}; accepted: a whole number from 1`,
+    );
+  }
+  if (timeoutMs === 0) throw new ConfigError('INVALID_TIMEOUT', 'timeout is zero; accepted: more');
+  if (maxExtensionMs < timeoutMs) {
+    throw new ConfigError(
+      'INVALID_EXTENSION',
+      'maxExtension is shorter than timeout; accepted: at least as long, or messages come again while they are handled',
+    );
+  }
+}
