@@ -38,21 +38,21 @@ function example(name: string, change: NodeJS.ProcessEnv = {}): Promise<Ended> {
 
 test('once: three publishes, one charge', async () => {
   const { code, stdout, stderr } = await example('once');
-  assert.equal(code, 0, stderr);
+  assert.deepEqual([code, stderr], [0, '']);
   assert.equal(stdout.match(/charging: order 42/g)?.length, 1);
   assert.match(stdout, /published 3 times; deliveries: handled, duplicate, duplicate/);
 });
 
 test('later: two reminders, neither early', async () => {
   const { code, stdout, stderr } = await example('later');
-  assert.equal(code, 0, stderr);
+  assert.deepEqual([code, stderr], [0, '']);
   assert.match(stdout, /in two seconds: not early/);
   assert.match(stdout, /at an instant: not early/);
 });
 
 test('in order: three publishers, one order', async () => {
   const { code, stdout, stderr } = await example('in-order');
-  assert.equal(code, 0, stderr);
+  assert.deepEqual([code, stderr], [0, '']);
   const numbers = [...stdout.matchAll(/^(\d+): step/gm)].map((match) => Number(match[1]));
   assert.deepEqual(numbers, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
   assert.match(stdout, /published as .*; handled as 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12/);

@@ -17,6 +17,8 @@ export async function localProject(...variables: readonly Variable[]): Promise<s
     if (address === undefined) end(`${variable} is not set; accepted: host:port, as npm start prints it`);
     if (!(await answers(address))) end(`nobody answers at ${variable}=${address}: is npm start running?`);
   }
+  // Otherwise Google's clients look for a metadata server, and warn that there is none.
+  process.env['METADATA_SERVER_DETECTION'] ??= 'none';
   setTimeout(() => end(`not finished within ${LONGEST_RUN_MS / 1_000} s`), LONGEST_RUN_MS).unref();
   return process.env['GOOGLE_CLOUD_PROJECT'] ?? 'demo-project';
 }

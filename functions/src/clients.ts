@@ -3,6 +3,7 @@
  * loaded: a cold start pays for what it imports. The emulator variables are read by the clients themselves, except
  * that of Cloud Tasks, which its client does not know.
  */
+import type { Firestore } from '@google-cloud/firestore';
 import { PubSub } from '@google-cloud/pubsub';
 import {
   type ClaimStore,
@@ -25,20 +26,39 @@ export type Ports = Readonly<{
 }>;
 
 export async function connect(config: Config, clock: Clock, log: Log): Promise<Ports> {
+  const firestore = lazyFirestore(config);
   const needsOrder = config.name === 'fifo' || config.name === 'pipeline';
   const [claims, tasks, orders] = await Promise.all([
-    config.dedup && claimStore(config, config.dedup, log),
+    config.dedup && claimStore(config, config.dedup, firestore, log),
     config.delay && taskQueue(config.delay),
-    needsOrder ? orderStore(config) : undefined,
+    needsOrder ? orderStore(config, firestore) : undefined,
   ]);
   const publisher = pubsubPublisher(new PubSub({ projectId: config.project }));
   return { clock, log, publisher, claims, tasks, orders };
 }
 
-async function claimStore(config: Config, dedup: DedupConfig, log: Log): Promise<ClaimStore> {
+type LazyFirestore = () => Promise<Firestore>;
+
+/** One client for all stores of the process, made when the first of them asks: it is slow to load. */
+function lazyFirestore(config: Config): LazyFirestore {
+  let made: Promise<Firestore> | undefined;
+  return () => {
+    made ??= import('@google-cloud/firestore').then(
+      ({ Firestore }) => new Firestore({ projectId: config.project, databaseId: config.firestore.database }),
+    );
+    return made;
+  };
+}
+
+async function claimStore(
+  config: Config,
+  dedup: DedupConfig,
+  firestore: LazyFirestore,
+  log: Log,
+): Promise<ClaimStore> {
   if (dedup.redisUrl === undefined) {
     const { firestoreClaims } = await import('pubsub-guarantees/dedup/firestore');
-    return firestoreClaims(await firestore(config), {
+    return firestoreClaims(await firestore(), {
       collection: `${config.firestore.collectionPrefix}-claims`,
     });
   }
@@ -56,9 +76,9 @@ async function claimStore(config: Config, dedup: DedupConfig, log: Log): Promise
   return redisClaims(redis, { prefix: config.firestore.collectionPrefix });
 }
 
-async function orderStore(config: Config): Promise<OrderStore> {
+async function orderStore(config: Config, firestore: LazyFirestore): Promise<OrderStore> {
   const { firestoreOrder } = await import('pubsub-guarantees/order/firestore');
-  return firestoreOrder(await firestore(config), {
+  return firestoreOrder(await firestore(), {
     collection: `${config.firestore.collectionPrefix}-order`,
   });
 }
@@ -70,14 +90,4 @@ async function taskQueue(delay: DelayConfig): Promise<TaskQueue> {
   });
   const target = 'service' in delay.republisher ? { appEngine: delay.republisher } : delay.republisher;
   return cloudTasksQueue(client, { queue: delay.queue, target });
-}
-
-let shared: Promise<import('@google-cloud/firestore').Firestore> | undefined;
-
-/** One client for all stores of the process: a client has its own connections and its own start-up cost. */
-function firestore(config: Config): Promise<import('@google-cloud/firestore').Firestore> {
-  shared ??= import('@google-cloud/firestore').then(
-    ({ Firestore }) => new Firestore({ projectId: config.project, databaseId: config.firestore.database }),
-  );
-  return shared;
 }

@@ -4,8 +4,8 @@
  */
 import { ConfigError, type Duration, toMilliseconds } from 'pubsub-guarantees';
 
-export const FUNCTION_NAMES = ['dedup', 'delay', 'fifo', 'pipeline'] as const;
-export type FunctionName = (typeof FUNCTION_NAMES)[number];
+const FUNCTION_NAMES = ['dedup', 'delay', 'fifo', 'pipeline'] as const;
+type FunctionName = (typeof FUNCTION_NAMES)[number];
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -76,8 +76,8 @@ test('once: without a dedupId the message ID is the key, and each message comes 
   const ids = await Promise.all([1, 2].map(() => send('dedup-in', { attributes: { case: 'own id' } })));
   const messages = await outcome('dedup-out', 'own id', 2);
   const source = `projects/${stack.addresses.project}/subscriptions/dedup-in-sub`;
-  const keys = messages.map(({ message }) => message.attributes['dedupId']).toSorted();
-  assert.deepEqual(keys, ids.map((id) => `${source}/${id}`).toSorted());
+  const keys = new Set(messages.map(({ message }) => message.attributes['dedupId']));
+  assert.deepEqual(keys, new Set(ids.map((id) => `${source}/${id}`)));
 });
 
 test('once: the same dedupId with other data goes to the dead letters', async () => {

@@ -31,7 +31,9 @@ test('is over when everything came and nothing more does', () => {
 
 test('goes on while something is missing, but not beyond its patience', () => {
   assert.deepEqual(look([]), { over: false, missing: 1 });
-  assert.equal(look([], { lastDueMs: quiet.nowMs - PATIENCE_MS }).over, true);
+  const past = quiet.nowMs - PATIENCE_MS;
+  assert.equal(look([], { lastDueMs: past, servingSinceMs: past }).over, true);
+  assert.equal(look([], { lastDueMs: past, servingSinceMs: past + 1 }).over, false);
 });
 
 test('goes on while more may come', () => {

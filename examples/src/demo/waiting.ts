@@ -13,7 +13,7 @@ export const SETTLE_MS = 2_000;
  * the crash made has shown itself.
  */
 export const AFTER_CRASH_MS = 8_000;
-/** After the last due time: what has not come by then is called lost. */
+/** After the last due time, and after the functions serve again: what has not come by then is called lost. */
 export const PATIENCE_MS = 45_000;
 
 export type Moment = Readonly<{
@@ -40,7 +40,10 @@ export function waitingFor(observed: Observed, moment: Moment): Waiting {
     nowMs - servingSinceMs >= AFTER_CRASH_MS &&
     nowMs - lastSeenMs >= SETTLE_MS &&
     nowMs >= lastDueMs + SETTLE_MS;
-  const isTimeUp = publishingDone && nowMs >= lastDueMs + PATIENCE_MS;
+  const isTimeUp =
+    publishingDone &&
+    servingSinceMs !== undefined &&
+    nowMs >= Math.max(lastDueMs, servingSinceMs) + PATIENCE_MS;
   return { over: (isSettled && missing === 0) || isTimeUp, missing };
 }
 

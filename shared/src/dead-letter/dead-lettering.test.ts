@@ -114,6 +114,8 @@ test('B01: reserved attributes stay behind', async () => {
 
 test('B10: one’s own dedupId and the first hop’s time survive, an old reason does not', async () => {
   const first = await letterOf(message({ dedupId: 'mine', originPublishTime: '2020-01-01T00:00:00Z' }));
+  assert.equal(first.attributes['dedupId'], 'mine');
+  assert.equal(first.attributes['originPublishTime'], '2020-01-01T00:00:00Z');
   const second = await letterOf(message(first.attributes), async () =>
     Promise.reject(new PermanentError('OTHER', 'again')),
   );

@@ -155,6 +155,30 @@ test('V6: a finished direct run whose number somebody else did meanwhile is ackn
   assert.deepEqual([runs, state().last, state().lease], [['1:a', '1:a', '2:a'], 2, null]);
 });
 
+test('V6: an owner whose lease was taken over writes nothing more, even where the pointer has not moved', async () => {
+  const { clock, worker, runs, state, heldNumbers } = bench();
+  const stalls = worker({ faults: { 'write 2': { kind: 'none', beforeMs: LEASE_MS + 3_000 } } });
+  await stalls.deliver(2);
+  const draining = stalls.deliver(1);
+  await clock.advance(LEASE_MS + 1_000);
+  const sweeping = worker({ handler: after(clock, 5_000) }).sweep();
+  assert.equal(kindOf(await clock.until(draining)), 'ack handled');
+  assert.deepEqual([state().last, heldNumbers()], [1, [2]]);
+  assert.equal((await clock.until(sweeping)).drained, 1);
+  assert.deepEqual([runs, state().last, heldNumbers()], [['1:a', '2:a', '2:a'], 2, []]);
+});
+
+test('a lease whose confirmation comes after its end starts nothing', async () => {
+  const { clock, worker, runs, state } = bench();
+  const late = worker({ faults: { 'write 1': { kind: 'none', afterMs: LEASE_MS } } });
+  assert.equal(kindOf(await clock.until(late.deliver(1))), 'ack held');
+  assert.deepEqual([runs, state().attempts], [[], 0]);
+  await clock.advance(1_000);
+  const slow = worker({ faults: { 'write 1': { kind: 'none', afterMs: LEASE_MS } } });
+  await clock.until(slow.sweep());
+  assert.deepEqual([runs.length, state().last, state().lease], [1, 1, null], 'renewed before it was started');
+});
+
 test('V7: the content that was started first keeps its number, though it was never stored', async () => {
   const { clock, worker, runs, state } = bench();
   void worker({ faults: { 'transact 1': { kind: 'crash', when: 'before' } } }).deliver(1);

@@ -14,7 +14,7 @@ export type InOrderOptions = Readonly<{
    * aborted and its number is tried again, so this must be above the handler's longest time.
    */
   lease?: Duration;
-  /** The first number of a stream that is not known yet (default 1). */
+  /** The first number of a stream that is not known yet (default 1). Lower ones are acknowledged as stale. */
   start?: number;
   /** A number further than this beyond the last one done is refused for good (default 100,000). */
   maxAhead?: number;

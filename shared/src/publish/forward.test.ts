@@ -155,6 +155,7 @@ test('a dedupId that the publisher wrote is never left out', async () => {
   const outgoing = await forwarded(message({ ...many(99), dedupId: 'mine' }));
   assert.equal(outgoing.attributes['dedupId'], 'mine');
   assert.equal(Object.keys(outgoing.attributes).length, 100);
+  await assert.rejects(forwarded(message({ dedupId: 'mine' }), {}, 15), { code: 'LIMIT_EXCEEDED' });
 });
 
 test('bytes are counted as well as attributes', async () => {

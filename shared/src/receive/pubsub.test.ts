@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { EventEmitter } from 'node:events';
 import test, { type TestContext } from 'node:test';
 import { type Message as ClientMessage, PubSub, type Subscription } from '@google-cloud/pubsub';
 import { startPubsub, systemClock } from 'pubsub-guarantees-emulator';
@@ -126,6 +127,48 @@ test('no more handlers run at once than asked for', async (t) => {
   await untilTrue(() => handled.length >= 20 && server.stats().outstanding === 0);
   assert.equal(most, 3);
   assert.equal(handled.length, 20);
+});
+
+test('what a server sends beyond the limit waits here, and is given back on close', async () => {
+  const events = new EventEmitter();
+  const subscription = Object.assign(events, {
+    name: 'projects/p/subscriptions/s',
+    pubsub: { projectId: 'p' },
+    setOptions: () => {},
+    close: () => Promise.resolve(),
+  });
+  const answers: string[] = [];
+  const finish: (() => void)[] = [];
+  const handler: Handler = ({ publishTime }) => {
+    assert.equal(publishTime.getTime(), 679);
+    return new Promise((resolve) => finish.push(() => resolve(ack())));
+  };
+  const receiver = receive(subscription as unknown as Subscription, handler, {
+    consumer: 'c',
+    concurrency: 2,
+  });
+  const send = (id: string): unknown =>
+    events.emit('message', {
+      id,
+      data: Buffer.from(id),
+      attributes: {},
+      publishTime: Object.assign(new Date(678), { getMicroseconds: () => 0, getNanoseconds: () => 1 }),
+      ackWithResponse: async () => answers.push(`ack ${id}`),
+      nackWithResponse: async () => answers.push(`nack ${id}`),
+    });
+  for (const id of ['1', '2', '3', '4']) send(id);
+  await pause(5);
+  assert.equal(finish.length, 2);
+  finish[0]?.();
+  await untilTrue(() => finish.length === 3);
+  const closing = receiver.close();
+  await pause(5);
+  send('5');
+  await pause(5);
+  assert.deepEqual(answers, ['ack 1', 'nack 4', 'nack 5']);
+  for (const end of finish) end();
+  await closing;
+  assert.deepEqual(answers, ['ack 1', 'nack 4', 'nack 5', 'ack 2', 'ack 3']);
 });
 
 test('close waits for what is running, acks it, and gives back what waits', async (t) => {

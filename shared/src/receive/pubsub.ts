@@ -109,7 +109,7 @@ export function receive(subscription: Subscription, handler: Handler, options: R
   const onClose = (): void => {
     if (closing !== undefined) return;
     void sleep(clock, reopenMs, stop.signal).then(() => {
-      
+      if (closing === undefined) subscription.open();
     });
   };
 

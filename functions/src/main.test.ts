@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+const PACKAGE = fileURLToPath(new URL('..', import.meta.url));
+const framework = createRequire(import.meta.url).resolve('@google-cloud/functions-framework');
+
+/** A function as a deployed instance starts it, with this environment and nothing else. */
+async function start(
+  target: string,
+  env: Record<string, string>,
+): Promise<{ code: number | null; err: string }> {
+  const args = [join(dirname(framework), 'main.js'), `--target=${target}`, `--source=${PACKAGE}`, '--port=0'];
+  const child = spawn(process.execPath, ['--conditions=source', ...args], {
+    env,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let err = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (err += text));
+  const [code] = (await once(child, 'close')) as [number | null];
+  return { code, err };
+}
+
+test('a function without its variables does not start, and names the first one in one line', async () => {
+  const { code, err } = await start('dedup', {});
+  assert.equal(code, 1);
+  assert.equal(err, 'cannot start: GOOGLE_CLOUD_PROJECT is not set; accepted: the project ID\n');
+});
+
+test('a function without a dead-letter topic does not start', async () => {
+  const { code, err } = await start('fifo', { GOOGLE_CLOUD_PROJECT: 'p', TARGET_TOPIC: 'out' });
+  assert.equal(code, 1);
+  assert.match(err, /^cannot start: DEAD_LETTER_TOPIC is not set; accepted: [^\n]+\n$/);
+});
+
+test('an unknown target does not start, and the known ones are named', async () => {
+  const { code, err } = await start('nonsense', { GOOGLE_CLOUD_PROJECT: 'p' });
+  assert.equal(code, 1);
+  assert.match(err, /FUNCTION_TARGET is "nonsense"; accepted: one of dedup, delay, fifo, pipeline/);
+});
