@@ -21,14 +21,14 @@ export async function ready(print: (line: string) => void): Promise<object> {
   for (let round = 1; round <= ROUNDS; round++) {
     embedded.push(
       await timeToReady([PUBSUB, FIRESTORE, TASKS], (ports) => [
-        ['node', process.execPath, ['--conditions=source', SERVERS, ...ports.map(String)]],
+        [process.execPath, ['--conditions=source', SERVERS, ...ports.map(String)]],
       ]),
     );
     if (official !== undefined) {
       java.push(
         await timeToReady([PUBSUB, FIRESTORE], ([pubsub = 0, firestore = 0]) => [
-          ['java', 'java', official.pubsub.args(pubsub)],
-          ['java', 'java', official.firestore.args(firestore)],
+          ['java', official.pubsub.args(pubsub)],
+          ['java', official.firestore.args(firestore)],
         ]),
       );
     }
@@ -44,7 +44,7 @@ export async function ready(print: (line: string) => void): Promise<object> {
   return { embeddedMs: ours, officialMs: theirs, ratio: Number((ours / theirs).toFixed(3)) };
 }
 
-type Command = readonly [name: string, file: string, args: readonly string[]];
+type Command = readonly [file: string, args: readonly string[]];
 
 async function timeToReady(
   probes: readonly Probe[],
@@ -52,7 +52,7 @@ async function timeToReady(
 ): Promise<number> {
   const ports = await freePorts(probes.length);
   const start = performance.now();
-  const children = commands(ports).map(([, file, args]) =>
+  const children = commands(ports).map(([file, args]) =>
     spawn(file, args, { stdio: ['pipe', 'ignore', 'ignore'] }),
   );
   try {

@@ -8,9 +8,9 @@ import { type PortName, type Ports, portsFrom } from './topology.ts';
 export async function freePorts(): Promise<Ports> {
   const names = Object.keys(portsFrom(0)) as PortName[];
   const held = await Promise.all(names.map(listen));
-  const entries = names.map((name, index) => [name, (held[index]?.address() as AddressInfo).port]);
+  const ports = held.map((server) => (server.address() as AddressInfo).port);
   await Promise.all(held.map((server) => new Promise((resolve) => server.close(resolve))));
-  return Object.fromEntries(entries) as Ports;
+  return Object.fromEntries(names.map((name, index) => [name, ports[index]])) as Ports;
 }
 
 function listen(): Promise<Server> {

@@ -35,7 +35,7 @@ export type Counts = Readonly<{
   foreseen: number;
 }>;
 
-export type Row = Counts & Readonly<{ lane: Lane }>;
+type Row = Counts & Readonly<{ lane: Lane }>;
 export type Report = Readonly<{
   rows: readonly Row[];
   total: Counts;

@@ -36,12 +36,12 @@ export function missingOf(traces: readonly Trace[]): readonly Missing[] {
 }
 
 /** Published at least once, and neither delivered nor dead-lettered. */
-export function isOpen({ logical, arrivals, deadLetters }: Trace): boolean {
+function isOpen({ logical, arrivals, deadLetters }: Trace): boolean {
   const published = logical.calls.some(({ messageId }) => messageId !== undefined);
   return published && deadLetters.length === 0 && !arrivals.some(({ arrival }) => arrival.effect);
 }
 
-export function firstPosition({ logical }: Trace): Position | undefined {
+function firstPosition({ logical }: Trace): Position | undefined {
   const event = logical.calls[0]?.event;
   return event && logical.lane.inOrder ? positionOf(event.attributes, event.orderingKey) : undefined;
 }

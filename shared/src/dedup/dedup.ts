@@ -6,23 +6,14 @@
  * the lease, never the message. A duplicate of a completed message is acknowledged without running; one of a message in
  * progress waits, and is never acknowledged before the work is done.
  */
-import { sleep } from '../clock.ts';
-import { ConfigError, inProgressElsewhere, leaseLost, PermanentError, TransientError } from '../errors.ts';
-import type { Context, Handler, Middleware } from '../handler.ts';
-import type { Message } from '../message.ts';
-import { ack, deadLetter, type Outcome, outcomeOf, retry } from '../outcome.ts';
-import type { ClaimAnswer, ClaimRequest, ClaimStore, HeldClaim } from './claim-store.ts';
-import { identify, type Identity } from './identity.ts';
-import { holdLease } from './lease.ts';
+import { inProgressElsewhere, PermanentError, TransientError } from '../errors.ts';
+import type { Context, Middleware } from '../handler.ts';
+import { ack, deadLetter, type Outcome, retry } from '../outcome.ts';
+import type { ClaimRequest, ClaimStore } from './claim-store.ts';
+import { identify } from './identity.ts';
+import { type Delivery, runClaimed } from './run-claimed.ts';
 import { type DedupOptions, dedupSettings, SUBSCRIPTION_RETENTION_MS } from './settings.ts';
 import { sharedPolls, type Waited } from './shared-polls.ts';
-
-/** A completion of unknown outcome is tried this often in all; repeating it changes nothing. */
-const COMPLETION_ATTEMPTS = 3;
-const COMPLETION_PAUSE_MS = 1_000;
-
-type Claimed = Extract<ClaimAnswer, { kind: 'claimed' }>;
-type Delivery = Readonly<{ message: Message; context: Context; identity: Identity; next: Handler }>;
 
 /**
  * Place it outside what publishes (`publishing`, an inner `deadLettering`), inside an outer `deadLettering`.
@@ -33,6 +24,7 @@ export function dedup(store: ClaimStore, options: DedupOptions): Middleware {
   const { clock } = options;
   const settings = dedupSettings(options);
   const polls = sharedPolls(store, clock);
+  const run = runClaimed(store, clock, settings);
   let warned = settings.retentionMs >= SUBSCRIPTION_RETENTION_MS;
 
   const latestStart = (context: Context): number => context.deadline - settings.minimumHandlerMs;
@@ -54,80 +46,6 @@ export function dedup(store: ClaimStore, options: DedupOptions): Middleware {
         return ack('duplicate');
       case 'deadLetter':
         return deadLetter(new PermanentError('DEDUP_CONFLICT', text));
-    }
-  };
-
-  const release = async (held: HeldClaim, context: Context): Promise<void> => {
-    try {
-      await store.release(held);
-    } catch (error) {
-      // It lapses by itself after the lease.
-      const { key } = held.request;
-      context.log.warn('a claim could not be released', {
-        event: 'dedup_release_failed',
-        key,
-        error: String(error),
-      });
-    }
-  };
-
-  const complete = async (held: HeldClaim, context: Context): Promise<void> => {
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        // Taken over meanwhile: this handler has finished all the same, and the other run has its own record.
-        if ((await store.complete(held)) === 'stolen') {
-          context.log.warn('a claim was taken over before it was completed: the work may be done twice', {
-            event: 'dedup_stolen',
-            key: held.request.key,
-          });
-        }
-        return;
-      } catch (error) {
-        const late = clock.monotonic() + COMPLETION_PAUSE_MS >= context.deadline;
-        if (attempt === COMPLETION_ATTEMPTS || late || context.signal.aborted) throw error;
-        await sleep(clock, COMPLETION_PAUSE_MS, context.signal);
-      }
-    }
-  };
-
-  const run = async (delivery: Delivery, claimed: Claimed, sentAt: number): Promise<Outcome> => {
-    const { message, context, next } = delivery;
-    const now = clock.monotonic();
-    if (now >= sentAt + settings.leaseMs || now > latestStart(context) || context.signal.aborted) {
-      await release(claimed.held, context);
-      return retry(leaseLost('the claim came too late to begin the work under it'));
-    }
-    const lease = holdLease(store, clock, {
-      held: claimed.held,
-      sentAt,
-      deliveryDeadline: context.deadline,
-      parent: context.signal,
-      log: context.log,
-    });
-    const { signal } = lease;
-    let outcome: Outcome;
-    try {
-      outcome = await next(message, { ...context, signal, fencingToken: claimed.fencingToken });
-    } catch (error) {
-      outcome = outcomeOf(error);
-    }
-    const isLost = lease.isLost();
-    const held = await lease.stop();
-    if (outcome.kind === 'ack' && outcome.publish !== undefined && outcome.publish.length > 0) {
-      const text = 'dedup got messages that nobody has published; put publishing inside it';
-      outcome = retry(new ConfigError('UNPUBLISHED', text));
-    }
-    if (outcome.kind !== 'ack') {
-      await release(held, context);
-      const ours = outcome.kind === 'retry' && isLost;
-      return ours ? retry(leaseLost('the lease was lost while the handler ran', outcome.error)) : outcome;
-    }
-    try {
-      await complete(held, context);
-      return outcome;
-    } catch (error) {
-      // Never released: the completion may still arrive, and a release would make the record vanish and run again.
-      return retry(error);
     }
   };
 
