@@ -3,7 +3,7 @@
  * as an error that names it. A method that a service does not implement is answered UNIMPLEMENTED by
  * @grpc/grpc-js itself.
  */
-import { createServer } from 'node:net';
+import { type AddressInfo, createServer, type Server as NetServer } from 'node:net';
 import {
   Server,
   ServerCredentials,
@@ -69,47 +69,59 @@ export function loadServices<Name extends string>(
   return found;
 }
 
+export type ServeOptions = Readonly<{
+  /** Told when a client's connection has ended, with the peer's name as `call.getPeer()` gives it. */
+  onDisconnect?: (peer: string) => void;
+}>;
+
 /**
  * Serves on 127.0.0.1. Port 0 takes any free port.
  * Throws an error that names the port when another process listens on it.
+ *
+ * The listening socket is this server's own, and hands its connections to @grpc/grpc-js: that is how the end of a
+ * connection can be seen when no call is under way on it.
  */
 export async function serve(
   port: number,
   services: readonly (readonly [ServiceDefinition, UntypedServiceImplementation])[],
+  { onDisconnect = () => {} }: ServeOptions = {},
 ): Promise<RunningServer> {
-  if (port !== 0) await assertFree(port);
   const server = new Server({
     'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
     'grpc.max_send_message_length': MAX_MESSAGE_BYTES,
-    'grpc.so_reuseport': 0,
   });
   for (const [definition, implementation] of services) server.addService(definition, implementation);
-  const bound = await new Promise<number>((resolve, reject) => {
-    server.bindAsync(`127.0.0.1:${port}`, ServerCredentials.createInsecure(), (error, boundPort) =>
-      error === null
-        ? resolve(boundPort)
-        : reject(new Error(`port ${port} cannot be used: ${error.message}`)),
-    );
+  const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+  const listener = createServer((socket) => {
+    const peer = `${socket.remoteAddress}:${socket.remotePort}`;
+    socket.once('close', () => onDisconnect(peer));
+    injector.injectConnection(socket);
   });
+  const bound = await listen(listener, port);
   let closing: Promise<void> | undefined;
   return {
     address: `127.0.0.1:${bound}`,
     port: bound,
     close() {
       closing ??= new Promise<void>((resolve) => {
+        listener.close(() => resolve());
         server.forceShutdown();
-        server.tryShutdown(() => resolve());
       });
       return closing;
     },
   };
 }
 
-/** @grpc/grpc-js reports a taken port in its own words; this names it, and is the same for every service. */
+/** Throws an error that names the port when another process listens on it. */
 export async function assertFree(port: number): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
-    const probe = createServer();
-    probe.once('error', (error: NodeJS.ErrnoException) =>
+  const probe = createServer();
+  await listen(probe, port);
+  await new Promise((resolve) => probe.close(resolve));
+}
+
+function listen(server: NetServer, port: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) =>
       reject(
         new Error(
           error.code === 'EADDRINUSE'
@@ -118,6 +130,6 @@ export async function assertFree(port: number): Promise<void> {
         ),
       ),
     );
-    probe.listen(port, '127.0.0.1', () => probe.close(() => resolve()));
+    server.listen(port, '127.0.0.1', () => resolve((server.address() as AddressInfo).port));
   });
 }

@@ -62,7 +62,7 @@ async function claimStore(
       collection: `${config.firestore.collectionPrefix}-claims`,
     });
   }
-  const [{ Redis }, { redisClaims }] = await Promise.all([
+  const [{ Redis }, { evictionWarning, redisClaims }] = await Promise.all([
     import('ioredis'),
     import('pubsub-guarantees/dedup/redis'),
   ]);
@@ -73,7 +73,11 @@ async function claimStore(
   });
   // Without a listener a lost connection would end the process; the store answers each call with its own error.
   redis.on('error', (error: Error) => log.warn('Redis is not reachable', { error: error.message }));
-  return redisClaims(redis, { prefix: config.firestore.collectionPrefix });
+  // Asked once it answers: a Redis that is down must not keep the function from starting.
+  redis.once('ready', () => {
+    void evictionWarning(redis).then((warning) => warning !== undefined && log.warn(warning));
+  });
+  return redisClaims(redis, { prefix: `${config.firestore.collectionPrefix}:claims:` });
 }
 
 async function orderStore(config: Config, firestore: LazyFirestore): Promise<OrderStore> {

@@ -1,7 +1,7 @@
 /** The public API. Adapters that load a vendor's client have entry points of their own (see the package's exports). */
 export { ATTRIBUTE, LONGEST_DELAY_SECONDS, parseWishes, type Sequence, type Wishes } from './attributes.ts';
 export { type Cancel, type Clock, sleep, systemClock } from './clock.ts';
-export { type DeadLetteringOptions, deadLettering } from './dead-letter/dead-lettering.ts';
+export { type DeadLetteringOptions, deadLettering, WHOLE_MESSAGE } from './dead-letter/dead-lettering.ts';
 export type { ClaimAnswer, ClaimRequest, ClaimStore, HeldClaim, RenewalAnswer } from './dedup/claim-store.ts';
 export { dedup } from './dedup/dedup.ts';
 export { memoryClaims } from './dedup/memory.ts';
@@ -31,3 +31,4 @@ export { type PublishingOptions, publishing } from './publish/publishing.ts';
 export { type DeliverOptions, deliver } from './receive/deliver.ts';
 export { type HttpDoorOptions, type HttpRequest, type HttpResponse, httpDoor } from './receive/http-door.ts';
 export { settle } from './receive/settle.ts';
+export { decodeMessage } from './stored-message.ts';

@@ -8,6 +8,7 @@ import { dirname, join } from 'node:path';
 import type { ServiceDefinition } from '@grpc/grpc-js';
 import type { Clock } from '../clock.ts';
 import { loadServices, type RunningServer, serve } from '../grpc-server.ts';
+import { abandoned } from './abandoned.ts';
 import { type Database, database, type DatabaseStats } from './database.ts';
 import { firestoreService, measured } from './service.ts';
 
@@ -41,7 +42,10 @@ export async function startFirestore(options: FirestoreOptions): Promise<Running
     return created;
   };
   const definition = measured(firestoreDefinition(), ['Commit', 'BatchWrite']);
-  const server = await serve(port, [[definition, firestoreService(named, log)]]);
+  const follow = abandoned(clock, (name, transaction) => named(name).rollback(transaction));
+  const server = await serve(port, [[definition, firestoreService(named, follow, log)]], {
+    onDisconnect: follow.disconnected,
+  });
   const clear = (): void => {
     for (const each of databases.values()) each.clear();
   };
@@ -53,6 +57,7 @@ export async function startFirestore(options: FirestoreOptions): Promise<Running
       // First what waits, so that nothing holds the server up; then what came in meanwhile, so that no timer is left.
       clear();
       await server.close();
+      follow.close();
       clear();
     },
   };

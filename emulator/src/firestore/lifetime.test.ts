@@ -39,6 +39,13 @@ describe('the life of a transaction', () => {
     assert.equal(bed.server.stats().waitingRequests, count);
   }
 
+  /** Until as many timers are set: the server has noticed what happened to a connection. */
+  async function timers(count: number): Promise<void> {
+    for (let i = 0; i < 400 && clock.timers() < count; i++) {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  }
+
   test('ends after 60 s without use, and its locks are free', async () => {
     const transaction = await begin();
     await read(transaction, 'a/a');
@@ -52,6 +59,33 @@ describe('the life of a transaction', () => {
       code: INVALID_ARGUMENT,
       message: /transaction has expired/,
     });
+  });
+
+  test('ends a second after the connection of its client, which cannot finish it any more', async () => {
+    const gone = await bed.raw();
+    const [begun] = await gone.call('BeginTransaction', { database });
+    const transaction = begun?.['transaction'];
+    await gone.call('BatchGetDocuments', { database, documents: [name('a/a')], transaction });
+    const written = commit(undefined, set('a/a', 7));
+    await waiting(1);
+    const before = clock.timers();
+    gone.cut();
+    await timers(before + 1);
+    clock.advance(1_000);
+    assert.equal((await written).length, 1);
+    assert.equal(bed.server.stats().openTransactions, 0);
+  });
+
+  test('goes on when its client has come back on another connection', async () => {
+    const first = await bed.raw();
+    const [begun] = await first.call('BeginTransaction', { database });
+    const transaction = begun?.['transaction'];
+    const before = clock.timers();
+    first.cut();
+    await timers(before + 1);
+    await read(transaction, 'a/a');
+    clock.advance(1_000);
+    assert.equal((await commit(transaction, set('a/a', 1))).length, 1);
   });
 
   test('ends after 270 s however busy it is', async () => {

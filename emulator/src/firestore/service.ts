@@ -14,16 +14,21 @@ import {
   type UntypedServiceImplementation,
 } from '@grpc/grpc-js';
 import { StatusError, unimplemented } from '../grpc-server.ts';
+import type { Abandoned, SeenCall } from './abandoned.ts';
 import { batchWrite, beginTransaction, checkRequestSize, commit, rollback } from './commits.ts';
 import type { Database } from './database.ts';
 import { batchGetDocuments, getDocument, listCollectionIds, runQueryMethod } from './reads.ts';
+
+type Edge = Readonly<{ follow: Abandoned; log: (line: string) => void }>;
 
 type Method<Request, Answer> = (request: Request, signal: AbortSignal) => Promise<Answer> | Answer;
 
 export function firestoreService(
   databases: (name: string) => Database,
+  follow: Abandoned,
   log: (line: string) => void,
 ): UntypedServiceImplementation {
+  const edge: Edge = { follow, log };
   const bind =
     <Request, Answer>(
       method: (databases: (name: string) => Database, request: Request, signal: AbortSignal) => Answer,
@@ -31,17 +36,17 @@ export function firestoreService(
     (request: Request, signal: AbortSignal): Answer =>
       method(databases, request, signal);
   return {
-    getDocument: unary(bind(getDocument), log),
-    batchGetDocuments: streaming(bind(batchGetDocuments), log),
-    runQuery: streaming(bind(runQueryMethod), log),
-    listCollectionIds: unary(bind(listCollectionIds), log),
-    beginTransaction: unary(bind(beginTransaction), log),
-    rollback: unary(bind(rollback), log),
-    commit: unary(sizeChecked(bind(commit)), log),
-    batchWrite: unary(sizeChecked(bind(batchWrite)), log),
+    getDocument: unary(bind(getDocument), edge),
+    batchGetDocuments: streaming(bind(batchGetDocuments), edge),
+    runQuery: streaming(bind(runQueryMethod), edge),
+    listCollectionIds: unary(bind(listCollectionIds), edge),
+    beginTransaction: unary(bind(beginTransaction), edge),
+    rollback: unary(bind(rollback), edge),
+    commit: unary(sizeChecked(bind(commit)), edge),
+    batchWrite: unary(sizeChecked(bind(batchWrite)), edge),
     // Streams that are refused here are refused at once: see `streaming`.
-    runAggregationQuery: streaming(refuse('RunAggregationQuery'), log),
-    executePipeline: streaming(refuse('ExecutePipeline'), log),
+    runAggregationQuery: streaming(refuse('RunAggregationQuery'), edge),
+    executePipeline: streaming(refuse('ExecutePipeline'), edge),
   };
 }
 
@@ -78,12 +83,13 @@ function sizeChecked<Request extends object, Answer>(
 
 function unary<Request, Answer>(
   method: Method<Request, Answer>,
-  log: (line: string) => void,
+  { follow, log }: Edge,
 ): handleUnaryCall<Request, Answer> {
   return (call, callback) => {
     const answer = async (): Promise<void> => {
       try {
-        callback(null, await method(call.request, cancellationOf(call)));
+        const signal = cancellationOf(call);
+        callback(null, await follow.during(seen(call), async () => method(call.request, signal)));
       } catch (error) {
         callback(toStatus(error, call.getPath(), log));
       }
@@ -94,12 +100,14 @@ function unary<Request, Answer>(
 
 function streaming<Request, Answer>(
   method: Method<Request, readonly Answer[]>,
-  log: (line: string) => void,
+  { follow, log }: Edge,
 ): handleServerStreamingCall<Request, Answer> {
   return (call) => {
     const answer = async (): Promise<void> => {
       try {
-        for (const message of await method(call.request, cancellationOf(call))) call.write(message);
+        const signal = cancellationOf(call);
+        const answers = await follow.during(seen(call), async () => method(call.request, signal));
+        for (const message of answers) call.write(message);
         call.end();
       } catch (error) {
         // With headers first the client takes the error as an answer. Without, it takes it for a connection
@@ -111,6 +119,14 @@ function streaming<Request, Answer>(
     void answer();
   };
 }
+
+const seen = (call: AnyCall): SeenCall => ({
+  peer: call.getPeer(),
+  method: call.getPath(),
+  request: call.request,
+});
+
+type AnyCall = Readonly<{ request: unknown; getPeer(): string; getPath(): string }>;
 
 function cancellationOf<Request, Answer>(
   call: ServerUnaryCall<Request, Answer> | ServerWritableStream<Request, Answer>,

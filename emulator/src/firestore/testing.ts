@@ -2,6 +2,7 @@
  * What the tests of this folder share: a server on a free port, real clients of it, raw calls for what the
  * client would not send, and a clock that stands still until it is moved. Everything is closed by `close()`.
  */
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { Firestore } from '@google-cloud/firestore';
 import { Client, credentials, Metadata, type MethodDefinition, type ServiceError } from '@grpc/grpc-js';
 import { type Clock, systemClock } from '../clock.ts';
@@ -17,6 +18,8 @@ export type TestBed = Readonly<{
   client(projectId?: string, databaseId?: string): Firestore;
   /** Calls a method as it is on the wire. Rejects with the status. `cancel` ends the call from outside. */
   call(method: string, request: object, cancel?: AbortSignal): Promise<readonly Answer[]>;
+  /** Raw calls on a connection of their own, which `cut()` breaks as the death of its process would. */
+  raw(): Promise<Readonly<{ call: TestBed['call']; cut(): void }>>;
   close(): Promise<void>;
 }>;
 
@@ -36,20 +39,55 @@ export async function testBed(clock: Clock = systemClock()): Promise<TestBed> {
     clients.push(firestore);
     return firestore;
   };
+  const callsOn =
+    (connection: Client): TestBed['call'] =>
+    (name, request, cancel) => {
+      const method = definition[name];
+      if (method === undefined) throw new Error(`no method ${name}`);
+      return rawCall(connection, method, request, cancel);
+    };
   return {
     server,
     db: client(),
     client,
-    call(name, request, cancel) {
-      const method = definition[name];
-      if (method === undefined) throw new Error(`no method ${name}`);
-      return rawCall(raw, method, request, cancel);
+    call: callsOn(raw),
+    async raw() {
+      const line = await cuttable(server.port);
+      const own = new Client(`127.0.0.1:${line.port}`, credentials.createInsecure());
+      return {
+        call: callsOn(own),
+        cut() {
+          line.cut();
+          own.close();
+        },
+      };
     },
     async close() {
       raw.close();
       await Promise.all(clients.map((each) => each.terminate()));
       await server.close();
       if (faults.length > 0) throw new Error(`the server failed: ${faults.join('\n')}`);
+    },
+  };
+}
+
+/** A relay to the server: grpc-js keeps a closed client's connection for a while, so the test breaks it in between. */
+async function cuttable(port: number): Promise<Readonly<{ port: number; cut(): void }>> {
+  const sockets = new Set<Socket>();
+  const relay = createServer((near) => {
+    const far = connect(port, '127.0.0.1');
+    for (const socket of [near, far]) {
+      sockets.add(socket);
+      socket.on('error', () => socket.destroy());
+    }
+    near.pipe(far).pipe(near);
+  });
+  await new Promise<void>((resolve) => relay.listen(0, '127.0.0.1', resolve));
+  return {
+    port: (relay.address() as AddressInfo).port,
+    cut() {
+      relay.close();
+      for (const socket of sockets) socket.destroy();
     },
   };
 }

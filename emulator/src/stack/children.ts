@@ -20,10 +20,12 @@ export type ChildSettings = Readonly<{
   ports: Ports;
   /** Redis for the claims; absent: Firestore. */
   redisUrl: string | undefined;
+  /** Tells this run of the stack from others: letters, digits and hyphens. */
+  runName: string;
   log: (line: string) => void;
 }>;
 
-export function functionChild(name: FunctionName, { ports, redisUrl, log }: ChildSettings): Child {
+export function functionChild(name: FunctionName, { ports, redisUrl, runName, log }: ChildSettings): Child {
   const framework = createRequire(join(PACKAGES.functions, 'package.json')).resolve(
     '@google-cloud/functions-framework',
   );
@@ -49,7 +51,12 @@ export function functionChild(name: FunctionName, { ports, redisUrl, log }: Chil
       // Short leases: what a killed process held is free again while somebody is still watching.
       DEDUP_LEASE: '5s',
       ORDER_LEASE: '6s',
-      ...(redisUrl !== undefined && { DEDUP_STORE: 'redis', REDIS_URL: redisUrl }),
+      // A Redis outlives the stack, whose topics and messages are new each time: what an earlier one has seen is not ours.
+      ...(redisUrl !== undefined && {
+        DEDUP_STORE: 'redis',
+        REDIS_URL: redisUrl,
+        COLLECTION_PREFIX: runName,
+      }),
     },
   });
 }

@@ -5,6 +5,7 @@
  * Starting either ends with everything ready or with nothing left running. `close()` may be called at any time and
  * more than once.
  */
+import { randomUUID } from 'node:crypto';
 import { startCloudTasks } from '../cloud-tasks/index.ts';
 import { systemClock } from '../clock.ts';
 import { startFirestore } from '../firestore/index.ts';
@@ -105,7 +106,7 @@ async function startAll(
   });
   await started(startControl(ports.control, state, pubsubRest(ports.pubsub)));
 
-  const settings = { ports, redisUrl, log };
+  const settings = { ports, redisUrl, runName: `local-${randomUUID()}`, log };
   const functions = FUNCTIONS.map((name) => functionChild(name, settings));
   const republisher = republisherChild(settings);
   const children = [...functions, republisher];

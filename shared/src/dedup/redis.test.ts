@@ -133,14 +133,17 @@ if (!hasRedisServer()) {
       }));
 
     test('B36: a claim whose reply did not come in time is entered again by its owner', () =>
-      withRedis(async ({ redis, store }) => {
+      withRedis(async ({ server, store }) => {
         const asked = request();
-        const other = redis.duplicate();
-        await other.client('PAUSE', 900, 'ALL');
-        await assert.rejects(store.claim(asked), unavailable);
-        await pause(600);
-        assert.equal((await claimed(store, asked)).adopted, true);
-        other.disconnect();
+        const other = connect(server);
+        try {
+          await other.client('PAUSE', 900, 'ALL');
+          await assert.rejects(store.claim(asked), unavailable);
+          await pause(600);
+          assert.equal((await claimed(store, asked)).adopted, true);
+        } finally {
+          other.disconnect();
+        }
       }));
 
     test('B36: OOM is unavailable, not a verdict', () =>

@@ -28,7 +28,7 @@ export type CounterStore = Readonly<{
  * More than the requests that can be under way at once: a process has one for each key. A ring of 2 leaked numbers
  * in a model with 8 concurrent requests, a ring of 50 none.
  */
-export const REMEMBERED_REQUESTS = 50;
+const REMEMBERED_REQUESTS = 50;
 
 export type Counter = Readonly<{
   epoch: string;

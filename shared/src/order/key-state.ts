@@ -36,7 +36,7 @@ export type KeyPatch = Readonly<
 >;
 
 /** How many content hashes a key remembers: a second content under an older number is taken for a duplicate. */
-export const RING_SIZE = 100;
+const RING_SIZE = 100;
 
 /** A key that nobody has written yet; `start` is the first number of the stream. */
 export const freshKey = (start: number): KeyState => ({

@@ -19,7 +19,7 @@ export type HeldMessage = Readonly<{
   message: Uint8Array;
 }>;
 
-export type KeyView = Readonly<{
+type KeyView = Readonly<{
   /** Undefined while the document is absent. */
   state: KeyState | undefined;
   /**

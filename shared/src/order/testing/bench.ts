@@ -28,7 +28,7 @@ export type Worker = Readonly<{
   sweep(): Promise<SweepResult>;
 }>;
 
-export type WorkerOptions = Readonly<{
+type WorkerOptions = Readonly<{
   /** What happens at the n-th call of a method, for example `write 1`. */
   faults?: Readonly<Record<string, Fault>>;
   /** Instead of an immediate ack. */

@@ -8,7 +8,7 @@ import type { Handler } from '../../handler.ts';
 import { ack, deadLetter, retry } from '../../outcome.ts';
 import type { MemoryOrder } from '../memory.ts';
 
-export type Effect = Readonly<{ key: string; number: number; content: string; token: string }>;
+type Effect = Readonly<{ key: string; number: number; content: string; token: string }>;
 
 export type Habits = Readonly<{
   consumer: string;

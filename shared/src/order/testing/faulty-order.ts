@@ -19,7 +19,7 @@ export type Fault =
   /** The process ends before or after the call is applied: nothing comes back. */
   | Readonly<{ kind: 'crash'; when: 'before' | 'after' }>;
 
-export type Method = Exclude<keyof OrderStore, 'maxHeldBytes'>;
+type Method = Exclude<keyof OrderStore, 'maxHeldBytes'>;
 
 export type FaultPlan = Readonly<{
   faultOf(method: Method): Fault;

@@ -30,7 +30,7 @@ export type Plan = Readonly<{
   spreadMs: number;
 }>;
 
-export type Sent = Readonly<{ id: string; key: string; number: number; content: string }>;
+type Sent = Readonly<{ id: string; key: string; number: number; content: string }>;
 
 export type Simulated = Readonly<{
   sent: readonly Sent[];
