@@ -59,6 +59,7 @@ export function summary(addresses: StackAddresses): string {
     `  export FIRESTORE_EMULATOR_HOST=${firestore}`,
     `  export CLOUD_TASKS_EMULATOR_HOST=${tasks}`,
     `  export GOOGLE_CLOUD_PROJECT=${project}`,
+    `  export CLOUDSDK_API_ENDPOINT_OVERRIDES_PUBSUB=${control}/ CLOUDSDK_AUTH_DISABLE_CREDENTIALS=true CLOUDSDK_CORE_PROJECT=${project}`,
     '',
     ...FUNCTIONS.map(
       (name) => `  ${name.padEnd(9)} ${name}-in → ${functions[name]} → ${name}-out (${name}-out-sub)`,
