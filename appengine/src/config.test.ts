@@ -83,6 +83,26 @@ const refused: readonly (readonly [string, Record<string, string | undefined>, R
     { ...onAppEngine, CLOUD_TASKS_EMULATOR_HOST: 'http://x' },
     /^CLOUD_TASKS_EMULATOR_HOST is /,
   ],
+  [
+    'an emulator without such a port',
+    { ...onAppEngine, CLOUD_TASKS_EMULATOR_HOST: 'h:99999' },
+    /^CLOUD_TASKS_EMULATOR_HOST is "h:99999"/,
+  ],
+  [
+    'a project with a space',
+    { ...onAppEngine, GOOGLE_CLOUD_PROJECT: 'a b' },
+    /^GOOGLE_CLOUD_PROJECT is "a b"/,
+  ],
+  [
+    'a service that is none',
+    { ...onAppEngine, REPUBLISHER_SERVICE: 'a b' },
+    /^REPUBLISHER_SERVICE is "a b"; accepted: /,
+  ],
+  [
+    'an account that nothing uses',
+    { ...onAppEngine, REPUBLISHER_SERVICE_ACCOUNT: 'a@b' },
+    /^REPUBLISHER_SERVICE_ACCOUNT is "a@b"; accepted: on App Engine only with/,
+  ],
   ['nothing that proves the caller', common, /^OIDC_AUDIENCE is not set; accepted: .*off App Engine/],
   ['ALLOW_UNAUTH does nothing', { ...common, ALLOW_UNAUTH: '1' }, /^OIDC_AUDIENCE is not set; accepted: /],
   [

@@ -31,10 +31,11 @@ export type Config = Readonly<{
 /** Throws ConfigError. */
 export function readConfig(environment: Environment): Config {
   const project = required(environment, 'GOOGLE_CLOUD_PROJECT', 'the project ID');
+  if (/[\s/]/.test(project)) throw bad('GOOGLE_CLOUD_PROJECT', project, 'the project ID');
   const topics = required(environment, 'ALLOWED_TOPICS', 'topic IDs or full names, separated by commas');
   const maxAttempts = number(environment, 'QUEUE_MAX_ATTEMPTS', 1, 1_000_000);
   const emulatorHost = optional(environment, 'CLOUD_TASKS_EMULATOR_HOST');
-  if (emulatorHost !== undefined && !/^[^:/\s]+:\d{1,5}$/.test(emulatorHost)) {
+  if (emulatorHost !== undefined && !isHostAndPort(emulatorHost)) {
     throw bad('CLOUD_TASKS_EMULATOR_HOST', emulatorHost, 'host:port');
   }
   const callers = readCallers(environment);
@@ -79,7 +80,14 @@ function target(environment: Environment, { appEngine, oidc }: Callers): Config[
   if (url !== undefined && service !== undefined) {
     throw bad('REPUBLISHER_SERVICE', service, 'not together with REPUBLISHER_URL');
   }
+  if (service !== undefined && !/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(service)) {
+    throw bad('REPUBLISHER_SERVICE', service, "an App Engine service's ID");
+  }
+  const account = optional(environment, 'REPUBLISHER_SERVICE_ACCOUNT');
   if (url === undefined && appEngine) {
+    if (account !== undefined && oidc === undefined) {
+      throw bad('REPUBLISHER_SERVICE_ACCOUNT', account, 'on App Engine only with OIDC_SERVICE_ACCOUNT');
+    }
     const own = service ?? optional(environment, 'GAE_SERVICE');
     return { appEngine: own === undefined ? {} : { service: own } };
   }
@@ -91,7 +99,7 @@ function target(environment: Environment, { appEngine, oidc }: Callers): Config[
   if (called === undefined || !isUrl(called)) {
     throw bad('REPUBLISHER_URL', called, 'an http or https URL: where the queue calls this republisher');
   }
-  const serviceAccount = optional(environment, 'REPUBLISHER_SERVICE_ACCOUNT') ?? oidc.serviceAccount;
+  const serviceAccount = account ?? oidc.serviceAccount;
   if (serviceAccount !== oidc.serviceAccount) {
     throw bad('REPUBLISHER_SERVICE_ACCOUNT', serviceAccount, `the same as OIDC_SERVICE_ACCOUNT, or nothing`);
   }
@@ -123,6 +131,11 @@ function topic(project: string, variable: string, name: string): string {
 function email(variable: string, value: string): string {
   if (!/^[^@\s]+@[^@\s]+$/.test(value)) throw bad(variable, value, 'the e-mail of a service account');
   return value;
+}
+
+function isHostAndPort(text: string): boolean {
+  const port = Number(/^[^:/\s]+:(\d{1,5})$/.exec(text)?.[1] ?? 0);
+  return port > 0 && port <= 65_535;
 }
 
 const isUrl = (text: string): boolean => URL.canParse(text) && /^https?:/.test(text);

@@ -2,7 +2,7 @@
  * The republisher as a process. It ends 0 on SIGTERM or SIGINT once what was in flight is answered, and 1 when it
  * cannot start (one line on standard error says why) or cannot stop in time. A task that is cut off is sent again.
  */
-import { ConfigError, jsonLog } from 'pubsub-guarantees';
+import { clockFrom, ConfigError, jsonLog } from 'pubsub-guarantees';
 import { readConfig } from './config.ts';
 import { start } from './start.ts';
 
@@ -12,7 +12,7 @@ const STOP_MS = 8_000;
 const log = jsonLog((line) => console.log(line));
 
 async function main(): Promise<void> {
-  const running = await start(readConfig(process.env), log);
+  const running = await start(readConfig(process.env), clockFrom(process.env), log);
   log.info('listening', { port: running.port });
   let stopping = false;
   const stop = (): void => {

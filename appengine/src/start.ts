@@ -3,15 +3,19 @@
  * go of those that wait (their queue sends them again), lets publishes finish, and closes the clients made here.
  */
 import { PubSub } from '@google-cloud/pubsub';
-import { deadLettering, type Log, republish, systemClock } from 'pubsub-guarantees';
+import { deadLettering, type LocalClock, type Log, republish } from 'pubsub-guarantees';
 import { cloudTasksClient, cloudTasksQueue } from 'pubsub-guarantees/delay/cloud-tasks';
 import { pubsubPublisher } from 'pubsub-guarantees/publish/pubsub';
 import { authentication, googleKeys, type KeySource } from './auth.ts';
 import type { Config } from './config.ts';
 import { type Running, startServer } from './server.ts';
 
-export async function start(config: Config, log: Log, keys: KeySource = googleKeys()): Promise<Running> {
-  const clock = systemClock();
+export async function start(
+  config: Config,
+  clock: LocalClock,
+  log: Log,
+  keys: KeySource = googleKeys(),
+): Promise<Running> {
   const stop = new AbortController();
   const pubsub = new PubSub({ projectId: config.project });
   const publisher = pubsubPublisher(pubsub);
@@ -25,23 +29,24 @@ export async function start(config: Config, log: Log, keys: KeySource = googleKe
   };
   try {
     const { queue, target } = config;
+    const answer = republish(
+      {
+        publisher,
+        queue: cloudTasksQueue(tasks, { queue, target, clock }),
+        deadLetters: deadLettering(publisher, config.deadLetterTopic),
+        clock,
+        log,
+      },
+      {
+        allowedTopics: config.allowedTopics,
+        stop: stop.signal,
+        ...(config.maxAttempts !== undefined && { maxAttempts: config.maxAttempts }),
+      },
+    );
     const server = await startServer(
       {
         authenticate: authentication(config.callers, keys),
-        republish: republish(
-          {
-            publisher,
-            queue: cloudTasksQueue(tasks, { queue, target, clock }),
-            deadLetters: deadLettering(publisher, config.deadLetterTopic),
-            clock,
-            log,
-          },
-          {
-            allowedTopics: config.allowedTopics,
-            stop: stop.signal,
-            ...(config.maxAttempts !== undefined && { maxAttempts: config.maxAttempts }),
-          },
-        ),
+        republish: atStackTime(clock, log, answer),
         log,
       },
       { port: config.port, ...(config.host !== undefined && { host: config.host }) },
@@ -58,4 +63,19 @@ export async function start(config: Config, log: Log, keys: KeySource = googleKe
     await release();
     throw error;
   }
+}
+
+type Answer = ReturnType<typeof republish>;
+
+/** On the local stack whose clock can be moved a task is judged by the stack's time as it is when it comes in. */
+function atStackTime(clock: LocalClock, log: Log, answer: Answer): Answer {
+  return async (task) => {
+    try {
+      await clock.sync();
+    } catch (error) {
+      log.error('the time of the local stack is not known', { error: String(error) });
+      return { status: 503 };
+    }
+    return answer(task);
+  };
 }

@@ -3,6 +3,7 @@
  * `npm start`: the whole stack, until Ctrl-C or SIGTERM.
  */
 import { readOptions, summary } from './stack/options.ts';
+import { onOrphaned } from './stack/orphan.ts';
 import { type Stack, startStack } from './stack/stack.ts';
 
 function fail(message: string, code: number): never {
@@ -24,6 +25,7 @@ async function stop(): Promise<void> {
 
 process.on('SIGINT', () => void stop());
 process.on('SIGTERM', () => void stop());
+onOrphaned(() => void stop());
 
 try {
   const options = readOptions(process.argv.slice(2));

@@ -12,9 +12,12 @@ import {
   type UntypedServiceImplementation,
 } from '@grpc/grpc-js';
 import { loadSync, type Options } from '@grpc/proto-loader';
+import { boundDeadlines } from './grpc-timeout.ts';
 
-/** Larger than any request that the services accept (a Pub/Sub request: 10 MB, a Firestore commit: 10 MiB). */
-const MAX_MESSAGE_BYTES = 32 * 1024 * 1024;
+/** Larger than any answer of the services (a Pub/Sub message: 10 MB). */
+const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
+/** Requests are measured by the services, which say INVALID_ARGUMENT: RESOURCE_EXHAUSTED would be tried for ever. */
+const ANY_SIZE = -1;
 
 export type RunningServer = Readonly<{
   /** `host:port`, as the emulator variables want it. */
@@ -87,11 +90,12 @@ export async function serve(
   { onDisconnect = () => {} }: ServeOptions = {},
 ): Promise<RunningServer> {
   const server = new Server({
-    'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
-    'grpc.max_send_message_length': MAX_MESSAGE_BYTES,
+    'grpc.max_receive_message_length': ANY_SIZE,
+    'grpc.max_send_message_length': MAX_ANSWER_BYTES,
   });
   for (const [definition, implementation] of services) server.addService(definition, implementation);
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+  boundDeadlines(server);
   const listener = createServer((socket) => {
     const peer = `${socket.remoteAddress}:${socket.remotePort}`;
     socket.once('close', () => onDisconnect(peer));

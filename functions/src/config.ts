@@ -3,11 +3,20 @@
  * its value and what is accepted; the process does not start with a guess.
  */
 import { ConfigError, type Duration, toMilliseconds } from 'pubsub-guarantees';
+import {
+  bad,
+  duration,
+  email,
+  type Environment,
+  fullName,
+  hostAndPort,
+  optional,
+  required,
+  topic,
+} from './variables.ts';
 
 const FUNCTION_NAMES = ['dedup', 'delay', 'fifo', 'pipeline'] as const;
 type FunctionName = (typeof FUNCTION_NAMES)[number];
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 export type DedupConfig = Readonly<{ lease: Duration; retention: Duration; redisUrl?: string }>;
 export type DelayConfig = Readonly<{
@@ -42,6 +51,15 @@ export function readConfig(environment: Environment, target: string | undefined)
   const name = FUNCTION_NAMES.find((known) => known === target);
   if (name === undefined) throw bad('FUNCTION_TARGET', target, `one of ${FUNCTION_NAMES.join(', ')}`);
   const project = required(environment, 'GOOGLE_CLOUD_PROJECT', 'the project ID');
+  if (/[\s/]/.test(project)) throw bad('GOOGLE_CLOUD_PROJECT', project, 'the project ID');
+  const targetTopic = topic(environment, project, 'TARGET_TOPIC');
+  const deadLetterTopic = topic(environment, project, 'DEAD_LETTER_TOPIC');
+  const delay = name === 'delay' || name === 'pipeline' ? delayConfig(environment, project, name) : undefined;
+  distinct({
+    TARGET_TOPIC: targetTopic,
+    DEAD_LETTER_TOPIC: deadLetterTopic,
+    ...(name === 'pipeline' && delay !== undefined && { SOURCE_TOPIC: delay.topic }),
+  });
   const source = optional(environment, 'SOURCE_SUBSCRIPTION');
   return {
     name,
@@ -50,21 +68,22 @@ export function readConfig(environment: Environment, target: string | undefined)
     ...(source !== undefined && {
       source: fullName(project, 'subscriptions', 'SOURCE_SUBSCRIPTION', source),
     }),
-    targetTopic: topic(environment, project, 'TARGET_TOPIC'),
-    deadLetterTopic: topic(environment, project, 'DEAD_LETTER_TOPIC'),
-    timeout: duration(environment, 'HANDLER_TIMEOUT', '60s'),
+    targetTopic,
+    deadLetterTopic,
+    // The longest ack deadline (https://cloud.google.com/pubsub/docs/lease-management): after it, it comes again.
+    timeout: duration(environment, 'HANDLER_TIMEOUT', '60s', { most: '600s' }),
     firestore: {
-      database: optional(environment, 'FIRESTORE_DATABASE') ?? '(default)',
+      database: database(environment),
       collectionPrefix: collectionPrefix(environment),
     },
-    orderLease: duration(environment, 'ORDER_LEASE', '60s'),
+    orderLease: duration(environment, 'ORDER_LEASE', '60s', { least: '1s' }),
     dedup: name === 'dedup' || name === 'pipeline' ? dedupConfig(environment) : undefined,
-    delay: name === 'delay' || name === 'pipeline' ? delayConfig(environment, project, name) : undefined,
+    delay,
   };
 }
 
 function dedupConfig(environment: Environment): DedupConfig {
-  const lease = duration(environment, 'DEDUP_LEASE', '30s');
+  const lease = duration(environment, 'DEDUP_LEASE', '30s', { least: '1s' });
   const retention = duration(environment, 'DEDUP_RETENTION', '8d');
   if (toMilliseconds(lease) >= toMilliseconds(retention)) {
     throw bad('DEDUP_LEASE', lease, `a duration shorter than DEDUP_RETENTION (${retention})`);
@@ -73,7 +92,7 @@ function dedupConfig(environment: Environment): DedupConfig {
   if (store !== 'firestore' && store !== 'redis') throw bad('DEDUP_STORE', store, 'firestore or redis');
   if (store === 'firestore') return { lease, retention };
   const redisUrl = required(environment, 'REDIS_URL', 'redis://host:port or rediss://host:port');
-  if (!/^rediss?:\/\/.+/.test(redisUrl)) {
+  if (!/^rediss?:\/\/.+/.test(redisUrl) || !URL.canParse(redisUrl)) {
     // The value may hold a password: it is not repeated.
     throw new ConfigError(
       'INVALID_VARIABLE',
@@ -85,10 +104,7 @@ function dedupConfig(environment: Environment): DedupConfig {
 
 function delayConfig(environment: Environment, project: string, name: FunctionName): DelayConfig {
   const topicVariable = name === 'pipeline' ? 'SOURCE_TOPIC' : 'TARGET_TOPIC';
-  const emulatorHost = optional(environment, 'CLOUD_TASKS_EMULATOR_HOST');
-  if (emulatorHost !== undefined && !/^[^:/]+:\d+$/.test(emulatorHost)) {
-    throw bad('CLOUD_TASKS_EMULATOR_HOST', emulatorHost, 'host:port');
-  }
+  const emulatorHost = hostAndPort(environment, 'CLOUD_TASKS_EMULATOR_HOST');
   return {
     queue: queue(environment, project),
     topic: topic(environment, project, topicVariable),
@@ -100,7 +116,7 @@ function delayConfig(environment: Environment, project: string, name: FunctionNa
 function queue(environment: Environment, project: string): string {
   const accepted = 'a queue ID together with TASKS_LOCATION, or projects/P/locations/L/queues/Q';
   const value = required(environment, 'DELAY_QUEUE', accepted);
-  if (/^projects\/[^/]+\/locations\/[^/]+\/queues\/[^/]+$/.test(value)) return value;
+  if (/^projects\/[^/\s]+\/locations\/[^/\s]+\/queues\/[^/\s]+$/.test(value)) return value;
   if (!/^[A-Za-z0-9-]{1,100}$/.test(value)) throw bad('DELAY_QUEUE', value, accepted);
   const location = required(
     environment,
@@ -113,59 +129,20 @@ function queue(environment: Environment, project: string): string {
 
 function republisher(environment: Environment): DelayConfig['republisher'] {
   const url = optional(environment, 'REPUBLISHER_URL');
-  if (url === undefined) return { service: optional(environment, 'REPUBLISHER_SERVICE') ?? 'default' };
-  if (!URL.canParse(url) || !/^https?:/.test(url)) throw bad('REPUBLISHER_URL', url, 'an http or https URL');
-  const serviceAccount = required(
-    environment,
-    'REPUBLISHER_SERVICE_ACCOUNT',
-    'the e-mail of the account that calls REPUBLISHER_URL',
-  );
-  return { url, serviceAccount };
-}
-
-/** Variables that are set to nothing count as not set: that is what a template with an empty value leaves. */
-function optional(environment: Environment, variable: string): string | undefined {
-  const value = environment[variable]?.trim();
-  return value === '' ? undefined : value;
-}
-
-function required(environment: Environment, variable: string, accepted: string): string {
-  const value = optional(environment, variable);
-  if (value === undefined)
-    throw new ConfigError('MISSING_VARIABLE', `${variable} is not set; accepted: ${accepted}`);
-  return value;
-}
-
-function topic(environment: Environment, project: string, variable: string): string {
-  return fullName(
-    project,
-    'topics',
-    variable,
-    required(environment, variable, 'a topic ID or projects/P/topics/T'),
-  );
-}
-
-function fullName(
-  project: string,
-  kind: 'topics' | 'subscriptions',
-  variable: string,
-  value: string,
-): string {
-  if (new RegExp(`^projects/[^/]+/${kind}/[^/]+$`).test(value)) return value;
-  if (!/^[A-Za-z][A-Za-z0-9._~+%-]{2,254}$/.test(value)) {
-    throw bad(
-      variable,
-      value,
-      `an ID of 3 to 255 characters that begins with a letter, or projects/P/${kind}/ID`,
-    );
+  const service = optional(environment, 'REPUBLISHER_SERVICE');
+  const account = optional(environment, 'REPUBLISHER_SERVICE_ACCOUNT');
+  if (url === undefined) {
+    if (account !== undefined) throw bad('REPUBLISHER_SERVICE_ACCOUNT', account, 'only with REPUBLISHER_URL');
+    if (service !== undefined && !/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(service)) {
+      throw bad('REPUBLISHER_SERVICE', service, "an App Engine service's ID");
+    }
+    return { service: service ?? 'default' };
   }
-  return `projects/${project}/${kind}/${value}`;
-}
-
-function duration(environment: Environment, variable: string, standard: Duration): Duration {
-  const value = optional(environment, variable) ?? standard;
-  if (toMilliseconds(value, variable) === 0) throw bad(variable, value, 'more than nothing');
-  return value as Duration;
+  if (service !== undefined) throw bad('REPUBLISHER_SERVICE', service, 'not together with REPUBLISHER_URL');
+  if (!URL.canParse(url) || !/^https?:/.test(url)) throw bad('REPUBLISHER_URL', url, 'an http or https URL');
+  const accepted = 'the e-mail of the account that calls REPUBLISHER_URL';
+  const serviceAccount = email(environment, 'REPUBLISHER_SERVICE_ACCOUNT', accepted);
+  return { url, serviceAccount };
 }
 
 function collectionPrefix(environment: Environment): string {
@@ -176,7 +153,26 @@ function collectionPrefix(environment: Environment): string {
   return value;
 }
 
-function bad(variable: string, value: string | undefined, accepted: string): ConfigError {
-  const shown = value === undefined ? 'not set' : `${JSON.stringify(value)}`;
-  return new ConfigError('INVALID_VARIABLE', `${variable} is ${shown}; accepted: ${accepted}`);
+function database(environment: Environment): string {
+  const value = optional(environment, 'FIRESTORE_DATABASE') ?? '(default)';
+  if (!/^(\(default\)|[a-z][a-z0-9-]{0,62})$/.test(value)) {
+    throw bad(
+      'FIRESTORE_DATABASE',
+      value,
+      'a database ID: lower-case letters, digits and hyphens, or (default)',
+    );
+  }
+  return value;
+}
+
+/**
+ * A message that is published to where it came from comes round again: for ever, or, once it has been seen, to be
+ * dropped as its own duplicate. A dead letter among the messages is taken for one.
+ */
+function distinct(topics: Readonly<Record<string, string>>): void {
+  const names = Object.keys(topics);
+  for (const [index, variable] of names.entries()) {
+    const twin = names.slice(0, index).find((earlier) => topics[earlier] === topics[variable]);
+    if (twin !== undefined) throw bad(variable, topics[variable], `another topic than ${twin}`);
+  }
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createRequire } from 'node:module';
+import { createServer, type AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -42,3 +43,59 @@ test('an unknown target does not start, and the known ones are named', async () 
   assert.equal(code, 1);
   assert.match(err, /FUNCTION_TARGET is "nonsense"; accepted: one of dedup, delay, fifo, pipeline/);
 });
+
+test('a body that is none is refused by the function itself, and not by the parsers in front of it', async (context) => {
+  const port = await freePort();
+  const child = spawn(
+    process.execPath,
+    [
+      '--conditions=source',
+      join(dirname(framework), 'main.js'),
+      '--target=dedup',
+      `--source=${PACKAGE}`,
+      `--port=${port}`,
+      '--signature-type=http',
+    ],
+    {
+      env: {
+        GOOGLE_CLOUD_PROJECT: 'p',
+        TARGET_TOPIC: 'out',
+        DEAD_LETTER_TOPIC: 'dead',
+        METADATA_SERVER_DETECTION: 'none',
+        PUBSUB_EMULATOR_HOST: '127.0.0.1:1',
+        FIRESTORE_EMULATOR_HOST: '127.0.0.1:1',
+      },
+      stdio: 'ignore',
+    },
+  );
+  context.after(async () => {
+    const gone = once(child, 'exit');
+    child.kill('SIGKILL');
+    await gone;
+  });
+  const post = async (body: string, headers: Record<string, string>): Promise<[number, string]> => {
+    const response = await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', body, headers });
+    return [response.status, await response.text()];
+  };
+  for (let left = 100; ; left -= 1) {
+    const isUp = await fetch(`http://127.0.0.1:${port}/`).then(
+      () => true,
+      () => false,
+    );
+    if (isUp) break;
+    assert.ok(left > 0 && child.exitCode === null, 'it does not listen');
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  const [status, text] = await post('{', { 'content-type': 'application/json' });
+  assert.equal(status, 400);
+  assert.match(text, /^\{"error":"the body is not a JSON object; accepted: a Pub\/Sub push/);
+});
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}

@@ -7,13 +7,21 @@
  * A crash at any point leaves the message unacknowledged, so that Pub/Sub delivers it again.
  */
 import { http, type Request, type Response } from '@google-cloud/functions-framework';
-import { ConfigError, httpDoor, jsonLog, systemClock } from 'pubsub-guarantees';
+import {
+  clockFrom,
+  ConfigError,
+  httpDoor,
+  type HttpRequest,
+  type HttpResponse,
+  jsonLog,
+  type LocalClock,
+} from 'pubsub-guarantees';
 import { connect } from './clients.ts';
 import { type Config, readConfig } from './config.ts';
 import { pipeline } from './pipelines.ts';
+import { bodyOf, headersOf, keepBodiesRaw, MAX_BODY_BYTES } from './raw-body.ts';
 import { runSweep } from './sweeping.ts';
 
-const clock = systemClock();
 const log = jsonLog((line) => console.log(line));
 
 /** The framework takes the target as a variable or as a flag. */
@@ -22,7 +30,7 @@ function targetOf(environment: NodeJS.ProcessEnv, flags: readonly string[]): str
   return flag?.slice('--target='.length) ?? environment['FUNCTION_TARGET'];
 }
 
-async function register(config: Config): Promise<void> {
+async function register(config: Config, clock: LocalClock): Promise<void> {
   const ports = await connect(config, clock, log);
   const { handler, sweep } = pipeline(config, ports);
   const door = httpDoor(handler, {
@@ -35,16 +43,37 @@ async function register(config: Config): Promise<void> {
   });
   http(config.name, async (request: Request, response: Response) => {
     if (sweep !== undefined && request.method === 'POST' && request.path === '/sweep') {
-      await answerSweep(() => runSweep(sweep, config, clock, log), response);
+      await answerSweep(() => clock.sync().then(() => runSweep(sweep, config, clock, log)), response);
       return;
     }
-    const { status, body } = await door({
-      method: request.method,
-      headers: request.headers,
-      rawBody: request.rawBody ?? Buffer.alloc(0),
-    });
+    const { status, body } = await answerDelivery(clock, door, request);
     response.status(status).send(body);
   });
+}
+
+async function answerDelivery(
+  clock: LocalClock,
+  door: (request: HttpRequest) => Promise<HttpResponse>,
+  request: Request,
+): Promise<HttpResponse> {
+  let rawBody: Buffer | undefined;
+  try {
+    rawBody = await bodyOf(request);
+  } catch (error) {
+    log.warn('a request ended early', { error: error instanceof Error ? error.message : String(error) });
+    return { status: 400, body: JSON.stringify({ error: 'the request ended before its body' }) };
+  }
+  if (rawBody === undefined) {
+    log.error('a body is larger than any delivery', { acceptedBytes: MAX_BODY_BYTES });
+    return { status: 413, body: JSON.stringify({ error: `accepted: at most ${MAX_BODY_BYTES} bytes` }) };
+  }
+  try {
+    await clock.sync();
+  } catch (error) {
+    log.error('the time of the local stack is not known', { error: String(error) });
+    return { status: 503, body: JSON.stringify({ error: 'try again' }) };
+  }
+  return door({ method: request.method, headers: headersOf(request), rawBody });
 }
 
 /** What a sweep did not get to stays due: the next one finds it. */
@@ -58,8 +87,9 @@ async function answerSweep(sweep: () => Promise<object>, response: Response): Pr
   }
 }
 
+keepBodiesRaw();
 try {
-  await register(readConfig(process.env, targetOf(process.env, process.argv)));
+  await register(readConfig(process.env, targetOf(process.env, process.argv)), clockFrom(process.env));
 } catch (error) {
   if (!(error instanceof ConfigError)) throw error;
   console.error(`cannot start: ${error.message}`);

@@ -82,6 +82,15 @@ export function parseWishes(message: Pick<Message, 'attributes' | 'publishTime' 
   };
 }
 
+/** Reserved, and kept by nobody: passed on, it would look like a delivery that can be replaced or withdrawn. */
+export function refuseSchedule({ scheduleKey }: Wishes): void {
+  if (scheduleKey === undefined) return;
+  throw new PermanentError(
+    'SCHEDULE_KEY_UNSUPPORTED',
+    `attribute ${ATTRIBUTE.scheduleKey} asks for a delivery that can be replaced or cancelled; accepted: messages without it, because no record of schedules is kept`,
+  );
+}
+
 /** `attributes` without the named ones. */
 export function without(attributes: Attributes, names: readonly string[]): Attributes {
   return Object.fromEntries(Object.entries(attributes).filter(([key]) => !names.includes(key)));

@@ -51,13 +51,24 @@ export function countsAsAttempt(error: unknown): boolean {
   return !(error instanceof TransientError && NOT_THE_MESSAGE.has(error.code));
 }
 
-/** For logs and dead letters: the code if there is one, else the error's name. */
+/** For logs and dead letters: the code if there is one, else the error's name. A text for anything that was thrown. */
 export function codeOf(error: unknown): string {
-  if (error instanceof CodedError) return error.code;
-  return error instanceof Error ? error.name : typeof error;
+  return readable(error, () => {
+    if (error instanceof CodedError) return error.code;
+    return error instanceof Error ? error.name : typeof error;
+  });
 }
 
 /** For logs and dead letters: the text of anything that was thrown. */
 export function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return readable(error, () => (error instanceof Error ? error.message : error));
+}
+
+/** A value that cannot be made a text must not turn a dead letter into a message that is delivered for ever. */
+function readable(error: unknown, read: () => unknown): string {
+  try {
+    return String(read());
+  } catch {
+    return `${typeof error} without a text`;
+  }
 }

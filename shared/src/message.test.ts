@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { type Attributes, checkOutgoing, messageBytes, type OutgoingMessage } from './message.ts';
+import { PermanentError } from './errors.ts';
+import { type Attributes, checkOutgoing, checkTypes, messageBytes, type OutgoingMessage } from './message.ts';
 
 const with_ = (parts: Record<string, unknown>): OutgoingMessage =>
   ({ topic: 't', data: Buffer.from('x'), attributes: {}, ...parts }) as OutgoingMessage;
@@ -100,4 +101,19 @@ test('an ordering key is text', () => {
 
 test('a topic has a name', () => {
   for (const topic of ['', undefined, 7]) refuses({ topic }, 'INVALID_TOPIC', /topic is/);
+});
+
+test('the ordering key does not count toward the size limit', () => {
+  checkOutgoing(
+    with_({ data: Buffer.alloc(9_999_998), attributes: { a: 'b' }, orderingKey: 'k'.repeat(1_024) }),
+  );
+});
+
+test('what is no message at all is refused by its type', () => {
+  for (const nothing of [undefined, null, 'text', 7]) {
+    assert.throws(
+      () => checkTypes(nothing as unknown as OutgoingMessage),
+      (error) => error instanceof PermanentError && error.code === 'INVALID_MESSAGE',
+    );
+  }
 });

@@ -47,21 +47,31 @@ export const byteLength = (text: string): number => Buffer.byteLength(text, 'utf
 /** Keys that begin with `goog` in any case belong to the service; a publish with one of them is refused. */
 export const isReserved = (key: string): boolean => /^goog/i.test(key);
 
-/** What counts toward the size limit: data, attribute keys and values, ordering key. */
+/**
+ * What a message may take at most, ordering key included: for whoever makes room or fills a request. The size limit
+ * itself is about data and attributes alone.
+ */
 export function messageBytes(message: Pick<OutgoingMessage, 'data' | 'attributes' | 'orderingKey'>): number {
-  const attributes = Object.entries(message.attributes);
-  return (
-    message.data.length +
-    attributes.reduce((sum, [key, value]) => sum + byteLength(key) + byteLength(value), 0) +
-    byteLength(message.orderingKey ?? '')
+  return sizeOf(message) + byteLength(message.orderingKey ?? '');
+}
+
+/** What counts toward the size limit: the key does not, or a message at the limit could not even be dead-lettered. */
+function sizeOf({ data, attributes }: Pick<OutgoingMessage, 'data' | 'attributes'>): number {
+  return Object.entries(attributes).reduce(
+    (sum, [key, value]) => sum + byteLength(key) + byteLength(value),
+    data.length,
   );
 }
 
-/**
- * Throws a PermanentError that names the field, its size and the limit, for anything that the service would refuse.
- * `maxBytes` replaces the size limit.
- */
-export function checkOutgoing(message: OutgoingMessage, maxBytes: number = LIMITS.messageBytes): void {
+/** Throws a PermanentError that names the field and its type, for a message that is none: JavaScript has no types. */
+export function checkTypes(message: OutgoingMessage): void {
+  const given: unknown = message;
+  if (typeof given !== 'object' || given === null) {
+    throw invalid(
+      'INVALID_MESSAGE',
+      `the message is of type ${typeName(given)}; accepted: topic, data and attributes`,
+    );
+  }
   if (!(message.data instanceof Uint8Array)) {
     throw invalid(
       'INVALID_DATA',
@@ -72,10 +82,20 @@ export function checkOutgoing(message: OutgoingMessage, maxBytes: number = LIMIT
     throw invalid('INVALID_TOPIC', `topic is ${JSON.stringify(message.topic)}; accepted: a topic's name`);
   }
   const attributes: unknown = message.attributes;
-  if (typeof attributes !== 'object' || attributes === null) {
+  // Neither spread nor entries find anything in a Map.
+  if (typeof attributes !== 'object' || attributes === null || Symbol.iterator in attributes) {
     throw invalid('INVALID_ATTRIBUTE', `attributes is of type ${typeName(attributes)}; accepted: an object`);
   }
-  const entries = Object.entries(attributes);
+  for (const [key, value] of Object.entries(attributes)) checkText(key, value);
+}
+
+/**
+ * Throws a PermanentError that names the field, its size and the limit, for anything that the service would refuse.
+ * `maxBytes` replaces the size limit.
+ */
+export function checkOutgoing(message: OutgoingMessage, maxBytes: number = LIMITS.messageBytes): void {
+  checkTypes(message);
+  const entries = Object.entries(message.attributes);
   if (message.data.length === 0 && entries.length === 0) {
     throw invalid(
       'EMPTY_MESSAGE',
@@ -93,18 +113,20 @@ export function checkOutgoing(message: OutgoingMessage, maxBytes: number = LIMIT
   if (byteLength(orderingKey) > LIMITS.orderingKeyBytes) {
     throw tooLarge(`orderingKey has ${byteLength(orderingKey)} bytes`, `${LIMITS.orderingKeyBytes} bytes`);
   }
-  const size = messageBytes(message);
+  const size = sizeOf(message);
   if (size > maxBytes) throw tooLarge(`data and attributes have ${size} bytes`, `${maxBytes} bytes`);
 }
 
-function checkAttribute(key: string, value: unknown): void {
-  const name = JSON.stringify(key.length > 80 ? `${key.slice(0, 80)}…` : key);
-  if (typeof value !== 'string') {
-    throw invalid(
-      'INVALID_ATTRIBUTE',
-      `the value of attribute ${name} is of type ${typeName(value)}; accepted: a string`,
-    );
-  }
+function checkText(key: string, value: unknown): void {
+  if (typeof value === 'string') return;
+  throw invalid(
+    'INVALID_ATTRIBUTE',
+    `the value of attribute ${shown(key)} is of type ${typeName(value)}; accepted: a string`,
+  );
+}
+
+function checkAttribute(key: string, value: string): void {
+  const name = shown(key);
   if (key === '')
     throw invalid('INVALID_ATTRIBUTE', 'an attribute has an empty key; accepted: 1 to 256 bytes');
   if (isReserved(key)) {
@@ -130,6 +152,7 @@ function checkAttribute(key: string, value: unknown): void {
   }
 }
 
+const shown = (key: string): string => JSON.stringify(key.length > 80 ? `${key.slice(0, 80)}…` : key);
 const typeName = (value: unknown): string => (value === null ? 'null' : typeof value);
 const isWellFormed = (text: string): boolean => text.isWellFormed();
 const invalid = (code: string, message: string): PermanentError => new PermanentError(code, message);

@@ -2,9 +2,11 @@
  * One attempt of a task: the request that goes out, and what its outcome does to the task's counters. The order of
  * dispatches, retries and the end of the task are the queue's business.
  */
-import { attemptHeaders } from './headers.ts';
-import type { HttpSender, Outgoing } from './http-sender.ts';
+import type { Identity } from '../identity.ts';
+import { attemptHeaders, type Headers } from './headers.ts';
+import type { HttpSender } from './http-sender.ts';
 import { lastSegment } from './names.ts';
+import { withToken } from './oidc.ts';
 import { countsAsExecution, previousOf, statusOf, type Outcome } from './outcome.ts';
 import type { AppEngineTarget, Target } from './target.ts';
 import type { AttemptRecord, Task } from './task.ts';
@@ -17,6 +19,10 @@ export type AppEngineLocator = (
 export type AttemptPorts = Readonly<{
   sender: HttpSender;
   appEngine: AppEngineLocator | undefined;
+  /** Signs the tokens of tasks that ask for one. */
+  identity: Identity | undefined;
+  /** The attempts that have no outcome yet, those of deleted queues and tasks among them. */
+  onWire: Set<AttemptRecord>;
 }>;
 
 /** Counts the dispatch and sends it. `done` is called later, or never when the sender is closed first. */
@@ -41,18 +47,24 @@ export function startAttempt(
   task.inFlight += 1;
   task.first ??= record;
   task.last = record;
-  const settled = (outcome: Outcome): void => done(outcome, record);
+  ports.onWire.add(record);
+  const settled = (outcome: Outcome): void => {
+    ports.onWire.delete(record);
+    done(outcome, record);
+  };
   const url = locate(task.target, ports.appEngine);
   if (typeof url !== 'string') {
     queueMicrotask(() => settled({ kind: 'unreachable', error: url.error }));
     return;
   }
-  ports.sender.send(outgoing(task, url, headers), settled);
+  const { method, body } = task.target;
+  const all = { ...ownHeaders(task.target, ports.identity), ...headers };
+  ports.sender.send({ url, method, body, headers: all, deadlineMs: task.deadlineMs }, settled);
 }
 
-function outgoing(task: Task, url: string, headers: Outgoing['headers']): Outgoing {
-  const { method, body } = task.target;
-  return { url, method, body, headers: { ...task.target.headers, ...headers }, deadlineMs: task.deadlineMs };
+function ownHeaders(target: Target, identity: Identity | undefined): Headers {
+  if (target.kind !== 'http' || target.oidc === undefined || identity === undefined) return target.headers;
+  return withToken(target.headers, target.oidc, target.url, identity);
 }
 
 function locate(target: Target, appEngine: AppEngineLocator | undefined): string | { error: string } {

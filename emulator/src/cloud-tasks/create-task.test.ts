@@ -235,6 +235,38 @@ test('accepts a task of 1,048,569 bytes as stored and refuses one more', async (
   await create({ name, ...http({ body: Buffer.alloc(1_048_569 - overhead) }) });
 });
 
+test('accepts 100 KB and no more where that is the cap, for both kinds of target', async () => {
+  const cap = 102_400;
+  const small = await startFixture({ maxTaskBytes: cap });
+  try {
+    const { client, parent, queue } = small;
+    await client.createQueue({ parent, queue: { name: queue } });
+    await client.pauseQueue({ name: queue });
+    for (const target of [http, appEngine]) {
+      const name = `${queue}/tasks/${target === http ? 'http' : 'app-engine'}`;
+      const attempt = (bytes: number) =>
+        client.createTask({ parent: queue, task: { name, ...target({ body: Buffer.alloc(bytes) }) } });
+      const error = await attempt(cap).catch((caught: Error) => caught);
+      const overhead = Number(/(\d+) bytes as stored/.exec((error as Error).message)?.[1]) - cap;
+      assert.ok(overhead > 0 && overhead < 500, String(overhead));
+      await assert.rejects(attempt(cap - overhead + 1), invalid(/102401 bytes .* at most 102400/));
+      await attempt(cap - overhead);
+    }
+  } finally {
+    await small.close();
+  }
+});
+
+test('takes tasks in a queue that is called "tasks"', async () => {
+  const { client, parent } = fixture;
+  const queue = `${parent}/queues/tasks`;
+  await client.createQueue({ parent, queue: { name: queue } });
+  await client.pauseQueue({ name: queue });
+  const name = `${queue}/tasks/tasks`;
+  await client.createTask({ parent: queue, task: { name, ...http() } });
+  assert.equal((await client.getTask({ name }))[0].name, name);
+});
+
 test('refuses what it cannot do and what is missing', async () => {
   const serviceAccountEmail = 'a@demo-project.iam.gserviceaccount.com';
   await assert.rejects(

@@ -70,14 +70,18 @@ export type Fixture = Readonly<{
 export const START_MS = Date.parse('2027-01-01T00:00:00.000Z');
 const LOCATION = 'projects/demo-project/locations/us-central1';
 
-export async function startFixture(options: Partial<CloudTasksOptions> = {}): Promise<Fixture> {
+type FixtureOptions = Partial<Omit<CloudTasksOptions, 'clock'>> & Readonly<{ clock?: ManualClock }>;
+
+export async function startFixture(options: FixtureOptions = {}): Promise<Fixture> {
   // Otherwise the client looks for Google's metadata server first.
   process.env.METADATA_SERVER_DETECTION = 'none';
-  const clock = manualClock(START_MS);
+  const { clock = manualClock(START_MS) } = options;
   const target = await startTarget();
   const lines: string[] = [];
   const tasks = await startCloudTasks({
     clock,
+    // So that a test need not wait for a deadline.
+    deadlineClock: clock,
     appEngine: () => target.url,
     log: (line) => lines.push(line),
     ...options,

@@ -1,5 +1,5 @@
 /**
- * Puts plain methods behind gRPC: a thrown StatusError is the answer, anything else is INTERNAL and logged. A request
+ * Puts plain methods behind gRPC, or behind a function for callers in this process: a thrown StatusError is the answer, anything else is INTERNAL and logged. A request
  * to create something that holds fields unknown to this server is refused before its method sees it.
  */
 import {
@@ -10,11 +10,20 @@ import {
   type UntypedServiceImplementation,
 } from '@grpc/grpc-js';
 import { StatusError, unimplemented } from '../grpc-server.ts';
-import { CREATE_QUEUE_FIELDS, CREATE_TASK_FIELDS, unknownField } from './unknown-fields.ts';
+import {
+  CREATE_QUEUE_FIELDS,
+  CREATE_TASK_FIELDS,
+  unknownField,
+  UPDATE_QUEUE_FIELDS,
+} from './unknown-fields.ts';
 
 type Method = (request: never) => object;
 
-const CHECKED = { CreateQueue: CREATE_QUEUE_FIELDS, CreateTask: CREATE_TASK_FIELDS } as const;
+const CHECKED = {
+  CreateQueue: CREATE_QUEUE_FIELDS,
+  CreateTask: CREATE_TASK_FIELDS,
+  UpdateQueue: UPDATE_QUEUE_FIELDS,
+} as const;
 
 /** `methods` by their names in camel case. Methods that are missing are answered UNIMPLEMENTED. */
 export function grpcService(
@@ -39,6 +48,30 @@ export function grpcService(
   return [checked, Object.fromEntries(calls)];
 }
 
+/** A call by its RPC's name, as in `CreateTask`. Rejects with an error that has a gRPC status as its `code`. */
+export type RpcCall = (rpc: string, request: object) => Promise<object>;
+
+/**
+ * The same methods without a connection. Request and reply go through their wire form all the same, so that defaults,
+ * enums and numbers look to the methods, and to the caller, as they do over gRPC.
+ */
+export function inProcess(
+  definition: ServiceDefinition,
+  methods: Readonly<Record<string, Method>>,
+  log: (line: string) => void,
+): RpcCall {
+  return async (rpc, request) => {
+    const codec = definition[rpc];
+    const name = codec?.originalName ?? '';
+    const method = methods[name];
+    if (codec === undefined || method === undefined) {
+      throw unimplemented(`The server does not implement the method ${rpc}.`);
+    }
+    const reply = answer(name, method, codec.requestDeserialize(codec.requestSerialize(request)), log);
+    return codec.responseDeserialize(codec.responseSerialize(reply)) as object;
+  };
+}
+
 class UnknownField {
   readonly refusal: StatusError;
   constructor(method: string, field: string) {
@@ -53,13 +86,23 @@ function unary(name: string, method: Method, log: (line: string) => void): handl
     let reply: object;
     try {
       if (call.request instanceof UnknownField) throw call.request.refusal;
-      reply = method(call.request as never);
+      reply = answer(name, method, call.request, log);
     } catch (error) {
-      if (!(error instanceof StatusError)) log(`${name} failed: ${String(error)}`);
-      const refusal = error instanceof StatusError ? error : new StatusError(status.INTERNAL, String(error));
-      callback({ code: refusal.code, details: refusal.details });
+      const { code, details } = error as StatusError;
+      callback({ code, details });
       return;
     }
     callback(null, reply);
   };
+}
+
+/** Throws nothing but a StatusError. */
+function answer(name: string, method: Method, request: unknown, log: (line: string) => void): object {
+  try {
+    return method(request as never);
+  } catch (error) {
+    if (error instanceof StatusError) throw error;
+    log(`${name} failed: ${String(error)}`);
+    throw new StatusError(status.INTERNAL, String(error));
+  }
 }

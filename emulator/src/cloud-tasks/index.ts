@@ -2,26 +2,42 @@
  * Cloud Tasks on the loopback interface, for Google's own clients: queues and tasks over gRPC, dispatched to HTTP and
  * App Engine targets with the service's headers, limits, retries and remembered names. Everything is in memory.
  *
- * Refused with UNIMPLEMENTED: UpdateQueue, the IAM methods, OIDC and OAuth tokens, queue filters, queue logging.
+ * Refused with UNIMPLEMENTED: the IAM methods, OAuth tokens, queue filters, queue logging, updates of
+ * a queue beyond its rate limits and retries.
  * Not modelled: the throttling that the service adds by itself under load or errors, and eventual consistency.
  */
-import type { Clock } from '../clock.ts';
+import { systemClock, type Clock } from '../clock.ts';
 import { serve, type RunningServer } from '../grpc-server.ts';
+import type { Identity } from '../identity.ts';
 import type { AppEngineLocator } from './attempt.ts';
-import { grpcService } from './grpc-service.ts';
+import { grpcService, inProcess } from './grpc-service.ts';
 import { createHttpSender } from './http-sender.ts';
 import { cloudTasksDefinition } from './protos.ts';
 import { queueMethods } from './queue-methods.ts';
 import { createQueue, type Queue, type QueueStats } from './queue.ts';
 import { createRememberedNames } from './remembered-names.ts';
+import { cloudTasksRest, type RestHandler } from './rest.ts';
 import { taskMethods } from './task-methods.ts';
+import type { AttemptRecord } from './task.ts';
 
 const HOUR_MS = 3_600_000;
 
 export type CloudTasksOptions = Readonly<{
   /** Default 0: any free port. */
   port?: number;
+  /** Schedule times, backoffs, rate limits, remembered names. It may be moved. */
   clock: Clock;
+  /**
+   * What the dispatch deadlines of requests on the wire are measured by. Default: real time, and not `clock`. The
+   * target is a process that works in real time: moving `clock` gives it no time to answer, so that a jump of an hour
+   * would end every request that happens to be open, and tasks would run twice for no reason. While `clock` runs in
+   * real time the two pass a deadline together. While it stands still, or is moved, a target that hangs still comes to
+   * an end, so that whoever waits for `inFlight` to be 0 does not wait for ever. A test that wants deadlines to pass
+   * without waiting gives a clock of its own here.
+   */
+  deadlineClock?: Clock;
+  /** Signs the OIDC tokens that tasks ask for. Without it such tasks are refused with UNIMPLEMENTED. */
+  identity?: Identity;
   /** The base URL of an App Engine service. Without it tasks with an App Engine target are refused. */
   appEngine?: AppEngineLocator;
   /** Receives a line for each failed attempt and each task that is given up. */
@@ -44,8 +60,13 @@ type CloudTasksStats = QueueStats & Readonly<{ queues: number }>;
 
 export type RunningCloudTasks = RunningServer &
   Readonly<{
-    /** Over all queues that exist. */
+    /**
+     * Over all queues that exist; `inFlight` counts the requests on the wire of deleted ones too. Nothing happens until
+     * the clock reaches `nextDueMs` when `inFlight` is 0, and nothing at all any more when that is undefined as well.
+     */
     stats(): CloudTasksStats;
+    /** The REST form of the same methods, to be mounted on an HTTP server. */
+    rest: RestHandler;
   }>;
 
 /**
@@ -69,9 +90,11 @@ export async function startCloudTasks(options: CloudTasksOptions): Promise<Runni
   );
 
   const definition = cloudTasksDefinition();
-  const sender = createHttpSender(clock);
+  const sender = createHttpSender(options.deadlineClock ?? systemClock());
   const queues = new Map<string, Queue>();
-  const ports = { clock, log, sender, appEngine: options.appEngine };
+  const onWire = new Set<AttemptRecord>();
+  const { appEngine, identity } = options;
+  const ports = { clock, log, sender, appEngine, identity, onWire };
   const methods = {
     ...queueMethods({
       queues,
@@ -81,7 +104,8 @@ export async function startCloudTasks(options: CloudTasksOptions): Promise<Runni
     ...taskMethods({
       clock,
       queues,
-      appEngine: options.appEngine !== undefined,
+      appEngine: appEngine !== undefined,
+      oidcTokens: identity !== undefined,
       maxTaskBytes,
       sizeOf: (task) => definition.CreateTask?.responseSerialize(task).length ?? 0,
     }),
@@ -93,9 +117,11 @@ export async function startCloudTasks(options: CloudTasksOptions): Promise<Runni
     async close() {
       for (const queue of queues.values()) queue.close();
       sender.close();
+      onWire.clear();
       await server.close();
     },
-    stats: () => sumOf([...queues.values()]),
+    stats: () => ({ ...sumOf([...queues.values()]), inFlight: onWire.size }),
+    rest: cloudTasksRest(definition, inProcess(definition, methods, log)),
   };
 }
 

@@ -16,6 +16,7 @@ export type HttpRequestMessage = Readonly<{
   headers: Readonly<Record<string, string>>;
   body: Buffer;
   authorizationHeader?: string;
+  oidcToken?: Maybe<Readonly<{ serviceAccountEmail: string; audience: string }>>;
 }>;
 
 export type AppEngineRequestMessage = Readonly<{
@@ -53,6 +54,11 @@ export type QueueMessage = Readonly<{
 export type ByName = Readonly<{ name: string }>;
 export type ViewOfName = Readonly<{ name: string; responseView: string }>;
 export type CreateQueueRequest = Readonly<{ parent: string; queue: Maybe<QueueMessage> }>;
+/** Paths are in snake case, as in `rate_limits.max_dispatches_per_second`. */
+export type UpdateQueueRequest = Readonly<{
+  queue: Maybe<QueueMessage>;
+  updateMask: Maybe<Readonly<{ paths: readonly string[] }>>;
+}>;
 export type CreateTaskRequest = Readonly<{ parent: string; task: Maybe<TaskMessage>; responseView: string }>;
 export type ListQueuesRequest = Readonly<{
   parent: string;

@@ -26,14 +26,13 @@ export function checkQueueName(name: string): void {
 
 /** Splits a task's name. Throws INVALID_ARGUMENT when it is not one. */
 export function parseTaskName(name: string): { queue: string; id: string } {
-  const at = name.indexOf('/tasks/');
-  const queue = name.slice(0, Math.max(at, 0));
-  if (at === -1 || !QUEUE_NAME.test(queue)) {
+  // By its place, not by its text: a queue may be called "tasks".
+  const [, queue = '', id = ''] = /^((?:[^/]+\/){5}[^/]+)\/tasks\/(.*)$/s.exec(name) ?? [];
+  if (!QUEUE_NAME.test(queue)) {
     throw invalidArgument(
       'Task name must be formatted: "projects/<PROJECT_ID>/locations/<LOCATION_ID>/queues/<QUEUE_ID>/tasks/<TASK_ID>".',
     );
   }
-  const id = name.slice(at + '/tasks/'.length);
   if (TASK_ID.test(id)) return { queue, id };
   throw invalidArgument(
     `Task ID "${id}" can contain only letters ([A-Za-z]), numbers ([0-9]), hyphens (-), or underscores (_). Task ID must between 1 and 500 characters.`,

@@ -12,9 +12,14 @@ const SERVICE = 'google.cloud.tasks.v2.CloudTasks';
 const PROTO = 'google/cloud/tasks/v2/cloudtasks.proto';
 
 export function cloudTasksDefinition(): ServiceDefinition {
+  const { file, includeDirs } = protoFiles();
+  return loadServices(file, includeDirs, [SERVICE])[SERVICE];
+}
+
+export function protoFiles(): Readonly<{ file: string; includeDirs: readonly string[] }> {
   const tasks = protoFolder('@google-cloud/tasks', PROTO);
   const common = protoFolder('google-gax', 'google/api/annotations.proto');
-  return loadServices(join(tasks, PROTO), [tasks, common], [SERVICE])[SERVICE];
+  return { file: join(tasks, PROTO), includeDirs: [tasks, common] };
 }
 
 function protoFolder(packageName: string, file: string): string {

@@ -1,5 +1,5 @@
 /**
- * A queue's settings: defaults and limits of the service applied once, when the queue is created.
+ * A queue's settings: defaults and limits of the service applied once, when the queue is created or updated.
  * A setting that this server does not honour is refused, never stored and ignored.
  */
 import { invalidArgument, unimplemented } from '../grpc-server.ts';
@@ -44,6 +44,15 @@ export function parseQueueConfig(message: QueueMessage): QueueConfig {
     routingOverride: message.appEngineRoutingOverride ?? undefined,
     rateLimits: parseRateLimits(message.rateLimits),
     retry: parseRetry(message.retryConfig),
+  };
+}
+
+export function defaultQueueConfig(name: string): QueueConfig {
+  return {
+    name,
+    routingOverride: undefined,
+    rateLimits: parseRateLimits(null),
+    retry: parseRetry(null),
   };
 }
 
@@ -97,13 +106,12 @@ function parseRetry(config: QueueMessage['retryConfig']): RetryConfig {
   return retry;
 }
 
-/** The queue as the service returns it. */
-export function queueToMessage(config: QueueConfig, paused: boolean, purgedMs: number | undefined): object {
-  const { retry } = config;
+/** The settings as a request would give them. */
+export function configToMessage({ name, routingOverride, rateLimits, retry }: QueueConfig): QueueMessage {
   return {
-    name: config.name,
-    appEngineRoutingOverride: config.routingOverride ?? null,
-    rateLimits: config.rateLimits,
+    name,
+    appEngineRoutingOverride: routingOverride ?? null,
+    rateLimits,
     retryConfig: {
       maxAttempts: retry.maxAttempts,
       maxRetryDuration: retry.maxRetryDurationMs === 0 ? null : durationOfMs(retry.maxRetryDurationMs),
@@ -111,6 +119,14 @@ export function queueToMessage(config: QueueConfig, paused: boolean, purgedMs: n
       maxBackoff: durationOfMs(retry.maxBackoffMs),
       maxDoublings: retry.maxDoublings,
     },
+    stackdriverLoggingConfig: null,
+  };
+}
+
+/** The queue as the service returns it. */
+export function queueToMessage(config: QueueConfig, paused: boolean, purgedMs: number | undefined): object {
+  return {
+    ...configToMessage(config),
     state: paused ? 'PAUSED' : 'RUNNING',
     purgeTime: purgedMs === undefined ? null : timestampOfMs(purgedMs),
   };

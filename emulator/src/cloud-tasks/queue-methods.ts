@@ -4,10 +4,11 @@
  */
 import { status } from '@grpc/grpc-js';
 import { invalidArgument, notFound, StatusError, unimplemented } from '../grpc-server.ts';
-import type { ByName, CreateQueueRequest, ListQueuesRequest } from './messages.ts';
+import type { ByName, CreateQueueRequest, ListQueuesRequest, UpdateQueueRequest } from './messages.ts';
 import { checkLocationName, checkQueueName } from './names.ts';
 import { pageOf } from './paging.ts';
-import { parseQueueConfig, type QueueConfig } from './queue-config.ts';
+import { defaultQueueConfig, parseQueueConfig, type QueueConfig } from './queue-config.ts';
+import { updatedConfig } from './queue-update.ts';
 import type { Queue } from './queue.ts';
 import type { RememberedNames } from './remembered-names.ts';
 
@@ -24,6 +25,18 @@ export type QueueMethodPorts = Readonly<{
 export function queueMethods({ queues, deletedNames, open }: QueueMethodPorts) {
   const find = (name: string): Queue => findQueue(queues, name);
 
+  const add = (config: QueueConfig): object => {
+    if (deletedNames.has(config.name)) {
+      throw new StatusError(
+        status.FAILED_PRECONDITION,
+        'The queue cannot be created because a queue with this name existed too recently.',
+      );
+    }
+    const created = open(config);
+    queues.set(config.name, created);
+    return created.toMessage();
+  };
+
   return {
     createQueue({ parent, queue }: CreateQueueRequest): object {
       checkLocationName(parent);
@@ -34,15 +47,21 @@ export function queueMethods({ queues, deletedNames, open }: QueueMethodPorts) {
       }
       const config = parseQueueConfig(queue);
       if (queues.has(queue.name)) throw new StatusError(status.ALREADY_EXISTS, 'Queue already exists');
-      if (deletedNames.has(queue.name)) {
-        throw new StatusError(
-          status.FAILED_PRECONDITION,
-          'The queue cannot be created because a queue with this name existed too recently.',
-        );
+      return add(config);
+    },
+
+    /** "Creates the queue if it does not exist and updates the queue if it does exist" (API reference). */
+    updateQueue({ queue: message, updateMask }: UpdateQueueRequest): object {
+      if (message == null) throw invalidArgument('UpdateQueueRequest.queue is required.');
+      checkQueueName(message.name);
+      const paths = updateMask?.paths ?? [];
+      const queue = queues.get(message.name);
+      if (queue !== undefined) {
+        queue.reconfigure(updatedConfig(queue.config, message, paths));
+        return queue.toMessage();
       }
-      const created = open(config);
-      queues.set(queue.name, created);
-      return created.toMessage();
+      if (paths.length === 0) return add(parseQueueConfig(message));
+      return add(updatedConfig(defaultQueueConfig(message.name), message, paths));
     },
 
     getQueue: ({ name }: ByName): object => find(name).toMessage(),

@@ -11,8 +11,12 @@ import { createTask, type Task } from './task.ts';
 const HOUR_MS = 3_600_000;
 const NAME = 'projects/p/locations/l/queues/q';
 
-function start(send: HttpSender['send'], retryConfig: object = {}): { clock: ManualClock; queue: Queue } {
-  const clock = manualClock(START_MS);
+type Started = Readonly<{ clock: ManualClock; queue: Queue; leap: (milliseconds: number) => void }>;
+
+function start(send: HttpSender['send'], retryConfig: object = {}): Started {
+  const manual = manualClock(START_MS);
+  let leapt = 0;
+  const clock = { ...manual, now: () => manual.now() + leapt };
   const config = parseQueueConfig({
     name: NAME,
     appEngineRoutingOverride: null,
@@ -28,8 +32,18 @@ function start(send: HttpSender['send'], retryConfig: object = {}): { clock: Man
     stackdriverLoggingConfig: null,
   });
   const sender = { send, close: () => undefined };
-  const queue = createQueue({ clock, sender, appEngine: undefined, log: () => undefined }, config, HOUR_MS);
-  return { clock, queue };
+  const queue = createQueue(
+    { clock, sender, appEngine: undefined, identity: undefined, onWire: new Set(), log: () => undefined },
+    config,
+    HOUR_MS,
+  );
+  // The time is another before any timer has fired; then those that are late do.
+  const leap = (milliseconds: number): void => {
+    leapt += milliseconds;
+    manual.advance(milliseconds);
+    leapt -= milliseconds;
+  };
+  return { clock, queue, leap };
 }
 
 function taskAt(scheduleMs: number, sequence: number, now: number): Task {
@@ -41,6 +55,7 @@ function taskAt(scheduleMs: number, sequence: number, now: number): Task {
   };
   return createTask(message, `${NAME}/tasks/${sequence}`, sequence, now, {
     appEngine: false,
+    oidcTokens: false,
     routingOverride: undefined,
   });
 }
@@ -73,6 +88,30 @@ test('100,000 waiting tasks need one timer, and leave on time and within the rat
     [count, START_MS + 1000, START_MS + 1000 + (count - 1) * 10],
   );
   assert.equal(clock.timers(), 0);
+});
+
+test('a clock that leaps past many schedule times lets go of them in the order of their times', async () => {
+  const sent: number[] = [];
+  const { clock, queue, leap } = start(({ headers }, done) => {
+    sent.push(Number(headers['X-CloudTasks-TaskETA']));
+    queueMicrotask(() => done({ kind: 'response', status: 200 }));
+  });
+  for (let index = 0; index < 500; index += 1) {
+    queue.add(taskAt(START_MS + 1000 + ((index * 131) % 500) * 10, index, clock.now()));
+    queue.pump();
+  }
+  // Now it is an hour later, and no timer has fired on the way: a burst of 100, and then by the rate.
+  leap(HOUR_MS);
+  await turn();
+  assert.equal(sent.length, 100);
+  assert.equal(queue.stats().nextDueMs, START_MS + HOUR_MS + 2);
+  clock.advance(800);
+  await turn();
+  assert.equal(sent.length, 500);
+  assert.deepEqual(
+    sent,
+    sent.toSorted((a, b) => a - b),
+  );
 });
 
 test('a timer that fires too early only sets the next one', () => {

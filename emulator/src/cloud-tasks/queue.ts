@@ -4,7 +4,8 @@
  * it is deleted, purged or too old; a response that is lost means another attempt, so a target may see a task twice.
  * Everything is in memory: a crash of the process loses it.
  */
-import type { Cancel, Clock } from '../clock.ts';
+import type { Clock } from '../clock.ts';
+import { createAlarm } from './alarm.ts';
 import { recordOutcome, startAttempt, type AttemptPorts } from './attempt.ts';
 import { createHeap } from './heap.ts';
 import { describeOutcome, isSuccess, type Outcome } from './outcome.ts';
@@ -24,12 +25,17 @@ export type QueueStats = Readonly<{
   succeeded: number;
   /** Tasks deleted because their attempts or their time were used up. */
   givenUp: number;
-  /** When the earliest waiting task is due; undefined when none waits or the queue is paused. */
+  /**
+   * When something will be dispatched if no request comes or ends before: the earliest schedule time, or the time at
+   * which the rate allows the next. Undefined when nothing waits, the queue is paused, or the next dispatch waits for
+   * one that is in flight. Time that is moved to this instant, and no further, misses nothing.
+   */
   nextDueMs: number | undefined;
 }>;
 
 export type Queue = Readonly<{
-  config: QueueConfig;
+  /** As it is now. */
+  readonly config: QueueConfig;
   /** Tasks by name, in the order of creation. */
   tasks: ReadonlyMap<string, Task>;
   /** Whether a task of this name was here recently. */
@@ -39,6 +45,8 @@ export type Queue = Readonly<{
   remove(task: Task): void;
   purge(): void;
   setPaused(paused: boolean): void;
+  /** Other limits and retries, for the tasks that wait here too. */
+  reconfigure(config: QueueConfig): void;
   /** Dispatches at once, whatever the limits, the state and the schedule time say. */
   run(task: Task): void;
   /** Dispatches all that is due and allowed, and sets the timer for the next. */
@@ -51,50 +59,40 @@ export type Queue = Readonly<{
 /** "After a task is 31 days old, the task will be deleted" (API reference, CreateQueue). */
 const TASK_LIFE_MS = 31 * 24 * 3_600_000;
 
-export function createQueue(ports: QueuePorts, config: QueueConfig, rememberNamesForMs: number): Queue {
+export function createQueue(ports: QueuePorts, initial: QueueConfig, rememberNamesForMs: number): Queue {
   const { clock, log } = ports;
-  const { maxDispatchesPerSecond, maxBurstSize, maxConcurrentDispatches } = config.rateLimits;
+  const { maxDispatchesPerSecond, maxBurstSize } = initial.rateLimits;
   const tasks = new Map<string, Task>();
   const waiting = createHeap<Task>();
   const remembered = createRememberedNames(clock, rememberNamesForMs);
   const bucket = createTokenBucket(maxDispatchesPerSecond, maxBurstSize, clock.now());
+  let config = initial;
   const counts = { dispatched: 0, succeeded: 0, givenUp: 0 };
   let inFlight = 0;
   let paused = false;
   let closed = false;
   let purgedMs: number | undefined;
-  let timer: Readonly<{ atMs: number; cancel: Cancel }> | undefined;
+
+  const alarm = createAlarm(clock, () => pump());
 
   const pump = (): void => {
-    if (closed || paused) return setTimer(undefined);
+    if (closed || paused) return alarm.set(undefined);
     for (;;) {
       const now = clock.now();
       const task = waiting.first();
-      if (task === undefined) return setTimer(undefined);
-      if (task.dueMs > now) return setTimer(task.dueMs);
+      if (task === undefined) return alarm.set(undefined);
+      if (task.dueMs > now) return alarm.set(task.dueMs);
       if (now >= task.createdMs + TASK_LIFE_MS) {
         giveUp(task, 'is 31 days old');
         continue;
       }
       // The end of an attempt pumps again.
-      if (inFlight >= maxConcurrentDispatches) return setTimer(undefined);
+      if (inFlight >= config.rateLimits.maxConcurrentDispatches) return alarm.set(undefined);
       const waitMs = bucket.take(now);
-      if (waitMs > 0) return setTimer(now + waitMs);
+      if (waitMs > 0) return alarm.set(now + waitMs);
       waiting.remove(task);
       dispatch(task, undefined);
     }
-  };
-
-  const setTimer = (atMs: number | undefined): void => {
-    if (timer?.atMs === atMs) return;
-    timer?.cancel();
-    timer = undefined;
-    if (atMs === undefined) return;
-    const fire = (): void => {
-      timer = undefined;
-      pump();
-    };
-    timer = { atMs, cancel: clock.after(atMs - clock.now(), fire) };
   };
 
   /** `forcedAtMs`: when RunTask was called, from which its retry counts. */
@@ -146,7 +144,9 @@ export function createQueue(ports: QueuePorts, config: QueueConfig, rememberName
   };
 
   return {
-    config,
+    get config() {
+      return config;
+    },
     tasks,
     remembers: remembered.has,
     add(task) {
@@ -168,6 +168,12 @@ export function createQueue(ports: QueuePorts, config: QueueConfig, rememberName
       paused = value;
       pump();
     },
+    reconfigure(changed) {
+      config = changed;
+      const { maxDispatchesPerSecond: rate, maxBurstSize: burst } = config.rateLimits;
+      bucket.resize(rate, burst, clock.now());
+      pump();
+    },
     run(task) {
       waiting.remove(task);
       dispatch(task, clock.now());
@@ -178,11 +184,11 @@ export function createQueue(ports: QueuePorts, config: QueueConfig, rememberName
       pending: tasks.size,
       inFlight,
       ...counts,
-      nextDueMs: paused ? undefined : waiting.first()?.dueMs,
+      nextDueMs: alarm.atMs,
     }),
     close() {
       closed = true;
-      setTimer(undefined);
+      alarm.set(undefined);
     },
   };
 }

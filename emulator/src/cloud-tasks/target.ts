@@ -6,9 +6,10 @@ import { invalidArgument, StatusError, unimplemented } from '../grpc-server.ts';
 import { status } from '@grpc/grpc-js';
 import { storedHeaders, type Headers } from './headers.ts';
 import type { AppEngineRequestMessage, HttpRequestMessage, Routing, TaskMessage } from './messages.ts';
+import { checkedOidcToken, type OidcToken } from './oidc.ts';
 
 type Common = Readonly<{ method: string; headers: Headers; body: Buffer }>;
-type HttpTarget = Common & Readonly<{ kind: 'http'; url: string }>;
+type HttpTarget = Common & Readonly<{ kind: 'http'; url: string; oidc: OidcToken | undefined }>;
 export type AppEngineTarget = Common & Readonly<{ kind: 'appEngine'; relativeUri: string; routing: Routing }>;
 export type Target = HttpTarget | AppEngineTarget;
 
@@ -23,22 +24,20 @@ const APP_ENGINE_BODY = new Set(['POST', 'PUT']);
 export type TargetRules = Readonly<{
   /** Whether there is an App Engine to send to. */
   appEngine: boolean;
+  /** Whether there is a key to sign OIDC tokens with. */
+  oidcTokens: boolean;
   /** The queue's app_engine_routing_override. */
   routingOverride: Routing | undefined;
 }>;
 
 export function parseTarget(task: TaskMessage, rules: TargetRules): Target {
-  if (task.httpRequest != null) return parseHttp(task.httpRequest);
+  if (task.httpRequest != null) return parseHttp(task.httpRequest, rules);
   if (task.appEngineHttpRequest != null) return parseAppEngine(task.appEngineHttpRequest, rules);
   throw invalidArgument('The task needs a target: set httpRequest or appEngineHttpRequest.');
 }
 
-function parseHttp(request: HttpRequestMessage): HttpTarget {
-  if (request.authorizationHeader === 'oidcToken' || request.authorizationHeader === 'oauthToken') {
-    throw unimplemented(
-      `HttpRequest.${request.authorizationHeader}: this server does not sign tokens. Leave it out, or use an App Engine target.`,
-    );
-  }
+function parseHttp(request: HttpRequestMessage, rules: TargetRules): HttpTarget {
+  const oidc = parseAuthorization(request, rules);
   const method = methodOf(request.httpMethod);
   checkBody(method, request.body, HTTP_BODY);
   return {
@@ -47,7 +46,21 @@ function parseHttp(request: HttpRequestMessage): HttpTarget {
     method,
     headers: storedHeaders('http', request.headers, request.body.length),
     body: request.body,
+    oidc,
   };
+}
+
+function parseAuthorization(request: HttpRequestMessage, rules: TargetRules): OidcToken | undefined {
+  if (request.authorizationHeader === 'oauthToken') {
+    throw unimplemented(
+      'HttpRequest.oauthToken: only Google can issue an access token to its APIs. Leave it out, or use oidcToken.',
+    );
+  }
+  if (request.oidcToken == null) return undefined;
+  if (rules.oidcTokens) return checkedOidcToken(request.oidcToken);
+  throw unimplemented(
+    'HttpRequest.oidcToken: this server was started without an identity and does not sign tokens. Leave it out, or use an App Engine target.',
+  );
 }
 
 function checkedUrl(url: string): string {

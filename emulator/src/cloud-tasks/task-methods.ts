@@ -24,6 +24,7 @@ export type TaskMethodPorts = Readonly<{
   clock: Clock;
   queues: ReadonlyMap<string, Queue>;
   appEngine: boolean;
+  oidcTokens: boolean;
   maxTaskBytes: number;
   /** The size of a Task message on the wire. */
   sizeOf(task: object): number;
@@ -35,7 +36,8 @@ export function taskMethods(ports: TaskMethodPorts) {
 
   const make = (queue: Queue, name: string, message: TaskMessage): Task => {
     sequence += 1;
-    const rules = { appEngine: ports.appEngine, routingOverride: queue.config.routingOverride };
+    const { appEngine, oidcTokens } = ports;
+    const rules = { appEngine, oidcTokens, routingOverride: queue.config.routingOverride };
     const task = createTask(message, name, sequence, clock.now(), rules);
     const bytes = ports.sizeOf(taskAsStored(task));
     if (bytes <= maxTaskBytes) return task;

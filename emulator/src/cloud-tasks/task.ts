@@ -142,8 +142,9 @@ export function taskAsStored(task: Task): object {
 
 function targetToMessage(target: Target, body: { body?: Buffer }, appEngineRouting: object): object {
   const common = { httpMethod: target.method, headers: target.headers, ...body };
+  const oidc = target.kind === 'http' && target.oidc !== undefined ? { oidcToken: target.oidc } : {};
   return target.kind === 'http'
-    ? { httpRequest: { ...common, url: target.url } }
+    ? { httpRequest: { ...common, url: target.url, ...oidc } }
     : { appEngineHttpRequest: { ...common, relativeUri: target.relativeUri, appEngineRouting } };
 }
 

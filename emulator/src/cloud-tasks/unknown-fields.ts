@@ -20,10 +20,11 @@ const QUEUE: Known = {
 const TASK: Known = {
   ...fields(11),
   2: { ...fields(5), 2: fields(4) }, // app_engine_http_request
-  3: fields(6), // http_request
+  3: { ...fields(6), 5: fields(2), 6: fields(2) }, // http_request, its oauth_token and oidc_token
 };
 
 export const CREATE_QUEUE_FIELDS: Known = { 1: true, 2: QUEUE };
+export const UPDATE_QUEUE_FIELDS: Known = { 1: QUEUE, 2: true };
 export const CREATE_TASK_FIELDS: Known = { 1: true, 2: TASK, 3: true };
 
 /** The path of the first unknown field, as in `2.17` for field 17 of field 2. Expects bytes that decode. */

@@ -24,6 +24,8 @@ export type Filter = Readonly<{
   inequalities: readonly FieldPath[];
   /** How many alternatives the filter has in disjunctive normal form. */
   alternatives: number;
+  /** At most how many filters on the elements of an array hold together in one alternative. */
+  arrayFilters: number;
   /** The operators in it, for the rules on which go together. */
   operators: readonly string[];
 }>;
@@ -31,6 +33,9 @@ export type Filter = Readonly<{
 /** Alternatives in disjunctive normal form (https://firebase.google.com/docs/firestore/query-data/queries). */
 const MAX_ALTERNATIVES = 30;
 const NEGATIVE: ReadonlySet<string> = new Set(['NOT_EQUAL', 'NOT_IN', 'IS_NOT_NULL', 'IS_NOT_NAN']);
+const ON_ELEMENTS: ReadonlySet<string> = new Set(['ARRAY_CONTAINS', 'ARRAY_CONTAINS_ANY']);
+/** Filters on array elements in one disjunction (the same page). */
+const MAX_ARRAY_FILTERS = 1;
 const DISJUNCTIVE: ReadonlySet<string> = new Set(['OR', 'IN', 'ARRAY_CONTAINS_ANY']);
 
 /** Throws INVALID_ARGUMENT for a filter that is not known or not allowed. */
@@ -39,6 +44,11 @@ export function parseFilter(wire: WireFilter): Filter {
   if (filter.alternatives > MAX_ALTERNATIVES) {
     throw invalidArgument(
       `the filter has ${filter.alternatives} alternatives in disjunctive normal form; at most ${MAX_ALTERNATIVES} are allowed`,
+    );
+  }
+  if (filter.arrayFilters > MAX_ARRAY_FILTERS) {
+    throw invalidArgument(
+      `a query may have one of ${[...ON_ELEMENTS].join(', ')} in each disjunction; this one has ${filter.arrayFilters}`,
     );
   }
   const negative = filter.operators.filter((op) => NEGATIVE.has(op));
@@ -105,6 +115,7 @@ function fieldFilter(path: FieldPath, test: Test, operand: Value | undefined): F
     equalities: new Map(isEqual ? [[formatFieldPath(path), operand]] : []),
     inequalities: test.isInequality ? [path] : [],
     alternatives: test.alternatives,
+    arrayFilters: ON_ELEMENTS.has(test.operator) ? 1 : 0,
     operators: [test.operator],
   };
 }
@@ -121,6 +132,7 @@ function parseComposite(op: string | number, filters: readonly Filter[]): Filter
       matches: (doc) => filters.every((filter) => filter.matches(doc)),
       equalities: new Map(filters.flatMap((filter) => [...filter.equalities])),
       alternatives: filters.reduce((product, filter) => product * filter.alternatives, 1),
+      arrayFilters: filters.reduce((sum, filter) => sum + filter.arrayFilters, 0),
       operators,
     };
   }
@@ -130,6 +142,7 @@ function parseComposite(op: string | number, filters: readonly Filter[]): Filter
       matches: (doc) => filters.some((filter) => filter.matches(doc)),
       equalities: new Map(),
       alternatives: filters.reduce((sum, filter) => sum + filter.alternatives, 0),
+      arrayFilters: Math.max(...filters.map((filter) => filter.arrayFilters)),
       operators: [...operators, 'OR'],
     };
   }

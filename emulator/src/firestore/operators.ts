@@ -47,7 +47,8 @@ export function parseOperator(operator: string | number, operand: Value, where: 
       return test((value) => !isNull(value) && !equalValues(value, operand), true);
     case 'IN': {
       const list = listOf(operand, operator, where);
-      return test((value) => isOneOf(value, list), false, list.length);
+      const found = list.filter(canBeFound);
+      return test((value) => isOneOf(value, found), false, list.length);
     }
     case 'NOT_IN': {
       const list = listOf(operand, operator, where);
@@ -63,7 +64,12 @@ export function parseOperator(operator: string | number, operand: Value, where: 
       return test((value) => elementsOf(value).some((element) => equalValues(element, operand)));
     case 'ARRAY_CONTAINS_ANY': {
       const list = listOf(operand, operator, where);
-      return test((value) => elementsOf(value).some((element) => isOneOf(element, list)), false, list.length);
+      const found = list.filter(canBeFound);
+      return test(
+        (value) => elementsOf(value).some((element) => isOneOf(element, found)),
+        false,
+        list.length,
+      );
     }
     default:
       throw invalidArgument(`the filter operator ${operator} on ${where} is not known`);
@@ -90,6 +96,9 @@ export function parseUnaryOperator(operator: string | number, where: string): Te
       throw invalidArgument(`the unary operator ${operator} on ${where} is not known`);
   }
 }
+
+/** In a list of alternatives null and NaN find nothing, not even themselves; deeper in a value they do. */
+const canBeFound = (value: Value): boolean => !isNull(value) && !isNaNValue(value);
 
 const isOneOf = (value: Value, list: readonly Value[]): boolean =>
   list.some((candidate) => equalValues(candidate, value));

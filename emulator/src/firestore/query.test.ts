@@ -56,6 +56,13 @@ describe('queries', () => {
     assert.deepEqual(await ids(rows().where('tags', '==', ['x', 'y'])), ['a']);
   });
 
+  test('find neither null nor NaN in a list of alternatives, but inside of values', async () => {
+    const list = [null, Number.NaN, 1];
+    assert.deepEqual(await ids(rows().where('maybe', 'in', list)), ['c']);
+    assert.deepEqual(await ids(rows().where('tags', 'array-contains-any', [null, Number.NaN, 'x'])), ['a']);
+    assert.deepEqual(await ids(rows().where('tags', 'in', [['z', null]])), ['d']);
+  });
+
   test('combine filters with nested and/or', async () => {
     const filter = Filter.or(
       Filter.and(Filter.where('both', '==', 1), Filter.where('tags', 'array-contains', 'x')),
@@ -176,6 +183,15 @@ describe('queries', () => {
     );
     await assert.rejects(rows().where('n', '!=', 1).where('other', '!=', 2).get(), /NOT_EQUAL/);
     const before = new Timestamp(1_000, 0);
+    const twoLists = rows().where('tags', 'array-contains', 'x').where('other', 'array-contains-any', [1]);
+    await assert.rejects(twoLists.get(), /ARRAY_CONTAINS.*in each disjunction/);
+    const either = Filter.or(
+      Filter.where('tags', 'array-contains', 'x'),
+      Filter.where('tags', 'array-contains', 'z'),
+    );
+    assert.deepEqual(await ids(rows().where(either)), ['a', 'd']);
+    await assert.rejects(rows().orderBy('__name__').orderBy('n').get(), /after order_by __name__/);
+    await assert.rejects(rows().where('n', '>', 1).orderBy('__name__').get(), /after order_by __name__/);
     const past = db.runTransaction((tx) => tx.get(rows()), { readOnly: true, readTime: before });
     await assert.rejects(past, /UNIMPLEMENTED.*read_time/s);
   });

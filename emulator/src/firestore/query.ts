@@ -99,7 +99,11 @@ function completeOrders(asked: readonly Order[], filter: Filter | undefined): re
   }
   const implied = [...added].sort(([a], [b]) => compareStrings(a, b)).map(([, order]) => order);
   const last: readonly Order[] = known.has(NAME) ? [] : [{ path: [NAME], sign }];
-  return [...asked, ...implied, ...last];
+  const orders = [...asked, ...implied, ...last];
+  if (orders.slice(0, -1).some(({ path }) => isName(path))) {
+    throw invalidArgument('nothing may be ordered, or be under an inequality, after order_by __name__');
+  }
+  return orders;
 }
 
 function parseCursor(wire: WireCursor, orders: readonly Order[], where: string): Cursor | undefined {

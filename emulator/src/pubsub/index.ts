@@ -28,6 +28,8 @@ type PubsubStats = Readonly<{
   subscriptions: number;
   /** Delivered, pushes in flight included, and neither acknowledged nor back. */
   outstanding: number;
+  /** Pushes that are not answered yet. */
+  pushing: number;
   /** Waiting for delivery, backing off included. */
   backlog: number;
   /** Calls of known services answered UNIMPLEMENTED because the method is missing. */
@@ -71,6 +73,7 @@ export async function startPubsub({
         topics: [...registry.topicNames()].length,
         subscriptions: states.length,
         outstanding: states.reduce((sum, { delivery }) => sum + delivery.outstanding(), 0),
+        pushing: states.reduce((sum, state) => sum + state.pushing(), 0),
         backlog: states.reduce((sum, { delivery }) => sum + delivery.backlog(), 0),
         unimplemented: missing,
       };

@@ -47,5 +47,11 @@ export const projectOf = (name: string): string => name.split('/')[1] ?? '';
 export const resourceNotFound = (name: string): StatusError =>
   notFound(`Resource not found (resource=${idOf(name)}).`);
 
+/** Always throws: INVALID_ARGUMENT for a name that no resource of this kind can have, NOT_FOUND for any other. */
+export function refuseMissing(collection: Collection, name: string): never {
+  assertName(collection, name);
+  throw resourceNotFound(name);
+}
+
 export const alreadyExists = (name: string): StatusError =>
   new StatusError(status.ALREADY_EXISTS, `Resource already exists in the project (resource=${idOf(name)}).`);

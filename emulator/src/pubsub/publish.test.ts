@@ -42,6 +42,7 @@ test('refuses what is over the limits in bytes, and stores nothing of the reques
     'a reserved key in capitals': { data, attributes: { GooG_foo: 'v' } },
     'an ordering key of 1025 bytes': { data, orderingKey: 'ü'.repeat(512) + 'a' },
     '10,000,001 bytes': { data: Buffer.alloc(9_999_999), attributes: { k: 'v' } },
+    '40,000,000 bytes': { data: Buffer.alloc(40_000_000) },
   };
   for (const [what, message] of Object.entries(refused)) {
     await assert.rejects(publish('orders', { data }, { ...message }), { code: 3 }, what);

@@ -21,8 +21,12 @@ export type PullCall = Readonly<{
 /** Short, so that a loop over an empty subscription stays lively; the service does not promise a length. */
 const LONG_POLL_MS = 1000;
 /** The service's own ceiling: larger numbers are accepted and answered with fewer. */
-const MAX_MESSAGES = 1000;
-const MAX_RESPONSE_BYTES = 10_000_000;
+export const MAX_MESSAGES = 1000;
+/**
+ * Of data and attributes, one larger message aside. A gRPC client takes 4 MiB unless told otherwise, and Google's
+ * clients tell theirs otherwise only for the real service; the rest is for IDs, times and the framing of attributes.
+ */
+export const MAX_RESPONSE_BYTES = 3_000_000;
 
 export function pull(registry: Registry, clock: Clock, call: PullCall): Promise<PullResponse> {
   const { subscription, returnImmediately, maxMessages } = call.request;

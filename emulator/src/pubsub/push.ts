@@ -14,6 +14,8 @@ import { pushRequest, type PushRequest } from './push-request.ts';
 import type { PushConfig, Subscription } from './wire.ts';
 
 export type Push = Readonly<{
+  /** Requests that are not answered yet. */
+  inFlight(): number;
   /** Starts no more requests; those in flight still settle their messages. */
   stop(): void;
   /** Drops the requests in flight as well, without settling anything. */
@@ -109,6 +111,7 @@ export function startPush(
   // Joining delivers at once, so it comes last.
   delivery.join(consumer);
   return {
+    inFlight: () => inFlight.size,
     stop,
     abort() {
       stop();

@@ -8,7 +8,7 @@ import { ackIds } from './ack-ids.ts';
 import { deadLetter } from './dead-letter.ts';
 import { createDelivery, type Consumer, type Delivery } from './delivery.ts';
 import { messageIds } from './message-ids.ts';
-import { alreadyExists, DELETED_TOPIC, resourceNotFound } from './names.ts';
+import { alreadyExists, DELETED_TOPIC, refuseMissing, resourceNotFound } from './names.ts';
 import { notPullable } from './pull.ts';
 import { messageBytes } from './publish-limits.ts';
 import { startPush, type Push } from './push.ts';
@@ -17,13 +17,15 @@ import { timestamp, type PubsubMessage, type Subscription, type Topic } from './
 export type SubscriptionState = Readonly<{
   config(): Subscription;
   delivery: Delivery;
+  /** Pushes that are not answered yet. */
+  pushing(): number;
   /** Open streams and waiting pulls, each with what ends it with an error. */
   open: Map<Consumer, (error: Error) => void>;
 }>;
 
 export type Registry = Readonly<{
   createTopic(topic: Topic): Topic;
-  /** These throw NOT_FOUND. */
+  /** These throw NOT_FOUND, or INVALID_ARGUMENT for a name that cannot be. */
   topic(name: string): Topic;
   replaceTopic(topic: Topic): Topic;
   deleteTopic(name: string): void;
@@ -51,14 +53,10 @@ export function createRegistry(clock: Clock, log: (line: string) => void): Regis
   let serial = 0;
 
   const topicState = (name: string): { topic: Topic; subscriptions: Set<Held> } => {
-    const found = topics.get(name);
-    if (found === undefined) throw resourceNotFound(name);
-    return found;
+    return topics.get(name) ?? refuseMissing('topics', name);
   };
   const held = (name: string): Held => {
-    const found = subscriptions.get(name);
-    if (found === undefined) throw resourceNotFound(name);
-    return found;
+    return subscriptions.get(name) ?? refuseMissing('subscriptions', name);
   };
   const publish = (name: string, messages: readonly PubsubMessage[]): readonly string[] => {
     const { subscriptions: targets } = topicState(name);
@@ -94,7 +92,8 @@ export function createRegistry(clock: Clock, log: (line: string) => void): Regis
       publish(target, [deadLetter(entry, name)]);
       return true;
     });
-    return Object.assign(changing, { config: current, delivery, open: new Map() });
+    const pushing = (): number => changing.push?.inFlight() ?? 0;
+    return Object.assign(changing, { config: current, delivery, pushing, open: new Map() });
   };
   const setPush = (state: Held): void => {
     state.push?.stop();

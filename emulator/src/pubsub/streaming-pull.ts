@@ -10,14 +10,11 @@ import { invalidArgument } from '../grpc-server.ts';
 import { assertDeadline, assertStreamDeadline } from './ack-deadline.ts';
 import { assertAckIds } from './ack-ids.ts';
 import { received, type Consumer } from './delivery.ts';
-import { assertPullable } from './pull.ts';
+import { assertPullable, MAX_MESSAGES, MAX_RESPONSE_BYTES } from './pull.ts';
 import type { Registry, SubscriptionState } from './registry.ts';
 import type { StreamingPullRequest, StreamingPullResponse } from './wire.ts';
 
 export type StreamingPullCall = ServerDuplexStream<StreamingPullRequest, StreamingPullResponse>;
-
-/** A response stays far below what clients accept (the smallest known: 20 MB), one large message aside. */
-const MAX_RESPONSE_BYTES = 4_000_000;
 
 /** A long backlog goes to the streams in portions, so that several clients share it. */
 const TURN = 100;
@@ -78,7 +75,7 @@ function open(
       congested || messages >= maxMessages || (messages > 0 && bytes >= maxBytes)
         ? undefined
         : {
-            messages: maxMessages - messages,
+            messages: Math.min(maxMessages - messages, MAX_MESSAGES),
             bytes: Math.min(maxBytes - bytes, MAX_RESPONSE_BYTES),
             // Larger than one response is not larger than what the client allows.
             oversize: messages === 0 || maxBytes - bytes > MAX_RESPONSE_BYTES,

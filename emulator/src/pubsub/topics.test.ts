@@ -81,6 +81,30 @@ test('refuses illegal names', async (t) => {
   await call('CreateTopic', { name: topicName('a-_.~+%9') });
 });
 
+test('says INVALID_ARGUMENT for a name that no resource can have, whatever is asked of it', async (t) => {
+  const { call } = await testServer(t);
+  for (const name of [
+    'nonsense',
+    '',
+    'projects/p/topics',
+    'projects/p/subscriptions/ab',
+    'projects/p/snapshots/abc',
+  ]) {
+    for (const topic of [name, 'projects/p/subscriptions/abc']) {
+      await assert.rejects(call('GetTopic', { topic }), { code: 3 }, topic);
+      await assert.rejects(call('DeleteTopic', { topic }), { code: 3 }, topic);
+      await assert.rejects(call('ListTopicSubscriptions', { topic }), { code: 3 }, topic);
+      await assert.rejects(call('Publish', { topic, messages: [{ data: Buffer.from('x') }] }), { code: 3 });
+    }
+    for (const subscription of [name, topicName('orders')]) {
+      await assert.rejects(call('GetSubscription', { subscription }), { code: 3 }, subscription);
+      await assert.rejects(call('DeleteSubscription', { subscription }), { code: 3 }, subscription);
+      await assert.rejects(call('Pull', { subscription, maxMessages: 1 }), { code: 3 }, subscription);
+      await assert.rejects(call('Acknowledge', { subscription, ackIds: ['x'] }), { code: 3 }, subscription);
+    }
+  }
+});
+
 test('refuses topic options that it does not carry out, by name', async (t) => {
   const { call } = await testServer(t);
   const options = {

@@ -85,6 +85,7 @@ function common(ports: Ports): Record<string, string> {
     PUBSUB_EMULATOR_HOST: `127.0.0.1:${ports.pubsub}`,
     FIRESTORE_EMULATOR_HOST: `127.0.0.1:${ports.firestore}`,
     CLOUD_TASKS_EMULATOR_HOST: `127.0.0.1:${ports.tasks}`,
+    LOCAL_STACK_CONTROL: `http://127.0.0.1:${ports.control}`,
     // Otherwise Google's clients first look for a metadata server that a laptop does not have.
     METADATA_SERVER_DETECTION: 'none',
     DEAD_LETTER_TOPIC: topicName(DEAD_LETTERS),

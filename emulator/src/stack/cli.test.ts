@@ -110,3 +110,18 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGKILL'] as const) {
     assert.ok(await allFree(ports), 'every port is free again');
   });
 }
+
+test('leaves nothing running when npm, which passes a signal on to its shell alone, is ended', async (t) => {
+  const { pubsub } = await freePorts();
+  const base = Math.min(pubsub, 65_000);
+  // The shell does not replace itself with the program, as the one that npm uses does not.
+  const shell = spawn('sh', ['-c', `"$NODE" --conditions=source "$CLI" --json --port-base ${base}; true`], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, NODE: process.execPath, CLI, npm_lifecycle_event: 'start' },
+  });
+  t.after(() => shell.kill('SIGKILL'));
+  const [line] = (await once(shell.stdout.setEncoding('utf8'), 'data')) as [string];
+  const ports = portsOf(JSON.parse(line) as StackAddresses);
+  shell.kill('SIGTERM');
+  assert.ok(await allFree(ports), 'every port is free again');
+});

@@ -1,33 +1,41 @@
 /**
- * The stack's own small HTTP API: where everything is, what the servers hold, and Pub/Sub's REST form.
+ * The stack's own small HTTP API: where everything is, what the servers hold, what time it is, and Pub/Sub's REST form.
  */
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { answerClock } from './clock-api.ts';
 import type { Answer, Rest } from './rest.ts';
+import type { StackClock } from './stack-clock.ts';
 
 export type Control = Readonly<{ url: string; close(): Promise<void> }>;
 
 /** Above a publish request of 10 MB in base64. */
 const MAX_BODY_BYTES = 16 * 1024 * 1024;
 
+export type ControlPorts = Readonly<{ state: () => unknown; clock: StackClock; rest: Rest }>;
+
 /**
  * `GET /state` answers what `state` returns; `GET /healthz` answers 200 once the server listens;
- * `POST /v1/projects/…` is passed on to Pub/Sub.
+ * `POST /v1/projects/…` is passed on to Pub/Sub; `/clock` is in clock-api.ts.
  */
-export async function startControl(port: number, state: () => unknown, rest: Rest): Promise<Control> {
+export async function startControl(port: number, { state, clock, rest }: ControlPorts): Promise<Control> {
   const answer = async (request: IncomingMessage): Promise<Answer> => {
     const method = request.method ?? 'GET';
     const path = (request.url ?? '/').split('?')[0] ?? '/';
     const body = await read(request);
     if (body === undefined)
       return { status: 413, body: { error: `the body has more than ${MAX_BODY_BYTES} bytes` } };
-    const passedOn = await rest.handle(method, path, body);
+    const passedOn =
+      (await answerClock(clock, method, path, body)) ?? (await rest.handle(method, path, body));
     if (passedOn !== undefined) return passedOn;
     if (method !== 'GET')
       return { status: 405, body: { error: `method ${method} on ${path}; accepted: GET` } };
     if (path === '/state') return { status: 200, body: state() };
     if (path === '/healthz') return { status: 200, body: { status: 'ok' } };
-    return { status: 404, body: { error: `no path ${path}; accepted: /state, /healthz, /v1/projects/…` } };
+    return {
+      status: 404,
+      body: { error: `no path ${path}; accepted: /state, /healthz, /clock, /v1/projects/…` },
+    };
   };
   const server = createServer((request, response) => {
     answer(request).then(

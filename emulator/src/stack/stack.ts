@@ -7,16 +7,18 @@
  */
 import { randomUUID } from 'node:crypto';
 import { startCloudTasks } from '../cloud-tasks/index.ts';
-import { systemClock } from '../clock.ts';
 import { startFirestore } from '../firestore/index.ts';
 import { assertFree } from '../grpc-server.ts';
+import { movableClock } from '../movable-clock.ts';
 import { startPubsub } from '../pubsub/index.ts';
+import { quiet } from '../quiet.ts';
 import { functionChild, republisherChild } from './children.ts';
 import { startControl } from './control.ts';
 import { freePorts } from './free-ports.ts';
 import { provision } from './provision.ts';
 import { pubsubRest } from './rest.ts';
 import { assertRedis } from './redis-check.ts';
+import { type StackClock, stackClock } from './stack-clock.ts';
 import { type Sweeping, startSweeping } from './sweeping.ts';
 import { type FunctionName, FUNCTIONS, type Ports, portsFrom, PROJECT } from './topology.ts';
 
@@ -43,6 +45,7 @@ export type StackAddresses = Readonly<{
 
 export type Stack = Readonly<{
   addresses: StackAddresses;
+  clock: StackClock;
   functions: Readonly<{
     /** SIGKILL to all of them, as if their instances had crashed. Resolves when they are gone. */
     kill(): Promise<void>;
@@ -79,7 +82,11 @@ async function startAll(
   closers: (() => Promise<void>)[],
   close: () => Promise<void>,
 ): Promise<Stack> {
-  const clock = systemClock();
+  let sweeping: Sweeping | undefined;
+  let underWay = (): number => 0;
+  const clock = movableClock(() => quiet(() => underWay()));
+  const control = stackClock(clock, async () => sweeping?.once());
+  closers.push(async () => clock.close());
   const addresses = addressesOf(ports);
   const started = async <Part extends { close(): Promise<void> }>(part: Promise<Part>): Promise<Part> => {
     const ready = await part;
@@ -104,7 +111,7 @@ async function startAll(
     firestore: firestore.stats(),
     tasks: tasks.stats(),
   });
-  await started(startControl(ports.control, state, pubsubRest(ports.pubsub)));
+  await started(startControl(ports.control, { state, clock: control, rest: pubsubRest(ports.pubsub) }));
 
   const settings = { ports, redisUrl, runName: `local-${randomUUID()}`, log };
   const functions = FUNCTIONS.map((name) => functionChild(name, settings));
@@ -113,11 +120,14 @@ async function startAll(
   closers.push(async () => void (await Promise.all(children.map((part) => part.stop()))));
   await Promise.all(children.map((part) => part.start()));
   await provision(ports);
-  const sweeping: Sweeping = startSweeping(addresses, log);
-  closers.push(() => sweeping.close());
+  const sweeps = startSweeping(addresses, log);
+  closers.push(() => sweeps.close());
+  sweeping = sweeps;
+  underWay = () => pubsub.stats().pushing + tasks.stats().inFlight + sweeps.running();
 
   return {
     addresses,
+    clock: control,
     functions: {
       kill: async () => void (await Promise.all(functions.map((part) => part.kill()))),
       start: async () => void (await Promise.all(functions.map((part) => part.start()))),

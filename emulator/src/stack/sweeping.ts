@@ -5,7 +5,13 @@
 import type { StackAddresses } from './stack.ts';
 import { SWEPT } from './topology.ts';
 
-export type Sweeping = Readonly<{ close(): Promise<void> }>;
+export type Sweeping = Readonly<{
+  /** Sweeps that are not answered yet. */
+  running(): number;
+  /** One sweep of each now; resolves when they are answered. */
+  once(): Promise<void>;
+  close(): Promise<void>;
+}>;
 
 const EVERY_MS = 2_000;
 
@@ -30,10 +36,14 @@ export function startSweeping(
       running.delete(name);
     }
   };
-  const timer = setInterval(() => {
-    for (const name of SWEPT) if (!running.has(name)) void sweep(name);
-  }, EVERY_MS);
+  const once = async (): Promise<void> => {
+    await Promise.all(SWEPT.filter((name) => !running.has(name)).map(sweep));
+  };
+  // By real time: in a clock that is moved by a month a sweep every two seconds would be a million of them.
+  const timer = setInterval(() => void once(), EVERY_MS);
   return {
+    running: () => running.size,
+    once,
     async close() {
       clearInterval(timer);
       stop.abort();

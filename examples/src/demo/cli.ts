@@ -32,7 +32,11 @@ async function main(): Promise<number> {
   }
   try {
     // Loaded only now: Google's clients take a second to load, and a mistake in the file is told without them.
-    const { runDemo } = await import('./run.ts');
+    const [{ runDemo }, { onOrphaned }] = await Promise.all([
+      import('./run.ts'),
+      import('pubsub-guarantees-emulator'),
+    ]);
+    onOrphaned(() => stop.abort(new Interrupted('SIGTERM')));
     const { report, facts } = await runDemo({
       events,
       ...(options.redisUrl !== undefined && { redisUrl: options.redisUrl }),

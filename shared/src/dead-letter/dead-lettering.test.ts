@@ -208,3 +208,28 @@ test('what was thrown need not be an Error', async () => {
     ['string', 'text'],
   );
 });
+
+test('what was thrown need not have a text: it is dead-lettered all the same, not delivered for ever', async () => {
+  const mute: unknown[] = [
+    Object.create(null),
+    { toString: () => assert.fail() },
+    Object.assign(new Error('x'), { message: Symbol('s') }),
+    Object.defineProperty(new Error('x'), 'message', { get: () => assert.fail() }),
+    undefined,
+    null,
+    Symbol('s'),
+  ];
+  for (const error of mute) {
+    const letter = await letterOf(message(), async () => ({ kind: 'deadLetter', error }));
+    assert.ok(letter.attributes['deadLetterReason']);
+    assert.ok(letter.attributes['deadLetterError']);
+  }
+});
+
+test('a message at the size limit with an ordering key still becomes a dead letter, and is whole', async () => {
+  const data = Buffer.alloc(10_000_000 - 'delay'.length - 'soon'.length, 1);
+  const letter = await letterOf(message({ delay: 'soon' }, { data, orderingKey: 'k'.repeat(1_024) }));
+  assert.deepEqual(letter.attributes, { delay: 'soon' });
+  assert.equal(letter.data.length, data.length);
+  assert.equal(letter.orderingKey, 'k'.repeat(1_024));
+});

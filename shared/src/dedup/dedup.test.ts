@@ -69,6 +69,39 @@ describe('once', () => {
     assert.equal(runs(), 0);
   });
 
+  test('halves of characters are no dedupId: as bytes they are all the same', async () => {
+    const clock = virtualClock();
+    const { deliver, runs } = worker(clock, memoryClaims({ clock }), done);
+    for (const dedupId of ['order \ud800', 'order \udc00', '\udc00\ud800']) {
+      const outcome = await deliver(aMessage('1', { dedupId }), aContext(clock));
+      assert.equal(outcome.kind, 'deadLetter');
+      assert.equal(codeOf(errorOf(outcome)), 'INVALID_ATTRIBUTE');
+    }
+    assert.deepEqual(await deliver(aMessage('1', { dedupId: 'order 🚀' }), aContext(clock)), ack());
+    assert.equal(runs(), 1);
+  });
+
+  test('does not begin with too little of the delivery left, says which setting asks for more, and keeps nothing', async () => {
+    const clock = virtualClock();
+    const store = memoryClaims({ clock });
+    const { deliver, runs } = worker(clock, store, done);
+    const outcome = await deliver(aMessage('1'), aContext(clock, { deadline: clock.monotonic() + 4_000 }));
+    assert.equal(codeOf(errorOf(outcome)), 'LEASE_LOST');
+    assert.match(textOf(errorOf(outcome)), /4000 ms of the delivery .* minimumHandlerTime \(5000 ms\)/);
+    assert.equal(runs(), 0);
+    assert.deepEqual(await deliver(aMessage('1'), aContext(clock)), ack());
+  });
+
+  test('does not begin for a delivery that is over, and keeps nothing', async () => {
+    const clock = virtualClock();
+    const store = memoryClaims({ clock });
+    const { deliver, runs } = worker(clock, store, done);
+    const outcome = await deliver(aMessage('1'), aContext(clock, { signal: AbortSignal.abort() }));
+    assert.equal(codeOf(errorOf(outcome)), 'LEASE_LOST');
+    assert.equal(runs(), 0);
+    assert.deepEqual(await deliver(aMessage('1'), aContext(clock)), ack());
+  });
+
   test('releases at once on retry, on a dead letter and on anything thrown', async () => {
     const outcomes: Handler[] = [
       async () => retry(new Error('not now')),
@@ -255,6 +288,20 @@ describe('waiting', () => {
     assert.equal(codeOf(errorOf(await clock.until(waiting))), 'IN_PROGRESS_ELSEWHERE');
     assert.equal(clock.monotonic(), 25_000);
     assert.deepEqual(await clock.until(running), ack());
+  });
+
+  test('a claim got by waiting longer than a lease is a whole one', async () => {
+    const clock = virtualClock();
+    const store = memoryClaims({ clock });
+    const failing: Handler = async () => {
+      await sleep(clock, 45_000);
+      return retry(new Error('failed'));
+    };
+    const running = worker(clock, store, failing).deliver(aMessage('1'), aContext(clock));
+    const patient = worker(clock, store, done, { waitBudget: '50s' });
+    const waiting = patient.deliver(aMessage('1'), aContext(clock));
+    assert.equal((await clock.until(running)).kind, 'retry');
+    assert.deepEqual(await clock.until(waiting), ack());
   });
 
   test('another waiter asks on when the one that asked has run out of time', async () => {

@@ -23,6 +23,7 @@ process.env['METADATA_SERVER_DETECTION'] ??= 'none';
 
 const COLLECTION = 'test-claims';
 const DAY_MS = 86_400_000;
+const farOff = Timestamp.fromMillis(Date.UTC(9999, 11, 31));
 
 const connect = (server: Server): Firestore => {
   const [host = '', port] = server.address.split(':');
@@ -88,6 +89,9 @@ function suite(name: string, start: () => Promise<Server>): void {
         { what: 'an expiry that is a number', plant: plant({ expiresAt: Date.now() + DAY_MS }) },
         { what: 'a state of its own', plant: plant({ state: 'pending' }) },
         { what: 'a field of another type', plant: plant({ leaseMs: '60000' }) },
+        { what: 'a lease of no length', plant: plant({ leaseMs: 0 }) },
+        { what: 'a claim from the future', plant: plant({ claimedAt: farOff }) },
+        { what: 'done in the future', plant: plant({ state: 'done', doneAt: farOff }) },
       ],
     };
   });
@@ -141,17 +145,23 @@ function suite(name: string, start: () => Promise<Server>): void {
       assert.deepEqual([now['state'], now['owner'], now['doneAt']], ['claimed', asked.owner, undefined]);
     });
 
-    test('O5: a worker whose clock is hours slow neither loses a record early nor takes a live claim', async () => {
-      const system = systemClock();
-      const slow = { ...system, now: () => system.now() - 6 * 3_600_000 };
-      const late = firestoreClaims(firestore, { collection: COLLECTION, clock: slow });
-      const asked = request({ retentionMs: DAY_MS });
-      const { held } = await claimed(late, asked);
-      assert.ok(((await stored(asked.key))['expiresAt'] as Timestamp).toMillis() > Date.now() + DAY_MS);
-      assert.equal((await late.claim(request({ key: asked.key }))).kind, 'inProgress');
-      await late.complete(held);
-      assert.equal((await late.claim(request({ key: asked.key, retentionMs: DAY_MS }))).kind, 'duplicate');
-    });
+    for (const [how, hours] of [
+      ['slow', -6],
+      ['fast', 6],
+    ] as const) {
+      test(`O5: a worker whose clock is hours ${how} neither loses a record early nor takes a live claim`, async () => {
+        const system = systemClock();
+        const wrong = { ...system, now: () => system.now() + hours * 3_600_000 };
+        const skewed = firestoreClaims(firestore, { collection: COLLECTION, clock: wrong });
+        const asked = request({ retentionMs: 3_600_000 });
+        const { held } = await claimed(skewed, asked);
+        assert.ok(((await stored(asked.key))['expiresAt'] as Timestamp).toMillis() > Date.now() + 3_600_000);
+        assert.equal((await skewed.claim(request({ key: asked.key }))).kind, 'inProgress');
+        await skewed.complete(held);
+        const again = await skewed.claim(request({ key: asked.key, retentionMs: 3_600_000 }));
+        assert.equal(again.kind, 'duplicate');
+      });
+    }
 
     test('B53: 300 duplicates of a completed message at once are 300 acks and no run', async () => {
       const clock = systemClock();

@@ -37,6 +37,8 @@ export type FirestoreClaimsOptions = Readonly<{
 const VERSION = 1;
 /** Beyond the retention, for clocks that are slow. Expired documents are usually gone within another day. */
 const GARBAGE_MARGIN_MS = 86_400_000;
+/** No write is later than the read that shows it. The margin is for servers that round. */
+const FUTURE_MARGIN_MS = 60_000;
 
 /** The caller makes the client and terminates it. */
 export function firestoreClaims(
@@ -128,6 +130,9 @@ function parse(data: DocumentData, revision: string, readAtMs: number): FoundCla
     since instanceof Timestamp;
   if (!isWhole) return foreign(`a field of the ${state} record is missing or of another type`);
   const sinceMs = since.toMillis();
+  // It would count until then, and block its key for as long.
+  if (sinceMs > readAtMs + FUTURE_MARGIN_MS) return foreign(`a time in the future: ${since.seconds} s`);
+  if (leaseMs < 1 || nonce < 0) return foreign(`leaseMs ${leaseMs}, nonce ${nonce}`);
   const record: ClaimRecord = { state, owner, fingerprint, messageId, leaseMs, nonce, sinceMs };
   return { kind: 'found', record, revision, readAtMs };
 }

@@ -126,6 +126,27 @@ describe('the rules of once', () => {
     assert.deepEqual(await other.deliver(aMessage('1'), aContext(clock)), ack('duplicate'));
   });
 
+  test('an expired claim is left to somebody with time for the handler, by the first claim and by every poll', async () => {
+    for (const [leaseLeftMs, deliveryMs] of [
+      [0, 4_999],
+      [6_000, 9_000],
+    ] as const) {
+      const { clock, start } = world();
+      const dead = start(() => new Promise(() => {}));
+      void dead.deliver(aMessage('1'), aContext(clock));
+      await clock.advance(500);
+      dead.pause();
+      await clock.advance(29_500 - leaseLeftMs);
+      const { deliver, calls, runs } = start(done);
+      const deadline = clock.monotonic() + deliveryMs;
+      const outcome = await clock.until(deliver(aMessage('1'), aContext(clock, { deadline })));
+      assert.equal(codeIn(outcome), 'IN_PROGRESS_ELSEWHERE');
+      assert.ok(!calls.includes('update claim'), calls.join(', '));
+      await clock.advance(leaseLeftMs);
+      assert.deepEqual([await deliver(aMessage('1'), aContext(clock)), runs()], [ack(), 1]);
+    }
+  });
+
   test('O4: a completion whose reply was lost is found to be one’s own', async () => {
     const { clock, start } = world();
     const log = memoryLog();

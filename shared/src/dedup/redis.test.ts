@@ -7,7 +7,7 @@ import { codeOf } from '../errors.ts';
 import type { ClaimStore } from './claim-store.ts';
 import { claimed, claimStoreContract, request } from './contract.ts';
 import { evictionWarning, redisClaims } from './redis.ts';
-import { hasRedisServer, type RunningRedis, startRedis } from './redis-server.ts';
+import { freePort, hasRedisServer, type RunningRedis, startRedis } from './redis-server.ts';
 
 const PREFIX = 'test:claims:';
 
@@ -130,6 +130,48 @@ if (!hasRedisServer()) {
         } finally {
           await again.close();
         }
+      }));
+
+    test('a burst of calls without a connection leaves no listener for each, and all get one', async () => {
+      const server = await startRedis();
+      const redis = new Redis(server.port, '127.0.0.1', { enableOfflineQueue: false });
+      redis.on('error', () => {});
+      try {
+        const before = redis.listenerCount('ready');
+        const store = redisClaims(redis, { prefix: PREFIX });
+        const answers = Array.from({ length: 50 }, () => store.claim(request()));
+        assert.ok(redis.listenerCount('ready') <= before + 1, `${redis.listenerCount('ready')} listeners`);
+        assert.ok((await Promise.all(answers)).every(({ kind }) => kind === 'claimed'));
+        assert.equal(redis.listenerCount('ready'), before);
+      } finally {
+        redis.disconnect();
+        await server.close();
+      }
+    });
+
+    test('a client that connects when it is first used does so, and keeps no claim for later', () =>
+      withRedis(async ({ server, redis: other }) => {
+        const options = { lazyConnect: true, retryStrategy: () => 50 };
+        const lazy = new Redis(server.port, '127.0.0.1', { ...options, enableOfflineQueue: false });
+        const tooEarly = new Redis(await freePort(), '127.0.0.1', options);
+        for (const client of [lazy, tooEarly]) client.on('error', () => {});
+        try {
+          await claimed(redisClaims(lazy, { prefix: PREFIX }), request());
+          const early = redisClaims(tooEarly, { prefix: PREFIX, timeout: '300ms' });
+          await assert.rejects(early.claim(request()), unavailable);
+          const late = await startRedis(tooEarly.options.port);
+          try {
+            if (tooEarly.status !== 'ready') await once(tooEarly, 'ready');
+            await tooEarly.ping();
+            assert.equal(await tooEarly.dbsize(), 0);
+          } finally {
+            await late.close();
+          }
+        } finally {
+          lazy.disconnect();
+          tooEarly.disconnect();
+        }
+        assert.equal(await other.dbsize(), 1);
       }));
 
     test('B36: a claim whose reply did not come in time is entered again by its owner', () =>

@@ -36,10 +36,11 @@ export function redisClaims(
   { prefix = 'pubsub-guarantees:claims:', timeout = '5s', clock = systemClock() }: RedisClaimsOptions = {},
 ): ClaimStore {
   const timeoutMs = toMilliseconds(timeout, 'timeout');
+  const isConnected = connection(redis, clock, timeoutMs);
 
   const run = async (script: Script, key: string, ...args: (string | number)[]): Promise<unknown> => {
     const within = budget(clock, timeoutMs, 'Redis');
-    if (!(await connected(redis, clock, timeoutMs))) throw unavailable(`the connection is "${redis.status}"`);
+    if (!(await isConnected())) throw unavailable(`the connection is "${redis.status}"`);
     try {
       return await within(() => evaluate(redis, script, prefix + key, args));
     } catch (error) {
@@ -126,16 +127,33 @@ function answerOf(reply: unknown, request: ClaimRequest): ClaimAnswer {
   }
 }
 
-/** Waits for the connection. A client that was never asked to connect does so with its first command. */
-async function connected(redis: Redis | Cluster, clock: Clock, timeoutMs: number): Promise<boolean> {
-  if (redis.status === 'ready' || redis.status === 'wait') return true;
-  if (redis.status === 'end') return false;
-  const settled = new AbortController();
-  const settle = (): void => settled.abort();
-  redis.once('ready', settle).once('end', settle);
-  await sleep(clock, timeoutMs, settled.signal);
-  redis.off('ready', settle).off('end', settle);
-  return (redis.status as string) === 'ready';
+/**
+ * Waits for the connection. All that wait share one pair of listeners: a burst at a cold start is no leak. A client that
+ * was never asked to connect is asked here, since it would put the command that makes it connect into its queue.
+ */
+function connection(redis: Redis | Cluster, clock: Clock, timeoutMs: number): () => Promise<boolean> {
+  let change: AbortController | undefined;
+  const nextChange = (): AbortSignal => {
+    if (change !== undefined) return change.signal;
+    const next = new AbortController();
+    const settle = (): void => {
+      redis.off('ready', settle).off('end', settle);
+      change = undefined;
+      next.abort();
+    };
+    redis.once('ready', settle).once('end', settle);
+    change = next;
+    return next.signal;
+  };
+  return async () => {
+    if (redis.status === 'ready') return true;
+    if (redis.status === 'end') return false;
+    const changed = nextChange();
+    // A failure shows in the status; the client goes on trying as it is told to.
+    if (redis.status === 'wait') redis.connect().catch(() => {});
+    await sleep(clock, timeoutMs, changed);
+    return (redis.status as string) === 'ready';
+  };
 }
 
 /** What Redis's error codes ask of an operator. None is the message's fault, so none is permanent. */

@@ -29,14 +29,10 @@ const COMPLETION_PAUSE_MS = 1_000;
 
 export function runClaimed(store: ClaimStore, clock: Clock, settings: DedupSettings): RunClaimed {
   return async ({ message, context, next }, claimed, sentAt) => {
-    const now = clock.monotonic();
-    if (
-      now >= sentAt + settings.leaseMs ||
-      now > context.deadline - settings.minimumHandlerMs ||
-      context.signal.aborted
-    ) {
+    const obstacle = reasonNotToStart(clock.monotonic(), sentAt, context, settings);
+    if (obstacle !== undefined) {
       await release(store, claimed.held, context);
-      return retry(leaseLost('the claim came too late to begin the work under it'));
+      return retry(leaseLost(`the work was not begun under its claim: ${obstacle}`));
     }
     const lease = holdLease(store, clock, {
       held: claimed.held,
@@ -71,6 +67,23 @@ export function runClaimed(store: ClaimStore, clock: Clock, settings: DedupSetti
       return retry(error);
     }
   };
+}
+
+/** Says which setting is at fault, because one that is always too small lets no message through. */
+function reasonNotToStart(
+  now: number,
+  sentAt: number,
+  { deadline, signal }: Context,
+  { leaseMs, minimumHandlerMs }: DedupSettings,
+): string | undefined {
+  if (now >= sentAt + leaseMs) {
+    return `the store answered after ${Math.round(now - sentAt)} ms, which is not within the lease (${leaseMs} ms)`;
+  }
+  if (now > deadline - minimumHandlerMs) {
+    const leftMs = Math.max(0, Math.round(deadline - now));
+    return `${leftMs} ms of the delivery are left, less than minimumHandlerTime (${minimumHandlerMs} ms)`;
+  }
+  return signal.aborted ? 'the delivery is over' : undefined;
 }
 
 async function complete(store: ClaimStore, clock: Clock, held: HeldClaim, context: Context): Promise<void> {

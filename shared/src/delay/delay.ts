@@ -7,7 +7,7 @@
  * names (Cloud Tasks: one hour and more). A redelivery after that, or after the instant, delivers the message a second time
  * under the same `dedupId`.
  */
-import { ATTRIBUTE, parseWishes } from '../attributes.ts';
+import { parseWishes, refuseSchedule } from '../attributes.ts';
 import type { Clock } from '../clock.ts';
 import { ConfigError, PermanentError } from '../errors.ts';
 import type { Context, Middleware } from '../handler.ts';
@@ -84,12 +84,7 @@ export function delay(queue: TaskQueue, options: DelayOptions): Middleware {
 
   return (next) => async (message, context) => {
     const wishes = parseWishes(message);
-    if (wishes.scheduleKey !== undefined) {
-      throw new PermanentError(
-        'SCHEDULE_KEY_UNSUPPORTED',
-        `attribute ${ATTRIBUTE.scheduleKey} asks for a delivery that can be replaced or cancelled; this stage keeps no record of schedules`,
-      );
-    }
+    refuseSchedule(wishes);
     // Before both ways: a redelivery may take the other one, and must have the same identity there.
     const dedupId = dedupIdOf(message, context);
     const instantMs = wishes.deliverAtMs;

@@ -65,18 +65,23 @@ export async function drain(
     // A third of the lease: what is left is for the number that has started, and for the commit.
     const batchEnd = Math.min(budgetEnd, clock.monotonic() + leaseMs / 3);
     const batch = await runBatch(ports, lease, run, batchEnd, next, context);
-    if (batch === 'hung') return lease.state.last - first.state.last;
     const committed = await commitBatch(ports, ref, lease, batch, budgetEnd, context);
     if (committed === undefined) return lease.state.last - first.state.last;
     lease = committed;
-    if (lease.state.lease === null) return lease.state.last - first.state.last;
+    if (batch.hung || lease.state.lease === null) return lease.state.last - first.state.last;
     // A short answer was the end of what is held; asking again would be paid for nothing.
     more = run.length === size || batch.done.length < run.length;
     size = Math.min(size * 2, ports.maxRun);
   }
 }
 
-type Batch = Readonly<{ done: readonly HeldMessage[]; failure?: Failure; failed?: HeldMessage }>;
+type Batch = Readonly<{
+  done: readonly HeldMessage[];
+  failure?: Failure;
+  failed?: HeldMessage;
+  /** The number after `done` ignores its signal and may still be writing. */
+  hung?: true;
+}>;
 
 async function runBatch(
   ports: Ports,
@@ -85,7 +90,7 @@ async function runBatch(
   batchEnd: number,
   next: Handler,
   context: Context,
-): Promise<Batch | 'hung'> {
+): Promise<Batch> {
   const done: HeldMessage[] = [];
   for (const held of run) {
     const now = ports.clock.monotonic();
@@ -95,7 +100,7 @@ async function runBatch(
     const ran = await runUnderLease(ports.clock, lease, held.source, context, async (inner) =>
       next(decodeMessage(held.message), inner),
     );
-    if (ran.kind === 'hung') return 'hung';
+    if (ran.kind === 'hung') return { done, hung: true };
     if (ran.outcome.kind !== 'ack') {
       return { done, failure: failureOf(ran.outcome, ran.aborted), failed: held };
     }
@@ -106,7 +111,10 @@ async function runBatch(
   return { done };
 }
 
-/** One commit: what is done and its removal, with the failure, the budget's end or the renewal that follows it. */
+/**
+ * One commit: what is done and its removal, with the failure, the budget's end or the renewal that follows it. Behind a
+ * handler that was left behind nothing follows: the lease is not let go of, so that it has until its end to come back.
+ */
 async function commitBatch(
   ports: Ports,
   ref: KeyRef,
@@ -115,7 +123,7 @@ async function commitBatch(
   budgetEnd: number,
   context: Context,
 ): Promise<Lease | undefined> {
-  const { done, failure, failed } = batch;
+  const { done, failure, failed, hung } = batch;
   const moved: KeyPatch =
     done.length === 0
       ? {}
@@ -124,6 +132,7 @@ async function commitBatch(
           done.map(({ hash }) => hash),
         );
   const remove = done.map(({ number }) => number);
+  if (hung) return done.length === 0 ? undefined : commit(ports, ref, lease, moved, remove);
   const now = storeTime(ports, lease);
   if (failure !== undefined) {
     const { attempts, pauseMs } = headRetry(ports, done.length > 0 ? 0 : lease.state.attempts, failure);

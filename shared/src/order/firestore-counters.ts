@@ -13,7 +13,7 @@
 import type { Firestore } from '@google-cloud/firestore';
 import { TransientError } from '../errors.ts';
 import { hashOf } from '../hash.ts';
-import { type Counter, type CounterStore, taken } from './counter-store.ts';
+import { type Counter, type CounterStore, type NumberRange, taken } from './counter-store.ts';
 import { boundedCalls, type CallOptions, isContention } from './firestore-call.ts';
 
 export type FirestoreCountersOptions = CallOptions &
@@ -38,13 +38,21 @@ export function firestoreCounters(
   return {
     async take(key, request) {
       const document = documentOf(key);
+      // The client runs a transaction again after a lost reply: an earlier attempt may be what took the numbers.
+      let mine: NumberRange | undefined;
+      let sent = false;
+      let unseen = false;
       try {
         return await calls.transaction('taking of sequence numbers', (alive) =>
           firestore.runTransaction(
             async (transaction) => {
               alive();
+              unseen = sent;
               const snapshot = await transaction.get(document);
               const { range, counter } = taken(counterOf(snapshot.data(), document.path), request);
+              unseen = false;
+              if (counter === undefined) mine = range;
+              else sent = true;
               if (counter !== undefined && snapshot.exists) {
                 transaction.update(document, { next: counter.next, requests: stored(counter) });
               } else if (counter !== undefined) {
@@ -58,7 +66,8 @@ export function firestoreCounters(
           ),
         );
       } catch (error) {
-        if (!isContention(error)) throw error;
+        if (mine !== undefined) return mine;
+        if (unseen || !isContention(error)) throw error;
         const text = `other publishers took numbers of ${JSON.stringify(key.slice(0, 60))} each time`;
         throw new TransientError('SEQUENCE_CONTENTION', text, { cause: error });
       }

@@ -6,6 +6,7 @@
  */
 import { FieldValue, Timestamp, type DocumentData, type DocumentSnapshot } from '@google-cloud/firestore';
 import { TransientError } from '../errors.ts';
+import { type Fields, HELD_FIELDS, KEY_FIELDS, wrongField } from './firestore-fields.ts';
 import type { KeyPatch, KeyState } from './key-state.ts';
 import type { HeldMessage, KeyRef } from './order-store.ts';
 
@@ -42,9 +43,12 @@ export function newKeyFields(ref: KeyRef, base: KeyState, patch: KeyPatch): Docu
   };
 }
 
-/** Throws TransientError `UNREADABLE_STATE` for another format: the messages wait until a reader knows it. */
+/**
+ * Throws TransientError `UNREADABLE_STATE` for another format, and for one that lacks what a decision rests on: the
+ * messages wait until a reader knows it, or somebody has mended it. A guess would skip or repeat numbers.
+ */
 export function keyState(snapshot: DocumentSnapshot): KeyState {
-  const data = fieldsOf(snapshot);
+  const data = fieldsOf(snapshot, KEY_FIELDS);
   const leasedAt = data.leasedAt instanceof Timestamp ? micros(data.leasedAt) : undefined;
   return {
     last: data.last as number,
@@ -72,8 +76,9 @@ export const heldFields = (held: HeldMessage): DocumentData => ({
   message: Buffer.from(held.message),
 });
 
+/** Throws as `keyState` does. */
 export function heldMessage(snapshot: DocumentSnapshot): HeldMessage {
-  const data = fieldsOf(snapshot);
+  const data = fieldsOf(snapshot, HELD_FIELDS);
   return {
     number: data.number as number,
     hash: data.hash as string,
@@ -93,15 +98,18 @@ export function updateTimeOf(version: string): Timestamp {
 
 export const millisOf = (timestamp: Timestamp): number => Math.floor(micros(timestamp) / 1_000);
 
-function fieldsOf(snapshot: DocumentSnapshot): DocumentData {
-  const data = snapshot.data();
-  if (data?.v === VERSION) return data;
-  const found = JSON.stringify(data?.v);
-  throw new TransientError(
-    'UNREADABLE_STATE',
-    `document ${snapshot.ref.path} has format version ${found}; accepted: ${VERSION}`,
-  );
+function fieldsOf(snapshot: DocumentSnapshot, fields: Fields): DocumentData {
+  const data = snapshot.data() ?? {};
+  if (data.v !== VERSION) {
+    throw unreadable(snapshot, `it has format version ${JSON.stringify(data.v)}; accepted: ${VERSION}`);
+  }
+  const wrong = wrongField(fields, data);
+  if (wrong === undefined) return data;
+  throw unreadable(snapshot, `its field ${wrong} has no value of its kind`);
 }
+
+export const unreadable = (snapshot: DocumentSnapshot, text: string): TransientError =>
+  new TransientError('UNREADABLE_STATE', `document ${snapshot.ref.path} cannot be used: ${text}`);
 
 const micros = ({ seconds, nanoseconds }: Timestamp): number =>
   seconds * 1_000_000 + Math.floor(nanoseconds / 1_000);

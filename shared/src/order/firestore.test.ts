@@ -101,6 +101,43 @@ for (const [name, open] of servers) {
       assert.deepEqual(counted(), { reads: 2, writes: 2 });
     });
 
+    test('a held message that comes while a transaction lets go of its key stops one of the two', async () => {
+      const store = firestoreOrder(opened.firestore);
+      const ref = { consumer: randomUUID(), key: 'k' };
+      const base = freshKey(1);
+      await store.write(ref, { version: undefined, base }, { readyAt: 1 });
+      const slow = slowCommits(
+        opened.firestore,
+        (name) => name.includes('-keys/') && !name.includes('-held/'),
+      );
+      const releasing = store.transact(ref, base, { from: 1, limit: 1 }, (_, held) => ({
+        result: undefined,
+        ...(held.length === 0 && { patch: { readyAt: null } }),
+      }));
+      await slow.waiting;
+      const create = { number: 2, hash: 'h', source: 's', message: Buffer.from('x') };
+      const holding = store.transact(ref, base, { number: 2 }, (state) => ({
+        result: undefined,
+        ...(state.readyAt !== null && { create }),
+      }));
+      await Promise.allSettled([releasing, holding]);
+      slow.restore();
+      const isHeld = (await store.held(ref, 1, 1)).length === 1;
+      assert.ok(!isHeld || (await store.read(ref)).state?.readyAt !== null, 'it would wait for nobody');
+    });
+
+    test('B3: numbers whose reply was lost are not given up when the repeats meet other publishers', async () => {
+      for (const lostRead of [false, true]) {
+        const counters = firestoreCounters(opened.firestore, { maxAttempts: 2 });
+        const { next } = sequencer(counters);
+        const key = randomUUID();
+        const restore = failing(opened.firestore, { lostRead });
+        assert.equal((await next(key)).number, 1, `lostRead ${lostRead}`);
+        restore();
+        assert.equal((await next(key)).number, 2, `lostRead ${lostRead}`);
+      }
+    });
+
     test('a key in another format is reported by the sweep and does not hide the others', async () => {
       const clock = systemClock();
       const collection = `order-${randomUUID()}`;
@@ -118,12 +155,99 @@ for (const [name, open] of servers) {
       const result = await sweepOrder(store, { clock }, async () => ack())(contextFor(consumer));
       assert.deepEqual(result, { ready: 2, taken: 1, drained: 0, failed: 1 });
     });
+
+    test('a process whose clock is behind, or jumps, finds what is due on the server’s clock', async () => {
+      let behindMs = 3_600_000;
+      const clock = { ...systemClock(), now: () => Date.now() - behindMs };
+      const store = firestoreOrder(opened.firestore, { clock, collection: `order-${randomUUID()}` });
+      const ref = { consumer: randomUUID(), key: 'k' };
+      const { nowMs } = await store.read(ref);
+      const readyAt = nowMs - 1_000;
+      await store.write(ref, { version: undefined, base: freshKey(1) }, { readyAt });
+      assert.equal((await store.ready(ref.consumer, 10)).length, 1);
+      behindMs = 7_200_000;
+      assert.equal((await store.ready(ref.consumer, 10)).length, 1);
+      behindMs = -7_200_000;
+      assert.equal((await store.ready(ref.consumer, 10)).length, 1);
+    });
+
+    test('a document that somebody else has written to is refused as a whole, and its message waits', async () => {
+      const collection = `order-${randomUUID()}`;
+      const store = firestoreOrder(opened.firestore, { collection });
+      const clock = systemClock();
+      const wrongs: Record<string, unknown>[] = [
+        { last: '4' },
+        { last: null },
+        { last: -1 },
+        { attempts: NaN },
+        { owner: 7 },
+        { leasedAt: 'now' },
+        { leaseMs: null },
+        { readyAt: 5 },
+        { run: { number: 5 } },
+        { skipped: [{ from: 1 }] },
+        { ring: ['x'] },
+        { epoch: 1 },
+      ];
+      for (const wrong of wrongs) {
+        const ref = { consumer: randomUUID(), key: 'k' };
+        const chain = compose(async () => ack(), [inOrder(store, { clock })]);
+        await chain(messageOf(1), contextFor(ref.consumer));
+        const group = opened.firestore.collectionGroup(`${collection}-keys`);
+        const [document] = (await group.where('consumer', '==', ref.consumer).get()).docs;
+        await document?.ref.update(wrong);
+        const outcome = await chain(messageOf(2), contextFor(ref.consumer));
+        assert.equal(
+          outcome.kind === 'retry' && codeOf(outcome.error),
+          'UNREADABLE_STATE',
+          JSON.stringify(wrong),
+        );
+        assert.deepEqual(await store.held(ref, 1, 10), []);
+      }
+    });
+
+    test('a held message in another form stops its key visibly, and runs once it is mended', async () => {
+      const collection = `order-${randomUUID()}`;
+      const store = firestoreOrder(opened.firestore, { collection });
+      const settings = { clock: systemClock(), lease: '1s' } as const;
+      const context = contextFor(randomUUID());
+      const chain = compose(async () => ack(), [inOrder(store, settings)]);
+      await chain(messageOf(2), context);
+      const [held] = (await opened.firestore.collectionGroup(`${collection}-held`).get()).docs;
+      await held?.ref.update({ message: 'text' });
+      const stopped = await chain(messageOf(1), context);
+      assert.equal(stopped.kind === 'retry' && codeOf(stopped.error), 'UNREADABLE_STATE');
+      await held?.ref.set(held.data());
+      const ref = { consumer: context.consumer, key: 'k' };
+      const sweep = sweepOrder(store, settings, async () => ack());
+      const enough = performance.now() + 10_000;
+      while ((await store.read(ref)).state?.last !== 2 && performance.now() < enough) {
+        assert.equal((await chain(messageOf(1), context)).kind, 'ack');
+        await sweep(context);
+        await new Promise((resolve) => setTimeout(resolve, 200));
+      }
+      assert.equal((await store.read(ref)).state?.last, 2);
+    });
+
+    test('a key document under another key’s name is reported, and takes no number of that key', async () => {
+      const collection = `order-${randomUUID()}`;
+      const store = firestoreOrder(opened.firestore, { collection });
+      const consumer = randomUUID();
+      const base = freshKey(1);
+      await store.write({ consumer, key: 'copied' }, { version: undefined, base }, { readyAt: 1 });
+      const group = opened.firestore.collectionGroup(`${collection}-keys`);
+      const [document] = (await group.where('key', '==', 'copied').get()).docs;
+      await document?.ref.update({ key: 'another' });
+      const [found] = await store.ready(consumer, 10);
+      assert.equal(codeOf(found?.error), 'UNREADABLE_STATE');
+    });
   });
 }
 
 test('a server that is down gives STORE_UNAVAILABLE in time, and works once it is up', async () => {
   const port = await freePort();
   const firestore = clientOf(`127.0.0.1:${port}`);
+  const transactions = followTransactions(firestore);
   const short = { callTimeout: '300ms', transactionTimeout: '400ms' } as const;
   const store = firestoreOrder(firestore, short);
   const ref = { consumer: 'c', key: 'k' };
@@ -140,12 +264,13 @@ test('a server that is down gives STORE_UNAVAILABLE in time, and works once it i
   const codes = await Promise.all(calls.map((call) => call.then(() => 'answered', codeOf)));
   assert.deepEqual(new Set(codes), new Set(['STORE_UNAVAILABLE']));
   assert.ok(performance.now() - started < 5_000);
-  // Ending a client that still tries would be an unhandled rejection of its own: first it gets its answers.
+  // A client that is ended while it still tries has an unhandled rejection of its own: first it gets its answers.
   const server = await startFirestore({ port, clock: systemClock() });
   assert.equal(
     (await firestoreOrder(firestore, { callTimeout: '30s' }).read(ref)).state?.epoch ?? null,
     null,
   );
+  await Promise.allSettled(transactions);
   await firestore.terminate();
   await server.close();
 });
@@ -156,6 +281,64 @@ test('invalid settings are refused by name', async () => {
   assert.throws(() => firestoreCounters(firestore, { callTimeout: '1x' as never }), /callTimeout/);
   await firestore.terminate();
 });
+
+/** Every transaction that the client runs, also those that their caller has given up. */
+function followTransactions(firestore: Firestore): readonly Promise<unknown>[] {
+  const running: Promise<unknown>[] = [];
+  const run = firestore.runTransaction.bind(firestore);
+  firestore.runTransaction = (...args) => {
+    const transaction = run(...args);
+    running.push(transaction);
+    return transaction as never;
+  };
+  return running;
+}
+
+/** Commits that write such a document are sent 300 ms late; `waiting` resolves when the first of them begins to wait. */
+function slowCommits(firestore: Firestore, isSlow: (name: string) => boolean) {
+  const client = firestore as unknown as {
+    request: (
+      method: string,
+      body: { writes?: { update?: { name: string } }[] },
+      ...rest: unknown[]
+    ) => unknown;
+  };
+  const { request } = client;
+  let begin = (): void => undefined;
+  const waiting = new Promise<void>((resolve) => (begin = resolve));
+  client.request = async (method, body, ...rest) => {
+    if (method === 'commit' && body.writes?.some(({ update }) => isSlow(update?.name ?? ''))) {
+      begin();
+      await new Promise((resolve) => setTimeout(resolve, 300));
+    }
+    return request.call(firestore, method, body, ...rest);
+  };
+  return { waiting, restore: () => void Object.assign(client, { request }) };
+}
+
+/** The first commit is applied and its reply lost, the attempt after it is aborted: at its read, or at its commit. */
+function failing(firestore: Firestore, { lostRead }: Readonly<{ lostRead: boolean }>): () => void {
+  type Call = (method: string, ...rest: unknown[]) => Promise<unknown>;
+  const client = firestore as unknown as Record<'request' | 'requestStream', Call>;
+  const { request, requestStream } = client;
+  const failure = (code: number): Error => Object.assign(new Error('made for a test'), { code });
+  let commits = 0;
+  let reads = 0;
+  client.request = async (method, ...rest) => {
+    if (method !== 'commit') return request.call(firestore, method, ...rest);
+    commits += 1;
+    if (commits === 2 && !lostRead) throw failure(10);
+    const answer = await request.call(firestore, method, ...rest);
+    if (commits === 1) throw failure(14);
+    return answer;
+  };
+  client.requestStream = async (method, ...rest) => {
+    reads += 1;
+    if (reads === 2 && lostRead) throw failure(10);
+    return requestStream.call(firestore, method, ...rest);
+  };
+  return () => void Object.assign(client, { request, requestStream });
+}
 
 /** Counts what is billed, at the client's two ways to the server: documents read (a query at least one) and written. */
 function countOperations(firestore: Firestore): () => { reads: number; writes: number } {

@@ -10,7 +10,13 @@
  *
  * Neither kind has an expiry: a held message is work, and a key without its pointer would start again at 1.
  */
-import type { Firestore, Transaction, CollectionReference, DocumentReference } from '@google-cloud/firestore';
+import type {
+  CollectionReference,
+  DocumentReference,
+  Firestore,
+  QuerySnapshot,
+  Transaction,
+} from '@google-cloud/firestore';
 import { Timestamp } from '@google-cloud/firestore';
 import { hashOf } from '../hash.ts';
 import { boundedCalls, type CallOptions, isRefused } from './firestore-call.ts';
@@ -21,6 +27,7 @@ import {
   keyState,
   millisOf,
   newKeyFields,
+  unreadable,
   updateTimeOf,
   versionOf,
 } from './firestore-documents.ts';
@@ -32,6 +39,9 @@ export type FirestoreOrderOptions = CallOptions & Readonly<{ collection?: string
 
 /** A document has at most 1,048,576 bytes with its name and field names: https://cloud.google.com/firestore/quotas#collections_documents_and_fields */
 const MAX_HELD_BYTES = 1_040_000;
+
+/** A key that is due this much longer is found by the next sweep; a second query for it would not be worth its price. */
+const TOLERATED_SKEW_MS = 5_000;
 
 /** The caller owns `firestore` and closes it. */
 export function firestoreOrder(firestore: Firestore, options: FirestoreOrderOptions = {}): OrderStore {
@@ -58,6 +68,13 @@ export function firestoreOrder(firestore: Firestore, options: FirestoreOrderOpti
     }
     return (await transaction.get(heldFrom(key, query.from, query.limit))).docs.map(heldMessage);
   }
+
+  const readyKeys = (consumer: string, untilMs: number, limit: number): Promise<QuerySnapshot> =>
+    keysOf(consumer)
+      .where('readyAt', '<=', Timestamp.fromMillis(untilMs))
+      .orderBy('readyAt')
+      .limit(limit)
+      .get();
 
   // The server's clock minus this process's, from the latest query: it says until when keys are due.
   let skewMs = 0;
@@ -119,17 +136,19 @@ export function firestoreOrder(firestore: Firestore, options: FirestoreOrderOpti
 
     ready: (consumer, limit) =>
       calls.call('query of ready keys', async () => {
-        const until = Timestamp.fromMillis(Math.floor(calls.clock.now() + skewMs));
-        const found = await keysOf(consumer)
-          .where('readyAt', '<=', until)
-          .orderBy('readyAt')
-          .limit(limit)
-          .get();
+        let untilMs = Math.floor(calls.clock.now() + skewMs);
+        let found = await readyKeys(consumer, untilMs, limit);
+        // This process's clock is behind, or has just jumped: the server says what time it is.
+        if (found.size < limit && millisOf(found.readTime) - untilMs > TOLERATED_SKEW_MS) {
+          untilMs = millisOf(found.readTime);
+          found = await readyKeys(consumer, untilMs, limit);
+        }
         const nowMs = millisOf(found.readTime);
         skewMs = nowMs - calls.clock.now();
         return found.docs.map((document): ReadyKey => {
           const ref = { consumer, key: String(document.get('key')) };
           try {
+            if (keyOf(ref).id !== document.id) throw unreadable(document, 'its key is that of another one');
             return { ref, state: keyState(document), version: versionOf(document.updateTime), nowMs };
           } catch (error) {
             return { ref, error };

@@ -26,12 +26,12 @@ export function logFailure(
 
 /** A wake-up that cannot be asked for costs time only. */
 export function requestWake(ports: Ports, context: Context, ref: KeyRef, atMs: number): void {
-  try {
-    ports.wake(ref.key, atMs);
-  } catch (error) {
+  const ask = async (): Promise<void> => ports.wake(ref.key, atMs);
+  // An asynchronous one counts too: its rejection would end the process if nobody took it.
+  ask().catch((error: unknown) => {
     context.log.warn('in order: a wake-up could not be asked for; the sweep will do it', {
       sequenceKey: ref.key,
       error: textOf(error),
     });
-  }
+  });
 }

@@ -5,7 +5,7 @@
  * it a dead letter: giving one number up would leave a hole that everything behind it runs past. Nothing is lost or
  * passed over; the failure is logged as an error each time.
  */
-import { toMilliseconds } from '../duration.ts';
+import { type Duration, toMilliseconds } from '../duration.ts';
 import { countsAsAttempt, TransientError } from '../errors.ts';
 import type { Outcome } from '../outcome.ts';
 
@@ -17,6 +17,9 @@ export type Failure = Readonly<{
   afterMs: number;
 }>;
 
+/** Ten years, as for a delay. A store's times end in the year 9999: a later next try could not be written. */
+const LONGEST_PAUSE_MS = 315_360_000_000;
+
 export type HeadRetry = Readonly<{ attempts: number; pauseMs: number }>;
 
 export function headRetry(
@@ -26,16 +29,25 @@ export function headRetry(
 ): HeadRetry {
   const attempts = attemptsBefore + (failure.counts ? 1 : 0);
   const pauseMs = Math.min(pauses.retryMaxMs, pauses.retryMinMs * 2 ** Math.max(attempts - 1, 0));
-  return { attempts, pauseMs: Math.max(pauseMs, failure.afterMs) };
+  return { attempts, pauseMs: Math.min(Math.max(pauseMs, failure.afterMs), LONGEST_PAUSE_MS) };
 }
 
 /** An outcome that is not an ack, as a failure of the head. An aborted run never counts. */
 export function failureOf(outcome: Exclude<Outcome, { kind: 'ack' }>, aborted: boolean): Failure {
-  const asked = outcome.kind === 'retry' && outcome.after !== undefined ? toMilliseconds(outcome.after) : 0;
+  const asked = outcome.kind === 'retry' && outcome.after !== undefined ? lengthOf(outcome.after) : 0;
   const wanted = outcome.error instanceof TransientError ? (outcome.error.retryAfterMs ?? 0) : 0;
   return {
     error: outcome.error,
     counts: !aborted && countsAsAttempt(outcome.error),
-    afterMs: Math.max(asked, wanted),
+    afterMs: Math.max(asked, Number.isNaN(wanted) ? 0 : wanted),
   };
+}
+
+/** What is no length of time asks for nothing: it must not keep the failure itself from being stored. */
+function lengthOf(after: Duration): number {
+  try {
+    return toMilliseconds(after);
+  } catch {
+    return 0;
+  }
 }

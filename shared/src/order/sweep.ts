@@ -27,7 +27,7 @@ export type SweepContext = Omit<Context, 'source' | 'fencingToken' | 'possibleDu
 
 /** Keys worked on at once. A slow handler of one key must not keep the others waiting for the next sweep. */
 const CONCURRENCY = 8;
-/** Keys per query. */
+/** Keys per query; more where a sweep meets a whole page that it cannot take. */
 const PAGE = 100;
 
 /**
@@ -43,12 +43,16 @@ export function sweepOrder(
   const ports = portsOf(store, options);
   return async (context) => {
     const total = { ready: 0, taken: 0, drained: 0, failed: 0 };
+    // Keys that stay due because they could not be taken. They are answered again, in front of all others.
+    const passed = new Set<string>();
+    let limit = PAGE;
     while (ports.clock.monotonic() < context.deadline && !context.signal.aborted) {
-      const page = await store.ready(context.consumer, PAGE);
+      const page = await store.ready(context.consumer, limit);
       const before = total.taken;
-      await sweepPage(ports, page, next, context, total);
-      // A full page of which nothing was taken would be answered again.
-      if (page.length < PAGE || total.taken === before) break;
+      const fresh = page.filter(({ ref }) => !passed.has(ref.key));
+      await sweepPage(ports, fresh, next, context, total, passed);
+      if (page.length < limit) break;
+      if (total.taken === before) limit *= 2;
     }
     return total;
   };
@@ -62,6 +66,7 @@ async function sweepPage(
   next: Handler,
   context: SweepContext,
   total: Total,
+  passed: Set<string>,
 ): Promise<void> {
   const readAt = ports.clock.monotonic();
   const queue = page.values();
@@ -73,10 +78,14 @@ async function sweepPage(
         if (!('state' in key)) throw key.error;
         const seen = { ...key, storeOffsetMs: key.nowMs - readAt };
         const drained = await drainIfDue(ports, key.ref, seen, next, { ...context, source: '' });
-        if (drained === undefined) continue;
+        if (drained === undefined) {
+          passed.add(key.ref.key);
+          continue;
+        }
         total.taken += 1;
         total.drained += drained;
       } catch (error) {
+        passed.add(key.ref.key);
         total.failed += 1;
         context.log.warn('in order: a key was not swept; the next sweep tries again', {
           consumer: key.ref.consumer,

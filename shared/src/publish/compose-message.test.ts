@@ -128,8 +128,6 @@ test('every option stands for its attribute', () => {
     sequenceKey: 's',
     sequenceEpoch: 'e',
   });
-  const cancelled = compose({ data: 'x', scheduleKey: 'k', cancel: true }).attributes;
-  assert.deepEqual(cancelled, { scheduleKey: 'k', cancel: 'true' });
 });
 
 test('B29: the contract is checked as a whole before anything leaves', () => {
@@ -160,4 +158,22 @@ test('B10: the caller’s attributes are not written to', () => {
   const attributes = Object.freeze({ a: 'b' });
   assert.deepEqual(compose({ data: 'x', attributes, dedupId: 'd' }).attributes, { a: 'b', dedupId: 'd' });
   assert.deepEqual(attributes, { a: 'b' });
+});
+
+test('what is no part of a message is refused, not left out', () => {
+  for (const nothing of [undefined, null, 'text', 7, []]) {
+    assert.throws(() => compose(nothing as unknown as MessageParts), {
+      name: 'PermanentError',
+      message: /^the message is of type .*; accepted: an object of data, attributes/,
+    });
+  }
+  refuses({ dedupID: 'typo' }, /^"dedupID" is no part of a message; accepted: .*dedupId/);
+  refuses({ attributes: new Map([['a', 'b']]) }, /^attributes is of type object; accepted: .*no Map/);
+  refuses({ delay: 1n }, /^delay is 1n; accepted: /);
+});
+
+test('a schedule key is refused here, where the publisher sees it, and not in the dead letters', () => {
+  refuses({ data: 'x', scheduleKey: 'k' }, /attribute scheduleKey .*no record of schedules/);
+  refuses({ data: 'x', scheduleKey: 'k', cancel: true }, /attribute scheduleKey/);
+  refuses({ data: 'x', attributes: { scheduleKey: 'k' } }, /attribute scheduleKey/);
 });

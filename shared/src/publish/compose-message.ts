@@ -4,7 +4,7 @@
  *
  * Stricter than the wire in one thing: there must be room left for the attributes that the toolkit adds on the way.
  */
-import { ATTRIBUTE, parseWishes } from '../attributes.ts';
+import { ATTRIBUTE, parseWishes, refuseSchedule } from '../attributes.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { PermanentError } from '../errors.ts';
 import { type Attributes, checkOutgoing, LIMITS, type OutgoingMessage } from '../message.ts';
@@ -20,9 +20,9 @@ export type MessageParts = Readonly<{
   delay?: Duration | number | undefined;
   /** A Date, or RFC 3339 with `Z` or an offset; at most ten years ahead. Not together with `delay`. */
   deliverAt?: Date | string | undefined;
-  /** A later message with the same key replaces this one as long as it is pending. */
+  /** Reserved, and refused until schedules are kept. */
   scheduleKey?: string | undefined;
-  /** Withdraws what is pending under `scheduleKey`. */
+  /** Reserved, like `scheduleKey`. */
   cancel?: true | undefined;
   /** From 1 to 2^53 - 1. */
   sequence?: number | undefined;
@@ -50,9 +50,25 @@ const ADDED = [
 /** Their names and values with a full-length error text and a source of 500 bytes, rounded up. */
 const ADDED_BYTES = 2_048;
 
+/** Every part. One that is not here is a misspelling, and what it asks for would be left out without a word. */
+const PARTS: ReadonlySet<string> = new Set<keyof MessageParts>([
+  'data',
+  'attributes',
+  'orderingKey',
+  'dedupId',
+  'delay',
+  'deliverAt',
+  'scheduleKey',
+  'cancel',
+  'sequence',
+  'sequenceKey',
+  'sequenceEpoch',
+]);
+
 /** Throws a PermanentError that names the part, its value and what is accepted. `undefined` parts are ignored. */
 export function outgoing(topic: string, parts: MessageParts, options: ComposeOptions = {}): OutgoingMessage {
   const { now = Date.now, maxBytes = LIMITS.messageBytes } = options;
+  checkParts(parts);
   const orderingKey = parts.orderingKey === '' ? undefined : parts.orderingKey;
   const message: OutgoingMessage = {
     topic,
@@ -61,9 +77,19 @@ export function outgoing(topic: string, parts: MessageParts, options: ComposeOpt
     ...(orderingKey !== undefined && { orderingKey }),
   };
   checkOutgoing(message, maxBytes);
-  parseWishes({ ...message, publishTime: new Date(now()) });
+  refuseSchedule(parseWishes({ ...message, publishTime: new Date(now()) }));
   checkRoom(message, maxBytes);
   return message;
+}
+
+function checkParts(parts: unknown): void {
+  if (typeof parts !== 'object' || parts === null || Array.isArray(parts)) {
+    const type = parts === null ? 'null' : typeof parts;
+    throw refuse('the message', `of type ${type}`, `an object of ${[...PARTS].join(', ')}`);
+  }
+  const unknown = Object.keys(parts).find((name) => !PARTS.has(name));
+  if (unknown !== undefined)
+    throw refuse(JSON.stringify(unknown), 'no part of a message', [...PARTS].join(', '));
 }
 
 function bytesOf(data: unknown): Uint8Array {
@@ -98,8 +124,9 @@ function wishes(parts: MessageParts): Attributes {
 
 /** Two values for one wish: nobody can know which was meant. */
 function merge(attributes: Attributes, added: Attributes): Attributes {
-  if (typeof attributes !== 'object' || Array.isArray(attributes)) {
-    throw refuse('attributes', `of type ${typeof attributes}`, 'an object of strings');
+  // Neither spread nor entries find anything in a Map.
+  if (typeof attributes !== 'object' || Symbol.iterator in attributes) {
+    throw refuse('attributes', `of type ${typeof attributes}`, 'an object of strings, no array and no Map');
   }
   for (const name of Object.keys(added)) {
     if (Object.hasOwn(attributes, name)) {
@@ -125,7 +152,7 @@ function toSeconds(delay: Duration): number {
   } catch (cause) {
     throw refuse(
       ATTRIBUTE.delay,
-      JSON.stringify(delay),
+      typeof delay === 'bigint' ? `${String(delay)}n` : JSON.stringify(delay),
       'seconds from 0, or a duration such as "15m"',
       cause,
     );

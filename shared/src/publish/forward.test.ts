@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
+import { PermanentError } from '../errors.ts';
 import type { Context } from '../handler.ts';
 import { type Log, silent } from '../log.ts';
 import type { Attributes, Message, OutgoingMessage } from '../message.ts';
@@ -121,8 +122,10 @@ test('behind in-order a message gets its stream as ordering key, and the fencing
 });
 
 test('wishes that are granted elsewhere are not taken away here', async () => {
-  const { attributes } = await forwarded(message({ delay: '60', scheduleKey: 'k' }));
-  assert.deepEqual([attributes['delay'], attributes['scheduleKey']], ['60', 'k']);
+  const { attributes } = await forwarded(message({ delay: '60' }));
+  assert.equal(attributes['delay'], '60');
+  const dated = await forwarded(message({ deliverAt: '2030-01-31T08:00:00Z' }));
+  assert.equal(dated.attributes['deliverAt'], '2030-01-31T08:00:00Z');
 });
 
 test('B02: a message of attributes alone stays one', async () => {
@@ -187,4 +190,14 @@ test('a stream’s key that does not fit is left out: the message carries its se
   const outgoing = await forwarded(message(stream, { data: Buffer.alloc(9_999_979) }));
   assert.deepEqual(outgoing.attributes, stream);
   assert.ok(!('orderingKey' in outgoing));
+});
+
+test('a schedule key is refused and not passed on: nobody keeps schedules', async () => {
+  const wishes: Attributes[] = [{ scheduleKey: 'a' }, { scheduleKey: 'a', cancel: 'true' }];
+  for (const attributes of wishes) {
+    await assert.rejects(
+      async () => forward('t')(message(attributes), context()),
+      (error) => error instanceof PermanentError && error.code === 'SCHEDULE_KEY_UNSUPPORTED',
+    );
+  }
 });

@@ -5,7 +5,7 @@
  * A publisher may have left no room. Then what the toolkit added is left out, in a fixed order and with a warning;
  * what the publisher wrote never is.
  */
-import { ATTRIBUTE, parseWishes } from '../attributes.ts';
+import { ATTRIBUTE, parseWishes, refuseSchedule } from '../attributes.ts';
 import type { Context, Handler } from '../handler.ts';
 import {
   type Attributes,
@@ -32,7 +32,9 @@ export type ForwardOptions = Readonly<{
 export function forward(topic: string, options: ForwardOptions = {}): Handler {
   const { maxBytes = LIMITS.messageBytes } = options;
   return async (message, context) => {
-    const { sequence } = parseWishes(message);
+    const wishes = parseWishes(message);
+    refuseSchedule(wishes);
+    const { sequence } = wishes;
     const theirs = publishable(message.attributes);
     const outgoing: OutgoingMessage = {
       topic,

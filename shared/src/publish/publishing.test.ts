@@ -141,3 +141,20 @@ test('nothing is published once the lease is lost', async () => {
   assert.equal(publisher.published.length, 0);
   assert.deepEqual(outcome, { kind: 'retry', error: lost });
 });
+
+test('what is no message is given up, naming the field: tried again it would be no better', async () => {
+  const bad: [unknown, RegExp][] = [
+    [undefined, /the message is of type undefined/],
+    [{ topic: 't', data: Buffer.from('x') }, /attributes is of type undefined/],
+    [{ topic: 't', data: 'text', attributes: {} }, /data is of type string/],
+    [{ topic: 't', data: Buffer.from('x'), attributes: { n: 1 } }, /"n" is of type number/],
+    [{ data: Buffer.from('x'), attributes: {} }, /topic is undefined/],
+  ];
+  for (const [outgoing, text] of bad) {
+    const publisher = memoryPublisher();
+    const outcome = await run(publisher, async () => ack('handled', [outgoing as OutgoingMessage]));
+    assert.ok(outcome.kind === 'deadLetter', JSON.stringify(outgoing));
+    assert.match(String(outcome.error), text);
+    assert.equal(publisher.published.length, 0);
+  }
+});

@@ -7,7 +7,7 @@ import { ATTRIBUTE } from '../attributes.ts';
 import { TransientError } from '../errors.ts';
 import type { Context, Middleware } from '../handler.ts';
 import { hashOf } from '../hash.ts';
-import { LIMITS, type Message, type OutgoingMessage } from '../message.ts';
+import { checkTypes, LIMITS, type Message, type OutgoingMessage } from '../message.ts';
 import { ack, outcomeOf } from '../outcome.ts';
 import { fit } from './fit.ts';
 import type { Publisher } from './publisher.ts';
@@ -43,6 +43,7 @@ function identified(
   context: Context,
   maxBytes: number,
 ): OutgoingMessage {
+  checkTypes(outgoing);
   if (outgoing.attributes[ATTRIBUTE.dedupId] !== undefined) return outgoing;
   const own = message.attributes[ATTRIBUTE.dedupId];
   const input = own === undefined ? ['message ID', context.source, message.id] : ['dedupId', own];

@@ -4,7 +4,7 @@
  */
 import type { Message } from '../message.ts';
 import { readEnvelope, readTime } from './envelope.ts';
-import { decodeBase64, type Fields, invalidBody, isFields, parseJson, shown } from './fields.ts';
+import { decodeBase64, type Fields, invalidBody, isFields, parseJson, shown, typeName } from './fields.ts';
 import { type Headers, mediaType } from './http-request.ts';
 
 /** https://github.com/googleapis/google-cloudevents (`MessagePublishedData`). */
@@ -39,7 +39,7 @@ function eventData(event: Fields): Fields {
   const value = encoded === undefined ? data : parseJson(decodeBase64(encoded, 'data_base64'));
   if (isFields(value)) return value;
   if (encoded !== undefined) throw invalidBody('data_base64', 'does not hold a JSON object in UTF-8');
-  throw invalidBody('data', `is ${shown(data)}; accepted: an object with a message`);
+  throw invalidBody('data', `is ${typeName(data)}; accepted: an object with a message`);
 }
 
 function checkType(type: unknown, path: string): void {

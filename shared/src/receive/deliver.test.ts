@@ -111,3 +111,24 @@ test('a delivery that is stopped is over at once, and leaves nothing behind', as
   assert.equal(signal?.aborted, true);
   assert.equal(clock.pending(), 0);
 });
+
+test('what nobody has published is not done: it is delivered again, and the error says what is missing', async () => {
+  const left = { topic: 't', data: Buffer.from('x'), attributes: {} };
+  const outcome = await deliver(async () => ack('handled', [left]), message, options);
+  assert.equal(outcome.kind, 'retry');
+  assert.equal(codeOf(outcome), 'UNPUBLISHED');
+});
+
+test('a handler that throws late what has no text ends nothing else', async () => {
+  const warnings: string[] = [];
+  const log: Log = { ...silent, warn: (text, fields) => warnings.push(`${text} ${fields?.['error']}`) };
+  const own = virtualClock();
+  let fail = (_error: unknown): void => {};
+  const handler: Handler = async () => new Promise((_resolve, reject) => (fail = reject));
+  const delivered = deliver(handler, message, { ...options, clock: own, log });
+  await own.advance(10_000);
+  assert.equal(codeOf(await delivered), 'HANDLER_TIMEOUT');
+  fail(Object.create(null));
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(warnings, ['a handler answered after its deadline object without a text']);
+});

@@ -9,6 +9,7 @@ import { compose, type Context, type Handler } from '../handler.ts';
 import type { Log } from '../log.ts';
 import type { Message } from '../message.ts';
 import { type Outcome, retry } from '../outcome.ts';
+import { isPublished } from './settle.ts';
 
 export type DeliverOptions = Readonly<{
   /** Names the consuming function or subscriber; scopes everything that is stored for it. */
@@ -60,7 +61,8 @@ export async function deliver(handler: Handler, message: Message, options: Deliv
     void compose(handler, [])(message, context).then((outcome) => {
       release();
       if (over) log.warn('a handler answered after its deadline', outcomeFields(message, outcome));
-      resolve(outcome);
+      const isLeftOver = outcome.kind === 'ack' && !isPublished(outcome);
+      resolve(isLeftOver ? retry(unpublished()) : outcome);
     });
   });
 }
@@ -84,4 +86,11 @@ const unknownSource = (message: Message): ConfigError =>
   new ConfigError(
     'SOURCE_UNKNOWN',
     `message ${message.id} came without a subscription, and no source is configured; set the source`,
+  );
+
+/** Acknowledged, what the handler wanted published would be lost without a word. */
+const unpublished = (): ConfigError =>
+  new ConfigError(
+    'UNPUBLISHED',
+    'the outcome holds messages that nobody has published; put the publishing middleware around the handler',
   );

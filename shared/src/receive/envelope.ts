@@ -7,12 +7,21 @@
  */
 import type { Attributes, Message } from '../message.ts';
 import { parseTimestamp } from '../timestamp.ts';
-import { decodeBase64, field, type Fields, invalidBody, isFields, optionalText, shown } from './fields.ts';
+import {
+  decodeBase64,
+  field,
+  type Fields,
+  invalidBody,
+  isFields,
+  optionalText,
+  shown,
+  typeName,
+} from './fields.ts';
 
 /** `path` stands before the names of fields in errors, `fallbackMs` for a publish time that is absent. */
 export function readEnvelope(body: Fields, path: string, fallbackMs: number): Message {
   const { message } = body;
-  if (!isFields(message)) throw invalidBody(`${path}message`, `is ${shown(message)}; accepted: an object`);
+  if (!isFields(message)) throw invalidBody(`${path}message`, `is ${typeName(message)}; accepted: an object`);
   return {
     ...readMessage(message, `${path}message.`, fallbackMs),
     ...delivery(
@@ -56,7 +65,7 @@ export function readTime(value: unknown, path: string, fallbackMs: number): Date
 
 function readAttributes(value: unknown, path: string): Attributes {
   if (value === undefined || value === null) return {};
-  if (!isFields(value)) throw invalidBody(path, `is ${shown(value)}; accepted: an object of strings`);
+  if (!isFields(value)) throw invalidBody(path, `is ${typeName(value)}; accepted: an object of strings`);
   for (const [key, text] of Object.entries(value)) {
     const name = `${path}[${shown(key)}]`;
     if (typeof text !== 'string') throw invalidBody(name, `is ${shown(text)}; accepted: a string`);

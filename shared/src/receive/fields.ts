@@ -44,7 +44,14 @@ export function optionalText(value: unknown, path: string): string | undefined {
   return value;
 }
 
-/** For error texts: short, and of any type. */
+/** For error texts about what may hold a payload, which never stands in one: errors are logged. */
+export function typeName(value: unknown): string {
+  if (value === undefined) return 'missing';
+  if (value === null) return 'null';
+  return `of type ${Array.isArray(value) ? 'array' : typeof value}`;
+}
+
+/** For error texts: short, and of any type. For fields that hold no payload. */
 export function shown(value: unknown): string {
   const text = value === undefined ? 'missing' : (JSON.stringify(value) ?? typeof value);
   return text.length > 60 ? `${text.slice(0, 60)}…` : text;

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
+import { PermanentError } from '../errors.ts';
 import type { Message } from '../message.ts';
 import type { HttpRequest } from './http-request.ts';
 import { readPush } from './push.ts';
@@ -239,8 +240,8 @@ test('what came from Pub/Sub and is malformed is refused with the name of the fi
     [{ message: message({ messageId: '' }) }, /^message.messageId is missing/],
     [{ message: message({ messageId: 42 }) }, /^message.messageId is 42; accepted: a string/],
     [{ message: null }, /^message is null/],
-    [{ message: 'hello' }, /^message is "hello"/],
-    [{ message: [] }, /^message is \[\]/],
+    [{ message: 'hello' }, /^message is of type string; accepted: an object$/],
+    [{ message: [] }, /^message is of type array/],
     [{ message: message({ attributes: { n: 1 } }) }, /^message.attributes\["n"\] is 1; accepted: a string/],
     [{ message: message({ attributes: ['a'] }) }, /^message.attributes is /],
     [{ message: message({ attributes: { n: '\ud800' } }) }, /^message.attributes\["n"\] holds half/],
@@ -267,7 +268,12 @@ test('malformed CloudEvents are refused with the name of the field', () => {
     'INVALID_BODY',
     /^data.message.messageId is missing/,
   );
-  refuses({ ...structured, data: 'text' }, type, 'INVALID_BODY', /^data is "text"/);
+  refuses(
+    { ...structured, data: 'text' },
+    type,
+    'INVALID_BODY',
+    /^data is of type string; accepted: an object/,
+  );
   refuses({ ...structured, data_base64: '!' }, type, 'INVALID_BODY', /^data_base64 is not base64/);
   refuses({ ...structured, data_base64: 'AAAA' }, type, 'INVALID_BODY', /^data_base64 does not hold/);
   refuses(
@@ -283,4 +289,27 @@ test('what is no delivery is refused as such', () => {
     refuses(junk, {}, 'NOT_FROM_PUBSUB', /accepted: a Pub\/Sub push/);
   }
   refuses(Buffer.from([0xff, 0xfe]), {}, 'NOT_FROM_PUBSUB', /not a JSON object/);
+});
+
+test('a payload in the wrong place never stands in an error, because errors are logged', () => {
+  const secret = 'SECRET';
+  const event = { 'content-type': 'application/cloudevents+json' };
+  const type = 'google.cloud.pubsub.topic.v1.messagePublished';
+  const bodies: [unknown, Record<string, string>][] = [
+    [{ message: secret }, {}],
+    [{ message: [secret] }, {}],
+    [{ message: { messageId: '1', data: { secret } } }, {}],
+    [{ message: { messageId: '1', attributes: [secret] } }, {}],
+    [{ type, data: secret }, event],
+    [{ type, data: [secret] }, event],
+    [{ type, data: { message: secret } }, event],
+    [{ type, data_base64: Buffer.from(secret).toString('base64') }, event],
+  ];
+  for (const [body, headers] of bodies) {
+    assert.throws(
+      () => readPush({ method: 'POST', headers, rawBody: Buffer.from(JSON.stringify(body)) }, 0),
+      (error) => error instanceof PermanentError && !error.message.includes(secret),
+      JSON.stringify(body),
+    );
+  }
 });

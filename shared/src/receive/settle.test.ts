@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { ack, deadLetter, retry } from '../outcome.ts';
+import { ack, deadLetter, type Outcome, retry } from '../outcome.ts';
 import { settle } from './settle.ts';
 
 test('acks what is done, and a dead letter only once it is published', () => {
@@ -11,4 +11,14 @@ test('acks what is done, and a dead letter only once it is published', () => {
   assert.equal(settle(deadLetter(error)), 'nack');
   assert.equal(settle(retry(error)), 'nack');
   assert.equal(settle(retry(error, '5s')), 'nack');
+});
+
+test('never acks what holds messages that nobody has published', () => {
+  const message = { topic: 't', data: Buffer.from('x'), attributes: {} };
+  assert.equal(settle(ack('handled', [message])), 'nack');
+  assert.equal(settle({ kind: 'ack', reason: 'handled', publish: [] }), 'ack');
+  // A handler in JavaScript.
+  for (const publish of [null, 'text', {}, 1]) {
+    assert.equal(settle({ kind: 'ack', reason: 'handled', publish } as unknown as Outcome), 'nack');
+  }
 });

@@ -1,16 +1,21 @@
 /**
- * The one place where an outcome becomes an acknowledgement. A dead letter that is not confirmed is a nack: nothing
- * is acknowledged that is not safe somewhere else.
+ * The one place where an outcome becomes an acknowledgement. A dead letter that is not confirmed is a nack, and so is
+ * an outcome with messages that nobody has published: nothing is acknowledged that is not safe somewhere else.
  */
 import type { Outcome } from '../outcome.ts';
 
 export function settle(outcome: Outcome): 'ack' | 'nack' {
   switch (outcome.kind) {
     case 'ack':
-      return 'ack';
+      return isPublished(outcome) ? 'ack' : 'nack';
     case 'deadLetter':
       return outcome.published === true ? 'ack' : 'nack';
     case 'retry':
       return 'nack';
   }
+}
+
+/** `publishing` takes from the outcome what it has published. A handler in JavaScript may put anything there. */
+export function isPublished({ publish = [] }: Outcome & { kind: 'ack' }): boolean {
+  return Array.isArray(publish) && publish.length === 0;
 }

@@ -26,7 +26,7 @@ const TRANSPORT: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 const PLATFORM =
-  /^(x-goog-|x-google-|x-forwarded-|x-appengine-|x-serverless-|x-cloud-|x-cloudtasks-|x-envoy-|:)/;
+  /^(x-goog-|x-google-|x-forwarded-|x-appengine-|x-serverless-|x-cloud-|x-cloudtasks-|x-envoy-|sec-fetch-|:)/;
 
 const CONTRACT = new Map<string, string>(Object.values(ATTRIBUTE).map((name) => [name.toLowerCase(), name]));
 

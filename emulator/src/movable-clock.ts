@@ -1,0 +1,157 @@
+/**
+ * A clock that runs with real time until it is told otherwise: it can be frozen, let go again, and moved forward.
+ *
+ * Moving fires every timer that falls due on the way, in order, each at its own instant; what follows from one
+ * (`settled`) is awaited before the next fires, so that a chain of consequences comes out as it would in real time.
+ * While it is being moved, real time adds nothing. It never goes back.
+ */
+import { createHeap, type HeapItem } from './cloud-tasks/heap.ts';
+import { type Cancel, type Clock, systemClock } from './clock.ts';
+
+export type MovableClock = Clock &
+  Readonly<{
+    isFrozen(): boolean;
+    freeze(): void;
+    /** Goes on in real time from where it stands. */
+    resume(): void;
+    /** Moves `milliseconds` forward. Moves that overlap are made one after the other. Answers how many timers fired. */
+    advance(milliseconds: number): Promise<number>;
+    /**
+     * Moves from timer to timer until none is left, or the next is more than `limitMs` from the start.
+     * Answers how many fired.
+     */
+    runUntilIdle(limitMs: number): Promise<number>;
+    /** When the earliest timer is due; undefined when there is none. */
+    nextDueMs(): number | undefined;
+    /** Drops every timer: for the end of the stack. */
+    close(): void;
+  }>;
+
+type Timer = HeapItem & { readonly callback: () => void };
+
+/** `settled` resolves when nothing is under way that a further step could come before. */
+export function movableClock(settled: () => Promise<void>, real: Clock = systemClock()): MovableClock {
+  const timers = createHeap<Timer>();
+  let sequence = 0;
+  /** In real time: what is added to the real clock. Frozen: undefined, and `stands` is the time. */
+  let offset: number | undefined = 0;
+  let stands = 0;
+  let disarm: Cancel = () => {};
+  let moves: Promise<unknown> = Promise.resolve();
+  let moving = false;
+  let wantsFrozen = false;
+
+  const now = (): number => (offset === undefined ? stands : real.now() + offset);
+
+  function fire(timer: Timer): void {
+    timers.remove(timer);
+    timer.callback();
+  }
+
+  /** In real time one real timer stands for the earliest of ours. */
+  function arm(): void {
+    disarm();
+    disarm = () => {};
+    const first = timers.first();
+    if (offset === undefined || first === undefined) return;
+    disarm = real.after(Math.max(first.dueMs - now(), 0), () => {
+      for (let due = timers.first(); due !== undefined && due.dueMs <= now(); due = timers.first()) fire(due);
+      arm();
+    });
+  }
+
+  function standAt(time: number): void {
+    offset = undefined;
+    stands = time;
+  }
+
+  function goOn(): void {
+    if (offset === undefined) offset = stands - real.now();
+    arm();
+  }
+
+  /** One move at a time, with real time stopped, and the mode as it was afterwards. */
+  function move(
+    end: (start: number) => number,
+    isOver: (due: number, end: number) => boolean,
+    toEnd: boolean,
+  ) {
+    const run = async (): Promise<number> => {
+      disarm();
+      standAt(now());
+      moving = true;
+      const target = end(stands);
+      let fired = 0;
+      try {
+        await settled();
+        for (
+          let due = timers.first();
+          due !== undefined && !isOver(due.dueMs, target);
+          due = timers.first()
+        ) {
+          stands = Math.max(stands, due.dueMs);
+          fire(due);
+          fired += 1;
+          // Everything of one instant belongs together.
+          if ((timers.first()?.dueMs ?? Number.POSITIVE_INFINITY) > stands) await settled();
+        }
+        if (toEnd) stands = Math.max(stands, target);
+      } finally {
+        moving = false;
+        // It may have been frozen or let go while it was being moved.
+        if (!wantsFrozen) goOn();
+      }
+      return fired;
+    };
+    const done = moves.then(run);
+    moves = done.catch(() => undefined);
+    return done;
+  }
+
+  return {
+    now,
+    after(milliseconds, callback) {
+      const timer: Timer = {
+        dueMs: now() + Math.max(milliseconds, 0),
+        sequence: sequence++,
+        place: -1,
+        callback,
+      };
+      timers.add(timer);
+      if (timers.first() === timer && !moving) arm();
+      return () => {
+        const wasFirst = timers.first() === timer;
+        timers.remove(timer);
+        if (wasFirst && !moving) arm();
+      };
+    },
+    isFrozen: () => wantsFrozen,
+    freeze() {
+      wantsFrozen = true;
+      if (moving) return;
+      disarm();
+      standAt(now());
+    },
+    resume() {
+      wantsFrozen = false;
+      if (!moving) goOn();
+    },
+    advance: (milliseconds) =>
+      move(
+        (start) => start + milliseconds,
+        (due, end) => due > end,
+        true,
+      ),
+    runUntilIdle: (limitMs) =>
+      move(
+        (start) => start + limitMs,
+        (due, end) => due > end,
+        false,
+      ),
+    nextDueMs: () => timers.first()?.dueMs,
+    close() {
+      disarm();
+      timers.clear();
+    },
+  };
+}

@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { type Stack, startStack } from './stack.ts';
+
+const [SECOND_MS, MINUTE_MS, DAY_MS] = [1_000, 60_000, 86_400_000];
+
+let stack: Stack;
+let base: string;
+
+before(async () => {
+  stack = await startStack();
+  base = `${stack.addresses.control}/v1/projects/${stack.addresses.project}`;
+  stack.clock.freeze();
+});
+after(() => stack?.close());
+
+type Received = Readonly<{
+  ackId: string;
+  message: { data?: string; attributes?: Record<string, string>; publishTime: string };
+}>;
+
+async function post<Answer>(url: string, body: object): Promise<Answer> {
+  const response = await fetch(url, { method: 'POST', body: JSON.stringify(body) });
+  assert.equal(response.status, 200, await response.clone().text());
+  return (await response.json()) as Answer;
+}
+
+const publish = (topic: string, attributes: Record<string, string>): Promise<object> =>
+  post(`${base}/topics/${topic}:publish`, { messages: [{ data: 'AA==', attributes }] });
+
+async function pull(subscription: string, ack = true): Promise<readonly Received[]> {
+  const url = `${base}/subscriptions/${subscription}`;
+  const { receivedMessages = [] } = await post<{ receivedMessages?: Received[] }>(`${url}:pull`, {
+    maxMessages: 100,
+    returnImmediately: true,
+  });
+  if (ack && receivedMessages.length > 0) {
+    await post(`${url}:acknowledge`, { ackIds: receivedMessages.map(({ ackId }) => ackId) });
+  }
+  return receivedMessages;
+}
+
+for (const [route, days] of [
+  ['delay', 45],
+  ['pipeline', 91],
+] as const) {
+  test(`a delay of ${days} days through ${route} arrives at its instant, not before`, async () => {
+    await publish(`${route}-in`, { delay: String(days * 86_400) });
+    await stack.clock.advance(days * DAY_MS - SECOND_MS);
+    assert.deepEqual(await pull(`${route}-out-sub`), []);
+    await stack.clock.advance(SECOND_MS);
+    const [arrived, ...more] = await pull(`${route}-out-sub`);
+    assert.deepEqual(more, []);
+    const attributes = arrived?.message.attributes ?? {};
+    const due = Date.parse(attributes['originPublishTime'] ?? '') + days * DAY_MS;
+    assert.ok(Date.parse(arrived?.message.publishTime ?? '') >= due);
+    assert.equal(Date.parse(attributes['deliveredAfter'] ?? ''), due);
+  });
+}
+
+test('a message that is not acknowledged comes again after its ack deadline', async () => {
+  await publish('dedup-in', { case: 'deadline' });
+  await stack.clock.advance(0);
+  const [first] = await pull('dedup-out-sub', false);
+  await stack.clock.advance(29 * SECOND_MS);
+  assert.deepEqual(await pull('dedup-out-sub'), []);
+  await stack.clock.advance(2 * SECOND_MS);
+  const [second] = await pull('dedup-out-sub');
+  assert.equal(second?.message.attributes?.['dedupId'], first?.message.attributes?.['dedupId']);
+});
+
+test('moving on does not end the leases of those who merely had no time to renew', async () => {
+  await publish('dedup-in', { case: 'lease', dedupId: 'lease' });
+  await stack.clock.advance(10 * MINUTE_MS);
+  await publish('dedup-in', { case: 'lease', dedupId: 'lease' });
+  await stack.clock.advance(10 * MINUTE_MS);
+  assert.equal((await pull('dedup-out-sub')).length, 1);
+});
+
+test('the clock is also moved over HTTP, and says what time it is', async () => {
+  const url = `${stack.addresses.control}/clock`;
+  type Time = { nowMs: number; now: string; frozen: boolean };
+  const read = async (): Promise<Time> => (await (await fetch(url)).json()) as Time;
+  const before = await read();
+  assert.deepEqual([before.frozen, Date.parse(before.now)], [true, Math.floor(before.nowMs)]);
+  const moved = await post<Time>(`${url}/advance`, { by: '10m' });
+  assert.equal(moved.nowMs, before.nowMs + 10 * MINUTE_MS);
+  assert.equal((await post<Time>(`${url}/resume`, {})).frozen, false);
+  assert.equal((await post<Time>(`${url}/freeze`, {})).frozen, true);
+  await post(`${url}/run-until-idle`, { limit: '1s' });
+});
+
+test('a length that is none is refused, naming it', async () => {
+  for (const by of ['10', 10, '-1s', '1.5s', '100000d', undefined]) {
+    const response = await fetch(`${stack.addresses.control}/clock/advance`, {
+      method: 'POST',
+      body: JSON.stringify({ by }),
+    });
+    assert.equal(response.status, 400);
+    assert.match(await response.text(), /by is .*accepted: a whole number and a unit/);
+  }
+});

@@ -1,0 +1,60 @@
+/**
+ * The body of a request as the bytes that came in, whatever its headers say.
+ *
+ * The framework parses bodies before a function sees them, by their content type: what is called JSON and is none it
+ * answers with 400 itself, and what has no content type it does not read at all. Under a push without wrapper the
+ * body is the publisher's data and the content type may be an attribute of his, so the first would be delivered again
+ * for ever, and the second would lose the data. Its parsers leave a request without a content type alone; so that
+ * header, and the one about compression, are kept from them.
+ *
+ * A request that ends early rejects: nothing of it is handled.
+ */
+import { subscribe } from 'node:diagnostics_channel';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+
+/** Above a push of 10 MB in base64, and what Cloud Run takes (https://cloud.google.com/run/quotas#request_limits). */
+export const MAX_BODY_BYTES = 32 * 1_048_576;
+
+type Hidden = Pick<IncomingHttpHeaders, 'content-type' | 'content-encoding'>;
+
+const hidden = new WeakMap<IncomingMessage, Hidden>();
+
+/**
+ * For every server of the process, from now on. Where the channel is missing the framework parses as it always does
+ * (https://nodejs.org/api/diagnostics_channel.html#http).
+ */
+export function keepBodiesRaw(): void {
+  subscribe('http.server.request.start', (event) => {
+    const { request } = event as Readonly<{ request: IncomingMessage }>;
+    const { headers } = request;
+    const { 'content-type': type, 'content-encoding': encoding } = headers;
+    delete headers['content-type'];
+    delete headers['content-encoding'];
+    hidden.set(request, {
+      ...(type !== undefined && { 'content-type': type }),
+      ...(encoding !== undefined && { 'content-encoding': encoding }),
+    });
+  });
+}
+
+/** The headers as they came in. */
+export const headersOf = (request: IncomingMessage): IncomingHttpHeaders => ({
+  ...request.headers,
+  ...hidden.get(request),
+});
+
+/** Undefined when there is more than any delivery has. `rawBody` is what the framework has read, if it has. */
+export async function bodyOf(
+  request: IncomingMessage & Readonly<{ rawBody?: Buffer }>,
+): Promise<Buffer | undefined> {
+  if (request.rawBody !== undefined) return request.rawBody;
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  // The rest of what is too large is read and thrown away, so that the answer can be sent.
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes <= MAX_BODY_BYTES) chunks.push(chunk);
+    else chunks.length = 0;
+  }
+  return bytes > MAX_BODY_BYTES ? undefined : Buffer.concat(chunks, bytes);
+}

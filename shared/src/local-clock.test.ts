@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { test } from 'node:test';
+import { clockFrom, followingClock, localClock } from './local-clock.ts';
+import { virtualClock } from './testing/virtual-clock.ts';
+
+test('goes on from the time that was read, and stands still while the stack’s clock does', async () => {
+  const real = virtualClock();
+  let stack = { nowMs: 5_000_000, frozen: false };
+  const clock = followingClock(async () => stack, real);
+  await clock.sync();
+  await real.advance(250);
+  assert.equal(clock.now(), 5_000_250);
+  stack = { nowMs: 9_000_000, frozen: true };
+  await clock.sync();
+  await real.advance(250);
+  assert.equal(clock.now(), 9_000_000);
+});
+
+test('measures pauses on its own clock, whatever the stack’s time does', async () => {
+  const real = virtualClock();
+  const clock = followingClock(async () => ({ nowMs: 0, frozen: true }), real);
+  await clock.sync();
+  let fired = false;
+  clock.after(100, () => {
+    fired = true;
+  });
+  await real.advance(100);
+  assert.deepEqual([fired, clock.monotonic()], [true, 100]);
+});
+
+test('asks the control API, and an answer that is none is an error that names it', async (t) => {
+  let answer = '{"nowMs":1234,"frozen":true}';
+  const server = createServer((request, response) => {
+    response.writeHead(request.url === '/clock' ? 200 : 404).end(answer);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => server.close());
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const clock = localClock(url);
+  await clock.sync();
+  assert.equal(clock.now(), 1234);
+  answer = '{"nowMs":"soon"}';
+  await assert.rejects(clock.sync(), { code: 'CLOCK_UNREACHABLE', message: new RegExp(url) });
+  assert.equal(clock.now(), 1234);
+});
+
+test('a variable alone does not move the time: it counts beside the emulator variables only', async () => {
+  const clock = clockFrom({ LOCAL_STACK_CONTROL: 'http://127.0.0.1:1' });
+  await clock.sync();
+  assert.ok(Math.abs(clock.now() - Date.now()) < 1_000);
+  const variables = { LOCAL_STACK_CONTROL: 'nonsense', PUBSUB_EMULATOR_HOST: '127.0.0.1:1' };
+  assert.throws(() => clockFrom(variables), /LOCAL_STACK_CONTROL is "nonsense"/);
+});

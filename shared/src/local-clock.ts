@@ -1,0 +1,71 @@
+/**
+ * The clock of a program that runs beside the local stack: wall time is the stack's, which can be frozen and moved.
+ *
+ * The stack moves its clock only while nothing is under way, so the time that was read when a request came in holds
+ * until it is answered: ask with `sync()` once for each request. What is measured within a request (leases, deadlines,
+ * pauses) stays on this process's own monotonic clock.
+ */
+import { type Clock, systemClock } from './clock.ts';
+import { ConfigError, TransientError } from './errors.ts';
+
+export type LocalClock = Clock &
+  Readonly<{
+    /** Reads the stack's time. Rejects with TransientError `CLOCK_UNREACHABLE`; the time read last goes on. */
+    sync(): Promise<void>;
+  }>;
+
+export type ReadClock = () => Promise<Readonly<{ nowMs: number; frozen: boolean }>>;
+
+/** `controlUrl` is the stack's control address, as `npm start` prints it. */
+export function localClock(controlUrl: string, real: Clock = systemClock()): LocalClock {
+  return followingClock(() => readFrom(controlUrl), real);
+}
+
+/**
+ * The clock of a deployable: the local stack's where `LOCAL_STACK_CONTROL` names one beside the emulator variables,
+ * and the machine's everywhere else. Throws ConfigError for a value that is no URL.
+ */
+export function clockFrom(environment: Readonly<Record<string, string | undefined>>): LocalClock {
+  const url = environment['LOCAL_STACK_CONTROL'];
+  // Without an emulator this is production, where nobody may move the time.
+  if (!url || !environment['PUBSUB_EMULATOR_HOST'])
+    return { ...systemClock(), sync: () => Promise.resolve() };
+  if (URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return localClock(url);
+  const accepted = 'the control address of the local stack, http://host:port';
+  throw new ConfigError(
+    'INVALID_VARIABLE',
+    `LOCAL_STACK_CONTROL is ${JSON.stringify(url)}; accepted: ${accepted}`,
+  );
+}
+
+/** The same over any way to read it. */
+export function followingClock(read: ReadClock, real: Clock): LocalClock {
+  let known: Readonly<{ nowMs: number; frozen: boolean; at: number }> | undefined;
+  return {
+    now() {
+      if (known === undefined) return real.now();
+      return known.frozen ? known.nowMs : known.nowMs + (real.monotonic() - known.at);
+    },
+    monotonic: () => real.monotonic(),
+    after: (milliseconds, callback) => real.after(milliseconds, callback),
+    async sync() {
+      const { nowMs, frozen } = await read();
+      known = { nowMs, frozen, at: real.monotonic() };
+    },
+  };
+}
+
+async function readFrom(controlUrl: string): Promise<Readonly<{ nowMs: number; frozen: boolean }>> {
+  try {
+    const response = await fetch(`${controlUrl}/clock`, { signal: AbortSignal.timeout(5_000) });
+    const body = (await response.json()) as { nowMs?: unknown; frozen?: unknown };
+    if (!response.ok || typeof body.nowMs !== 'number' || typeof body.frozen !== 'boolean') {
+      throw new Error(`status ${response.status}`);
+    }
+    return { nowMs: body.nowMs, frozen: body.frozen };
+  } catch (cause) {
+    throw new TransientError('CLOCK_UNREACHABLE', `the stack's clock at ${controlUrl} does not answer`, {
+      cause,
+    });
+  }
+}
