@@ -2,7 +2,7 @@
 /**
  * `npm start`: the whole stack, until Ctrl-C or SIGTERM.
  */
-import { readOptions, summary } from './stack/options.ts';
+import { OptionError, readOptions, summary } from './stack/options.ts';
 import { onOrphaned } from './stack/orphan.ts';
 import { type Stack, startStack } from './stack/stack.ts';
 
@@ -11,15 +11,14 @@ function fail(message: string, code: number): never {
   process.exit(code);
 }
 
-let stack: Promise<Stack> | undefined;
+let running: Stack | undefined;
 let stopping = false;
 
 async function stop(): Promise<void> {
-  // A second Ctrl-C does not wait for an orderly end.
-  if (stopping) process.exit(130);
+  // While it starts, and at a second Ctrl-C, nothing waits: the processes of the stack end with this one.
+  if (running === undefined || stopping) process.exit(130);
   stopping = true;
-  const running = await stack?.catch(() => undefined);
-  await running?.close();
+  await running.close();
   process.exit(0);
 }
 
@@ -35,9 +34,9 @@ try {
   }
   const write = (line: string): void => (options.json ? console.error(line) : console.log(line));
   if (!options.json) console.log('starting …');
-  stack = startStack({ ...options.stack, log: write });
-  const { addresses } = await stack;
+  running = await startStack({ ...options.stack, log: write });
+  const { addresses } = running;
   console.log(options.json ? JSON.stringify(addresses) : summary(addresses));
 } catch (error) {
-  if (!stopping) fail(error instanceof Error ? error.message : String(error), 1);
+  fail(error instanceof Error ? error.message : String(error), error instanceof OptionError ? 2 : 1);
 }

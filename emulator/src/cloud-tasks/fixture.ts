@@ -70,21 +70,26 @@ export type Fixture = Readonly<{
 export const START_MS = Date.parse('2027-01-01T00:00:00.000Z');
 const LOCATION = 'projects/demo-project/locations/us-central1';
 
-type FixtureOptions = Partial<Omit<CloudTasksOptions, 'clock'>> & Readonly<{ clock?: ManualClock }>;
+type FixtureOptions = Partial<Omit<CloudTasksOptions, 'clock' | 'deadlineClock'>> &
+  Readonly<{
+    clock?: ManualClock;
+    /** Default: `clock`, so that a test need not wait for a deadline. Undefined: that of the server. */
+    deadlineClock?: ManualClock | undefined;
+  }>;
 
 export async function startFixture(options: FixtureOptions = {}): Promise<Fixture> {
   // Otherwise the client looks for Google's metadata server first.
   process.env.METADATA_SERVER_DETECTION = 'none';
-  const { clock = manualClock(START_MS) } = options;
+  const { clock = manualClock(START_MS), deadlineClock, ...others } = options;
+  const measured = 'deadlineClock' in options ? deadlineClock : clock;
   const target = await startTarget();
   const lines: string[] = [];
   const tasks = await startCloudTasks({
     clock,
-    // So that a test need not wait for a deadline.
-    deadlineClock: clock,
+    ...(measured !== undefined && { deadlineClock: measured }),
     appEngine: () => target.url,
     log: (line) => lines.push(line),
-    ...options,
+    ...others,
   });
   const client = new CloudTasksClient({
     projectId: 'demo-project',

@@ -1,7 +1,7 @@
 /**
  * Sends one HTTP request and calls back once with what came of it: a response, a timeout, or no connection. It never
- * throws, never calls back before it returns, and never retries; a reset of a reused idle connection is a failed attempt like any other, because whether
- * the target has acted on the request cannot be known.
+ * throws, never calls back before it returns, and never retries; a reset of a reused idle connection is a failed attempt
+ * like any other, because whether the target has acted on the request cannot be known.
  */
 import { Agent as HttpAgent, request as httpRequest, type ClientRequest } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
@@ -9,7 +9,7 @@ import type { Clock } from '../clock.ts';
 import type { Headers } from './headers.ts';
 import type { Outcome } from './outcome.ts';
 
-export type Outgoing = Readonly<{
+type Outgoing = Readonly<{
   url: string;
   method: string;
   headers: Headers;
@@ -24,6 +24,7 @@ export type HttpSender = Readonly<{
   close(): void;
 }>;
 
+/** `clock` measures the deadlines: see CloudTasksOptions.deadlineClock. */
 export function createHttpSender(clock: Clock): HttpSender {
   const agents = {
     'http:': new HttpAgent({ keepAlive: true }),

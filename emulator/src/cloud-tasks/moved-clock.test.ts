@@ -67,30 +67,20 @@ test('a request that hangs ends at its deadline while the clock stands still, an
 });
 
 test('deadlines are in real time unless said otherwise', async () => {
-  const { deadlineClock: _, ...rest } = { deadlineClock: undefined, clock: manualClock(START_MS) };
-  const { startCloudTasks } = await import('./index.ts');
-  const tasks = await startCloudTasks(rest);
-  const { CloudTasksClient } = await import('@google-cloud/tasks');
-  const { credentials } = await import('@grpc/grpc-js');
-  const client = new CloudTasksClient({
-    projectId: 'p',
-    apiEndpoint: '127.0.0.1',
-    port: tasks.port,
-    sslCreds: credentials.createInsecure(),
-  });
+  const { queue, parent } = fixture;
+  const other = await startFixture({ deadlineClock: undefined });
   try {
-    fixture.target.answer.with = () => 'hang';
-    await client.createQueue({ parent: fixture.parent, queue: { name: fixture.queue } });
-    const task = { httpRequest: { url: fixture.target.url } };
-    await client.createTask({ parent: fixture.queue, task });
-    await received(1);
-    assert.equal(rest.clock.timers(), 0, 'no timer on the clock that is moved');
-    rest.clock.advance(DAY_MS);
+    other.target.answer.with = () => 'hang';
+    await other.client.createQueue({ parent, queue: { name: queue } });
+    const task = { httpRequest: { url: other.target.url } };
+    await other.client.createTask({ parent: queue, task });
+    await until(() => other.target.received.length === 1, 'the request');
+    assert.equal(other.clock.timers(), 0, 'no timer on the clock that is moved');
+    other.clock.advance(DAY_MS);
     await sleep(30);
-    assert.equal(tasks.stats().inFlight, 1);
+    assert.equal(other.tasks.stats().inFlight, 1);
   } finally {
-    await client.close();
-    await tasks.close();
+    await other.close();
   }
 });
 

@@ -10,6 +10,7 @@ import type { Duration, Timestamp } from './messages.ts';
 export type Fields = Readonly<{ [jsonName: string]: Kind }>;
 export type Kind =
   | 'string'
+  | 'bool'
   | 'int32'
   | 'double'
   | 'bytes'
@@ -18,13 +19,14 @@ export type Kind =
   | 'fieldMask'
   /** string to string */
   | 'map'
+  /** A list of strings. */
+  | 'strings'
   /** Names by number. */
   | Readonly<{ values: readonly string[] }>
   | Readonly<{ fields: Fields }>
   | Readonly<{ list: Fields }>;
 
-export const toSnake = (name: string): string =>
-  name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+const toSnake = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 const toCamel = (name: string): string =>
   name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
@@ -66,6 +68,8 @@ function messageFrom(kind: Exclude<Kind, string>, json: unknown, at: string): un
 function scalarFrom(kind: Exclude<Kind, object>, json: unknown): unknown {
   if (kind === 'int32' || kind === 'double') return numberFrom(kind, json);
   if (kind === 'map') return isMap(json) ? json : undefined;
+  if (kind === 'strings') return isStrings(json) ? json : undefined;
+  if (kind === 'bool') return typeof json === 'boolean' ? json : undefined;
   if (typeof json !== 'string') return undefined;
   switch (kind) {
     case 'bytes':
@@ -102,6 +106,9 @@ function isMap(json: unknown): boolean {
   return Object.values(json).every((value) => typeof value === 'string');
 }
 
+const isStrings = (json: unknown): boolean =>
+  Array.isArray(json) && json.every((item) => typeof item === 'string');
+
 const invalidValue = (json: unknown, at: string): StatusError =>
   invalidArgument(
     at === ''
@@ -137,5 +144,6 @@ function valueTo(kind: Kind, value: unknown, enumsAsInts: boolean): unknown {
   if (kind === 'duration') return writeDuration(value as Duration);
   if (kind === 'bytes') return (value as Buffer).toString('base64') || undefined;
   if (kind === 'map') return Object.keys(value as object).length > 0 ? value : undefined;
-  return value === '' || value === 0 ? undefined : value;
+  if (kind === 'strings') return (value as readonly string[]).length > 0 ? value : undefined;
+  return value === '' || value === 0 || value === false ? undefined : value;
 }

@@ -1,21 +1,18 @@
 /**
- * The reading methods: GetDocument, BatchGetDocuments, RunQuery, ListCollectionIds. A document is answered
+ * The reading methods: GetDocument, BatchGetDocuments, ListCollectionIds. A document is answered
  * as it is or as missing, never left out; the transaction that a read begins is in its first answer.
  */
-import { invalidArgument, notFound, unimplemented } from '../grpc-server.ts';
+import { notFound, unimplemented } from '../grpc-server.ts';
 import type { Database } from './database.ts';
 import type { Doc } from './doc.ts';
 import { type DocumentName, databaseOf, parseDatabase, parseDocument, parseParent } from './names.ts';
 import { compareStrings } from './order.ts';
-import { parseQuery } from './query.ts';
-import { rangeOf, runQuery } from './query-run.ts';
 import {
   type BatchGetRequest,
   type GetDocumentRequest,
   type ListCollectionIdsRequest,
   parseMask,
   parseSelector,
-  type RunQueryRequest,
   toWireDocument,
 } from './requests.ts';
 import { toWire } from './time.ts';
@@ -50,38 +47,6 @@ export async function batchGetDocuments(
     doc === undefined ? { missing: name.full, readTime } : { found: toWireDocument(doc, mask), readTime },
   );
   return withTransaction(answers, { readTime }, read.began);
-}
-
-export async function runQueryMethod(
-  databases: DatabaseNamed,
-  request: RunQueryRequest,
-  signal: AbortSignal,
-) {
-  const database = databaseOf(request.parent);
-  if (request.explainOptions !== undefined && request.explainOptions !== null) {
-    throw unimplemented('explain_options is not implemented');
-  }
-  if (request.structuredQuery === undefined) throw invalidArgument('RunQuery needs a structured_query');
-  const query = parseQuery(request.structuredQuery, request.parent, database);
-  const read = await databases(database).read(
-    parseSelector(request),
-    {
-      range: rangeOf(query),
-      look(view) {
-        const { docs, skipped, range } = runQuery(view, query);
-        return { documents: docs.map(({ name }) => name.full), range, result: { docs, skipped } };
-      },
-    },
-    signal,
-  );
-  const readTime = toWire(read.readTime);
-  const { docs, skipped } = read.result;
-  const answers = docs.map((doc, i) => ({
-    document: toWireDocument(doc, query.select),
-    readTime,
-    ...(i === 0 && skipped > 0 ? { skippedResults: skipped } : {}),
-  }));
-  return withTransaction(answers, { readTime, skippedResults: skipped }, read.began);
 }
 
 export async function listCollectionIds(databases: DatabaseNamed, request: ListCollectionIdsRequest) {
@@ -121,7 +86,11 @@ function readDocuments(names: readonly DocumentName[]) {
 }
 
 /** At least one answer, and the new transaction in the first. */
-function withTransaction<T extends object>(answers: readonly T[], empty: object, began: Buffer | undefined) {
+export function withTransaction<T extends object>(
+  answers: readonly T[],
+  empty: object,
+  began: Buffer | undefined,
+) {
   const all: readonly object[] = answers.length === 0 ? [empty] : answers;
   return all.map((answer, i) =>
     i === 0 && began !== undefined ? { ...answer, transaction: began } : answer,

@@ -3,6 +3,7 @@
  * their names, 64-bit numbers as strings. Whatever an option asks that is not handled is refused here.
  */
 import { invalidArgument, unimplemented } from '../grpc-server.ts';
+import type { WireAggregation } from './aggregations.ts';
 import type { Selector } from './database.ts';
 import type { Doc } from './doc.ts';
 import { type FieldPath, parseFieldPath, projectFields } from './field-path.ts';
@@ -29,6 +30,15 @@ export type BatchGetRequest = Consistency &
   Readonly<{ database: string; documents: readonly string[]; mask: WireMask }>;
 export type RunQueryRequest = Consistency &
   Readonly<{ parent: string; structuredQuery?: WireQuery; explainOptions?: unknown }>;
+export type RunAggregationQueryRequest = Consistency &
+  Readonly<{
+    parent: string;
+    structuredAggregationQuery?: Readonly<{
+      structuredQuery?: WireQuery;
+      aggregations: readonly WireAggregation[];
+    }>;
+    explainOptions?: unknown;
+  }>;
 export type BeginRequest = Readonly<{ database: string; options: WireOptions }>;
 export type CommitRequest = Readonly<{
   database: string;

@@ -17,7 +17,8 @@ import { StatusError, unimplemented } from '../grpc-server.ts';
 import type { Abandoned, SeenCall } from './abandoned.ts';
 import { batchWrite, beginTransaction, checkRequestSize, commit, rollback } from './commits.ts';
 import type { Database } from './database.ts';
-import { batchGetDocuments, getDocument, listCollectionIds, runQueryMethod } from './reads.ts';
+import { runAggregationQuery, runQueryMethod } from './queries.ts';
+import { batchGetDocuments, getDocument, listCollectionIds } from './reads.ts';
 
 type Edge = Readonly<{ follow: Abandoned; log: (line: string) => void }>;
 
@@ -39,13 +40,13 @@ export function firestoreService(
     getDocument: unary(bind(getDocument), edge),
     batchGetDocuments: streaming(bind(batchGetDocuments), edge),
     runQuery: streaming(bind(runQueryMethod), edge),
+    runAggregationQuery: streaming(bind(runAggregationQuery), edge),
     listCollectionIds: unary(bind(listCollectionIds), edge),
     beginTransaction: unary(bind(beginTransaction), edge),
     rollback: unary(bind(rollback), edge),
     commit: unary(sizeChecked(bind(commit)), edge),
     batchWrite: unary(sizeChecked(bind(batchWrite)), edge),
-    // Streams that are refused here are refused at once: see `streaming`.
-    runAggregationQuery: streaming(refuse('RunAggregationQuery'), edge),
+    // A stream that is refused here is refused at once: see `streaming`.
     executePipeline: streaming(refuse('ExecutePipeline'), edge),
   };
 }

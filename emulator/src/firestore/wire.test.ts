@@ -176,6 +176,6 @@ describe('the wire', () => {
 
   test('answers UNIMPLEMENTED for methods that it does not have', async () => {
     await assert.rejects(bed.call('CreateDocument', { parent: name('x') }), { code: UNIMPLEMENTED });
-    await assert.rejects(bed.call('RunAggregationQuery', { parent: name('x/y') }), { code: UNIMPLEMENTED });
+    await assert.rejects(bed.call('ExecutePipeline', { database }), { code: UNIMPLEMENTED });
   });
 });

@@ -9,6 +9,7 @@
 import { status } from '@grpc/grpc-js';
 import type { Clock } from '../clock.ts';
 import { serve, StatusError, type RunningServer } from '../grpc-server.ts';
+import type { Identity } from '../identity.ts';
 import { complete } from './methods.ts';
 import { pubsubServiceDefinitions } from './protos.ts';
 import { publisherMethods } from './publisher.ts';
@@ -21,6 +22,8 @@ export type PubsubOptions = Readonly<{
   clock: Clock;
   /** Gets a line for each failed push, unforwardable dead letter and unexpected error. */
   log?: (line: string) => void;
+  /** Signs the OIDC tokens of authenticated pushes; without it `push_config.oidc_token` is UNIMPLEMENTED. */
+  identity?: Identity;
 }>;
 
 type PubsubStats = Readonly<{
@@ -46,9 +49,10 @@ export async function startPubsub({
   port = 0,
   clock,
   log = () => {},
+  identity,
 }: PubsubOptions): Promise<RunningPubsub> {
   const { publisher, subscriber } = pubsubServiceDefinitions();
-  const registry = createRegistry(clock, log);
+  const registry = createRegistry(clock, log, identity);
   let missing = 0;
   const count = (): void => {
     missing += 1;

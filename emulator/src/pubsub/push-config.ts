@@ -5,12 +5,16 @@ import type { PushConfig } from './wire.ts';
 
 /**
  * Null is a pull subscription, which an empty endpoint means as well.
- * Throws INVALID_ARGUMENT for an endpoint that is no http(s) URL, and UNIMPLEMENTED for `oidc_token`, which
- * could not be signed here, and for attributes other than the envelope version that is sent anyway.
+ * Throws INVALID_ARGUMENT for an endpoint that is no http(s) URL and an `oidc_token` for nobody, and UNIMPLEMENTED
+ * for an `oidc_token` where nothing can sign it (`signs`), and for attributes other than the envelope version that is
+ * sent anyway.
  */
-export function pushConfig(request: PushConfig | null): PushConfig | null {
+export function pushConfig(request: PushConfig | null, signs: boolean): PushConfig | null {
   if (request === null) return null;
-  refuseSet('push_config', request, ['oidcToken']);
+  if (!signs) refuseSet('push_config', request, ['oidcToken']);
+  if (request.oidcToken?.serviceAccountEmail === '') {
+    throw invalidArgument('push_config.oidc_token.service_account_email must be set.');
+  }
   for (const [key, value] of Object.entries(request.attributes)) {
     if (key !== 'x-goog-version' || (value !== 'v1' && value !== 'v1beta2')) {
       throw unimplemented(`push_config.attributes ${key}=${value} is not implemented by this server`);
@@ -23,9 +27,10 @@ export function pushConfig(request: PushConfig | null): PushConfig | null {
     );
   }
   const { pushEndpoint, attributes, noWrapper } = request;
+  const target = { pushEndpoint, attributes, oidcToken: request.oidcToken ?? null };
   return noWrapper
-    ? { pushEndpoint, attributes, noWrapper: { writeMetadata: noWrapper.writeMetadata } }
-    : { pushEndpoint, attributes, pubsubWrapper: request.pubsubWrapper ?? null };
+    ? { ...target, noWrapper: { writeMetadata: noWrapper.writeMetadata } }
+    : { ...target, pubsubWrapper: request.pubsubWrapper ?? null };
 }
 
 function isHttpUrl(text: string): boolean {

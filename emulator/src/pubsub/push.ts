@@ -9,8 +9,10 @@
 import { Agent, request as httpRequest, type ClientRequest } from 'node:http';
 import { Agent as TlsAgent, request as httpsRequest } from 'node:https';
 import type { Cancel, Clock } from '../clock.ts';
+import type { Identity } from '../identity.ts';
 import type { Consumer, Delivery, Lease } from './delivery.ts';
 import { pushRequest, type PushRequest } from './push-request.ts';
+import { pushToken } from './push-token.ts';
 import type { PushConfig, Subscription } from './wire.ts';
 
 export type Push = Readonly<{
@@ -35,7 +37,9 @@ export function startPush(
   config: PushConfig,
   delivery: Delivery,
   log: (line: string) => void,
+  identity?: Identity,
 ): Push {
+  const token = pushToken(clock, config, identity);
   const url = new URL(config.pushEndpoint);
   const agent =
     url.protocol === 'https:' ? new TlsAgent({ keepAlive: true }) : new Agent({ keepAlive: true });
@@ -72,8 +76,9 @@ export function startPush(
       else delivery.modifyAckDeadline([lease.ackId], 0);
       closeWhenDone();
     };
-    const message = pushRequest(lease, config, subscription().name);
-    inFlight.set(lease, post(url, agent, message, settle));
+    const { body, headers } = pushRequest(lease, config, subscription().name);
+    // Last, so that no attribute of a message can take its place.
+    inFlight.set(lease, post(url, agent, { body, headers: { ...headers, ...token() } }, settle));
   };
   const closeWhenDone = (): void => {
     if (stopped && inFlight.size === 0) agent.destroy();

@@ -4,9 +4,11 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../clock.ts';
+import type { Identity } from '../identity.ts';
 import { ackIds } from './ack-ids.ts';
 import { deadLetter } from './dead-letter.ts';
 import { createDelivery, type Consumer, type Delivery } from './delivery.ts';
+import { parseFilter, type Filter } from './filter.ts';
 import { messageIds } from './message-ids.ts';
 import { alreadyExists, DELETED_TOPIC, refuseMissing, resourceNotFound } from './names.ts';
 import { notPullable } from './pull.ts';
@@ -24,6 +26,8 @@ export type SubscriptionState = Readonly<{
 }>;
 
 export type Registry = Readonly<{
+  /** Whether pushes can carry OIDC tokens. */
+  signs: boolean;
   createTopic(topic: Topic): Topic;
   /** These throw NOT_FOUND, or INVALID_ARGUMENT for a name that cannot be. */
   topic(name: string): Topic;
@@ -43,9 +47,14 @@ export type Registry = Readonly<{
   close(error: Error): void;
 }>;
 
-type Held = SubscriptionState & { current: Subscription; push: Push | undefined };
+type Held = SubscriptionState & { current: Subscription; push: Push | undefined; readonly matches: Filter };
 
-export function createRegistry(clock: Clock, log: (line: string) => void): Registry {
+export function createRegistry(
+  clock: Clock,
+  log: (line: string) => void,
+  /** Signs the tokens of authenticated pushes. */
+  identity?: Identity,
+): Registry {
   const topics = new Map<string, { topic: Topic; subscriptions: Set<Held> }>();
   const subscriptions = new Map<string, Held>();
   const nextMessageId = messageIds(clock);
@@ -73,8 +82,11 @@ export function createRegistry(clock: Clock, log: (line: string) => void): Regis
       };
       return { message, bytes: messageBytes(message) };
     });
-    for (const { delivery } of targets) {
-      for (const { message, bytes } of stored) delivery.enqueue(message, publishTimeMs, bytes);
+    for (const { delivery, matches } of targets) {
+      for (const { message, bytes } of stored) {
+        // What does not match counts as acknowledged: it is never in the backlog.
+        if (matches(message.attributes)) delivery.enqueue(message, publishTimeMs, bytes);
+      }
       delivery.dispatch();
     }
     return stored.map(({ message }) => message.messageId);
@@ -93,13 +105,16 @@ export function createRegistry(clock: Clock, log: (line: string) => void): Regis
       return true;
     });
     const pushing = (): number => changing.push?.inFlight() ?? 0;
-    return Object.assign(changing, { config: current, delivery, pushing, open: new Map() });
+    const matches = parseFilter(config.filter);
+    return Object.assign(changing, { config: current, delivery, matches, pushing, open: new Map() });
   };
   const setPush = (state: Held): void => {
     state.push?.stop();
     const { pushConfig } = state.current;
     state.push =
-      pushConfig === null ? undefined : startPush(clock, state.config, pushConfig, state.delivery, log);
+      pushConfig === null
+        ? undefined
+        : startPush(clock, state.config, pushConfig, state.delivery, log, identity);
   };
   const end = (state: Held, error: Error): void => {
     for (const [consumer, abort] of state.open) {
@@ -115,6 +130,7 @@ export function createRegistry(clock: Clock, log: (line: string) => void): Regis
   };
 
   return {
+    signs: identity !== undefined,
     createTopic(topic) {
       if (topics.has(topic.name)) throw alreadyExists(topic.name);
       topics.set(topic.name, { topic, subscriptions: new Set() });

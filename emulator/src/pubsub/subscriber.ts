@@ -26,7 +26,7 @@ export function subscriberMethods(registry: Registry, clock: Clock, log: Log): U
   };
   return {
     CreateSubscription: unary(log, (request: Subscription) =>
-      registry.createSubscription(withDeadLetterTopic(newSubscription(request))),
+      registry.createSubscription(withDeadLetterTopic(newSubscription(request, registry.signs))),
     ),
     GetSubscription: unary(log, ({ subscription }: BySubscription) =>
       registry.subscription(subscription).config(),
@@ -35,7 +35,7 @@ export function subscriberMethods(registry: Registry, clock: Clock, log: Log): U
       if (subscription === null)
         throw invalidArgument('The UpdateSubscriptionRequest names no subscription.');
       const current = registry.subscription(subscription.name).config();
-      const changed = changedSubscription(current, subscription, updateMask);
+      const changed = changedSubscription(current, subscription, updateMask, registry.signs);
       return registry.replaceSubscription(
         changed.deadLetterPolicy === current.deadLetterPolicy ? changed : withDeadLetterTopic(changed),
       );
@@ -52,7 +52,10 @@ export function subscriberMethods(registry: Registry, clock: Clock, log: Log): U
     }),
     ModifyPushConfig: unary(log, (request: BySubscription & { pushConfig: PushConfig | null }) => {
       const current = registry.subscription(request.subscription).config();
-      registry.replaceSubscription({ ...current, pushConfig: pushConfig(request.pushConfig) });
+      registry.replaceSubscription({
+        ...current,
+        pushConfig: pushConfig(request.pushConfig, registry.signs),
+      });
       return {};
     }),
     Acknowledge: unary(log, ({ subscription, ackIds }: AckIds) => {

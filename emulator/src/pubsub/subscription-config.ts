@@ -3,6 +3,7 @@
  * Limits and defaults are those of the service's own proto (google/pubsub/v1/pubsub.proto).
  */
 import { invalidArgument } from '../grpc-server.ts';
+import { parseFilter } from './filter.ts';
 import { assertName } from './names.ts';
 import { pushConfig } from './push-config.ts';
 import { maskedFields, refuseSet, snakeCase } from './refuse.ts';
@@ -21,7 +22,6 @@ const NOT_CARRIED_OUT = [
   'cloudStorageConfig',
   'bigtableConfig',
   'retainAckedMessages',
-  'filter',
   'detached',
   'enableExactlyOnceDelivery',
   'messageTransforms',
@@ -43,15 +43,18 @@ const EXPIRATION_SECONDS = { default: 2_678_400, min: 86_400 };
 const BACKOFF_SECONDS = { minimum: 10, maximum: 600, max: 600 };
 const ATTEMPTS = { default: 5, min: 5, max: 100 };
 
-/** Throws INVALID_ARGUMENT outside the limits and UNIMPLEMENTED for what this server does not carry out. */
-export function newSubscription(request: Subscription): Subscription {
+/**
+ * Throws INVALID_ARGUMENT outside the limits and UNIMPLEMENTED for what this server does not carry out.
+ * `signs`: whether pushes can carry OIDC tokens.
+ */
+export function newSubscription(request: Subscription, signs: boolean): Subscription {
   assertName('subscriptions', request.name);
   assertName('topics', request.topic);
   refuseSet('subscription', request, NOT_CARRIED_OUT);
   return {
     name: request.name,
     topic: request.topic,
-    pushConfig: pushConfig(request.pushConfig),
+    pushConfig: pushConfig(request.pushConfig, signs),
     ackDeadlineSeconds: ackDeadline(request.ackDeadlineSeconds),
     messageRetentionDuration: retention(request.messageRetentionDuration),
     labels: request.labels,
@@ -59,6 +62,7 @@ export function newSubscription(request: Subscription): Subscription {
     expirationPolicy: expiration(request.expirationPolicy),
     deadLetterPolicy: deadLetterPolicy(request.deadLetterPolicy),
     retryPolicy: retryPolicy(request.retryPolicy),
+    filter: filter(request.filter),
     state: 'ACTIVE',
   };
 }
@@ -68,6 +72,7 @@ export function changedSubscription(
   current: Subscription,
   request: Subscription,
   mask: FieldMask | null,
+  signs: boolean,
 ): Subscription {
   const fields = maskedFields(mask, 'UpdateSubscriptionRequest');
   const changeable: readonly string[] = CHANGEABLE;
@@ -85,7 +90,7 @@ export function changedSubscription(
   }
   const wanted = Object.fromEntries(Object.entries(request).filter(([field]) => fields.includes(field)));
   // The checks and defaults of a new subscription hold for the changed fields; its topic may be gone by now.
-  const checked = newSubscription({ ...current, ...wanted, topic: 'projects/p/topics/unchanged' });
+  const checked = newSubscription({ ...current, ...wanted, topic: 'projects/p/topics/unchanged' }, signs);
   const changes = CHANGEABLE.filter((field) => fields.includes(field)).map((field) => [
     field,
     checked[field],
@@ -144,6 +149,11 @@ function retryPolicy(value: RetryPolicy | null): RetryPolicy | null {
     throw invalidArgument(`retry_policy.minimum_backoff (${min} s) is above maximum_backoff (${max} s)`);
   }
   return { minimumBackoff, maximumBackoff };
+}
+
+function filter(value: string): string {
+  parseFilter(value);
+  return value;
 }
 
 function assertWithin(field: string, value: number, min: number, max: number): void {

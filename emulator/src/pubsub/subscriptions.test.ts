@@ -50,6 +50,7 @@ test('updates what may change, and nothing that is not in the mask', async (t) =
   for (const paths of [
     ['topic'],
     ['enable_message_ordering'],
+    ['filter'],
     ['nonsense'],
     ['retry_policy.minimum_backoff'],
     [],
@@ -71,7 +72,6 @@ test('refuses options that it does not carry out, by name', async (t) => {
   const { call, create } = await testServer(t);
   await create('orders', 'first');
   const options = {
-    filter: 'attributes:a',
     enableExactlyOnceDelivery: true,
     retainAckedMessages: true,
     detached: true,

@@ -9,6 +9,7 @@ import {
   type ServiceDefinition,
 } from '@grpc/grpc-js';
 import { systemClock, type Clock } from '../clock.ts';
+import type { Identity } from '../identity.ts';
 import { startPubsub, type RunningPubsub } from './index.ts';
 import { pubsubServiceDefinitions } from './protos.ts';
 import type { ReceivedMessage, StreamingPullRequest, StreamingPullResponse } from './wire.ts';
@@ -40,11 +41,15 @@ export const subscriptionName = (id: string): string => `projects/test-project/s
 export const text = ({ message }: ReceivedMessage): string => message.data.toString();
 export const texts = (received: readonly ReceivedMessage[]): string => received.map(text).join();
 
-export async function testServer(t: TestContext, clock: Clock = systemClock()): Promise<TestServer> {
+export async function testServer(
+  t: TestContext,
+  clock: Clock = systemClock(),
+  identity?: Identity,
+): Promise<TestServer> {
   // Otherwise the client looks for a machine of Google's to run on, and warns that there is none.
   process.env['METADATA_SERVER_DETECTION'] = 'none';
   const log: string[] = [];
-  const server = await startPubsub({ clock, log: (line) => log.push(line) });
+  const server = await startPubsub({ clock, log: (line) => log.push(line), ...(identity && { identity }) });
   const pubsub = new PubSub({ apiEndpoint: server.address, projectId: 'test-project' });
   const { publisher, subscriber } = pubsubServiceDefinitions();
   const clients = new Map<ServiceDefinition, Client>();

@@ -20,7 +20,7 @@ export type Topic = Readonly<{ name: string; labels: Labels; state?: string }>;
 export type PushConfig = Readonly<{
   pushEndpoint: string;
   attributes: Readonly<Record<string, string>>;
-  oidcToken?: object | null;
+  oidcToken?: Readonly<{ serviceAccountEmail: string; audience: string }> | null;
   pubsubWrapper?: object | null;
   noWrapper?: Readonly<{ writeMetadata: boolean }> | null;
 }>;
@@ -39,6 +39,7 @@ export type Subscription = Readonly<{
   expirationPolicy: Readonly<{ ttl: Duration | null }> | null;
   deadLetterPolicy: DeadLetterPolicy | null;
   retryPolicy: RetryPolicy | null;
+  filter: string;
   state?: string;
 }>;
 

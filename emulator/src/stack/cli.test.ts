@@ -111,6 +111,20 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGKILL'] as const) {
   });
 }
 
+test('a signal while it starts ends it at once, with nothing left running', async (t) => {
+  const { pubsub } = await freePorts();
+  const base = Math.min(pubsub, 65_000);
+  const stack = run(t, '--json', '--port-base', String(base));
+  const ports = Array.from({ length: 9 }, (_, index) => base + index);
+  // The servers listen first, the functions some seconds later.
+  for (let turn = 0; turn < 1_200 && !(await listens(base)); turn++) await wait(10);
+  stack.process.kill('SIGTERM');
+  assert.equal(await stack.ended, 130);
+  assert.equal(stack.out(), '');
+  await wait(1_500);
+  assert.ok(await allFree(ports), 'no process of the stack has come up after it');
+});
+
 test('leaves nothing running when npm, which passes a signal on to its shell alone, is ended', async (t) => {
   const { pubsub } = await freePorts();
   const base = Math.min(pubsub, 65_000);

@@ -12,29 +12,46 @@ export type Control = Readonly<{ url: string; close(): Promise<void> }>;
 /** Above a publish request of 10 MB in base64. */
 const MAX_BODY_BYTES = 16 * 1024 * 1024;
 
-export type ControlPorts = Readonly<{ state: () => unknown; clock: StackClock; rest: Rest }>;
+/** `query` without its question mark; undefined where the path is not theirs. */
+type Handle = (method: string, path: string, query: string, body: Buffer) => Promise<Answer | undefined>;
+
+export type ControlPorts = Readonly<{
+  state: () => unknown;
+  clock: StackClock;
+  pubsub: Rest;
+  tasks: Handle;
+  /** The public half of the key that signs the stack's OIDC tokens. */
+  jwks: () => unknown;
+}>;
 
 /**
  * `GET /state` answers what `state` returns; `GET /healthz` answers 200 once the server listens;
- * `POST /v1/projects/…` is passed on to Pub/Sub; `/clock` is in clock-api.ts.
+ * `/v1/projects/…` is Pub/Sub's REST form and `/v2/projects/…` that of Cloud Tasks; `GET /oidc/jwks` answers the key
+ * that its tokens are verified with; `/clock` is in clock-api.ts.
  */
-export async function startControl(port: number, { state, clock, rest }: ControlPorts): Promise<Control> {
+export async function startControl(port: number, ports: ControlPorts): Promise<Control> {
+  const { state, clock, pubsub, tasks, jwks } = ports;
   const answer = async (request: IncomingMessage): Promise<Answer> => {
     const method = request.method ?? 'GET';
-    const path = (request.url ?? '/').split('?')[0] ?? '/';
+    const [path = '/', query = ''] = (request.url ?? '/').split('?', 2);
     const body = await read(request);
     if (body === undefined)
       return { status: 413, body: { error: `the body has more than ${MAX_BODY_BYTES} bytes` } };
     const passedOn =
-      (await answerClock(clock, method, path, body)) ?? (await rest.handle(method, path, body));
+      (await answerClock(clock, method, path, body)) ??
+      (await pubsub.handle(method, path, body)) ??
+      (await tasks(method, path, query, body));
     if (passedOn !== undefined) return passedOn;
     if (method !== 'GET')
       return { status: 405, body: { error: `method ${method} on ${path}; accepted: GET` } };
     if (path === '/state') return { status: 200, body: state() };
+    if (path === '/oidc/jwks') return { status: 200, body: jwks() };
     if (path === '/healthz') return { status: 200, body: { status: 'ok' } };
     return {
       status: 404,
-      body: { error: `no path ${path}; accepted: /state, /healthz, /clock, /v1/projects/…` },
+      body: {
+        error: `no path ${path}; accepted: /state, /healthz, /clock, /oidc/jwks, /v1/projects/…, /v2/projects/…`,
+      },
     };
   };
   const server = createServer((request, response) => {
@@ -54,7 +71,7 @@ export async function startControl(port: number, { state, clock, rest }: Control
     close: () =>
       new Promise((resolve) => {
         server.close(() => {
-          rest.close();
+          pubsub.close();
           resolve();
         });
         server.closeAllConnections();

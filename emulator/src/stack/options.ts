@@ -15,23 +15,17 @@ const HELP = `Starts Pub/Sub, Firestore, Cloud Tasks, the four functions and the
 
 export type StartOptions = Readonly<{ stack: StackOptions; json: boolean; help: string | undefined }>;
 
-/** Throws an error of one line for anything that is not understood. */
+export class OptionError extends Error {}
+
+/** Throws an OptionError of one line for anything that is not understood. */
 export function readOptions(args: readonly string[]): StartOptions {
-  const { values } = parseArgs({
-    args: [...args],
-    options: {
-      'port-base': { type: 'string' },
-      json: { type: 'boolean', default: false },
-      store: { type: 'string', default: 'firestore' },
-      'redis-url': { type: 'string' },
-      help: { type: 'boolean', default: false },
-    },
-  });
+  const values = parse(args);
   const { store, 'redis-url': redisUrl } = values;
   if (store !== 'firestore' && store !== 'redis') {
-    throw new Error(`--store is ${JSON.stringify(store)}; accepted: firestore, redis`);
+    throw new OptionError(`--store is ${JSON.stringify(store)}; accepted: firestore, redis`);
   }
-  if (redisUrl !== undefined && store !== 'redis') throw new Error('--redis-url is only for --store redis');
+  if (redisUrl !== undefined && store !== 'redis')
+    throw new OptionError('--redis-url is only for --store redis');
   return {
     stack: { portBase: portBase(values['port-base']), store, ...(redisUrl !== undefined && { redisUrl }) },
     json: values.json,
@@ -39,11 +33,30 @@ export function readOptions(args: readonly string[]): StartOptions {
   };
 }
 
+function parse(args: readonly string[]) {
+  try {
+    const { values } = parseArgs({
+      args: [...args],
+      options: {
+        'port-base': { type: 'string' },
+        json: { type: 'boolean', default: false },
+        store: { type: 'string', default: 'firestore' },
+        'redis-url': { type: 'string' },
+        help: { type: 'boolean', default: false },
+      },
+    });
+    return values;
+  } catch (error) {
+    const [text = ''] = (error instanceof Error ? error.message : String(error)).split(/\. |\n/);
+    throw new OptionError(`${text}; options go behind two hyphens: npm start -- --help`);
+  }
+}
+
 function portBase(text: string | undefined): number {
   if (text === undefined) return DEFAULT_PORT_BASE;
   const base = Number(text);
   if (!/^\d{1,5}$/.test(text) || base < 1_024 || base > HIGHEST_PORT_BASE) {
-    throw new Error(
+    throw new OptionError(
       `--port-base is ${JSON.stringify(text)}; accepted: a whole number from 1024 to ${HIGHEST_PORT_BASE}`,
     );
   }
@@ -58,7 +71,7 @@ export function summary(addresses: StackAddresses): string {
     `  export PUBSUB_EMULATOR_HOST=${pubsub}`,
     `  export FIRESTORE_EMULATOR_HOST=${firestore}`,
     `  export CLOUD_TASKS_EMULATOR_HOST=${tasks}`,
-    `  export GOOGLE_CLOUD_PROJECT=${project}`,
+    `  export GOOGLE_CLOUD_PROJECT=${project} METADATA_SERVER_DETECTION=none`,
     `  export CLOUDSDK_API_ENDPOINT_OVERRIDES_PUBSUB=${control}/ CLOUDSDK_AUTH_DISABLE_CREDENTIALS=true CLOUDSDK_CORE_PROJECT=${project}`,
     '',
     ...FUNCTIONS.map(

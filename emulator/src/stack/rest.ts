@@ -3,11 +3,13 @@
  * Each request becomes the same gRPC call that a client library makes; limits and errors are the server's own.
  */
 import { type ServiceError, status } from '@grpc/grpc-js';
+import { type Fields, fromJson, toJson } from '../cloud-tasks/proto-json.ts';
+import { invalidArgument, unimplemented } from '../grpc-server.ts';
 import { pubsubServiceDefinitions } from '../pubsub/protos.ts';
 import { type Caller, caller } from './grpc-call.ts';
 
 export type Rest = Readonly<{
-  /** Undefined where the path is none of these. */
+  /** Undefined where the path is not Pub/Sub's. Never rejects. */
   handle(method: string, path: string, body: Buffer): Promise<Answer | undefined>;
   close(): void;
 }>;
@@ -19,14 +21,56 @@ type Route = Readonly<{
   rpc: string;
   /** The field that the path stands for. */
   resource: string;
+  request: Fields;
+  reply: Fields;
 }>;
 
+const OURS = /^\/v1\/projects\//;
+const TOPIC = 'projects/[^/]+/topics/[^/:]+';
 const SUBSCRIPTION = 'projects/[^/]+/subscriptions/[^/:]+';
+
+const MESSAGE: Fields = {
+  data: 'bytes',
+  attributes: 'map',
+  messageId: 'string',
+  publishTime: 'timestamp',
+  orderingKey: 'string',
+};
 const ROUTES: readonly Route[] = [
-  route('projects/[^/]+/topics/[^/:]+', 'publish', 'publisher', 'Publish', 'topic'),
-  route(SUBSCRIPTION, 'pull', 'subscriber', 'Pull', 'subscription'),
-  route(SUBSCRIPTION, 'acknowledge', 'subscriber', 'Acknowledge', 'subscription'),
-  route(SUBSCRIPTION, 'modifyAckDeadline', 'subscriber', 'ModifyAckDeadline', 'subscription'),
+  {
+    pattern: pathOf(TOPIC, 'publish'),
+    service: 'publisher',
+    rpc: 'Publish',
+    resource: 'topic',
+    request: { topic: 'string', messages: { list: MESSAGE } },
+    reply: { messageIds: 'strings' },
+  },
+  {
+    pattern: pathOf(SUBSCRIPTION, 'pull'),
+    service: 'subscriber',
+    rpc: 'Pull',
+    resource: 'subscription',
+    request: { subscription: 'string', maxMessages: 'int32', returnImmediately: 'bool' },
+    reply: {
+      receivedMessages: { list: { ackId: 'string', message: { fields: MESSAGE }, deliveryAttempt: 'int32' } },
+    },
+  },
+  {
+    pattern: pathOf(SUBSCRIPTION, 'acknowledge'),
+    service: 'subscriber',
+    rpc: 'Acknowledge',
+    resource: 'subscription',
+    request: { subscription: 'string', ackIds: 'strings' },
+    reply: {},
+  },
+  {
+    pattern: pathOf(SUBSCRIPTION, 'modifyAckDeadline'),
+    service: 'subscriber',
+    rpc: 'ModifyAckDeadline',
+    resource: 'subscription',
+    request: { subscription: 'string', ackIds: 'strings', ackDeadlineSeconds: 'int32' },
+    reply: {},
+  },
 ];
 
 /** The HTTP statuses that Google maps these to (https://cloud.google.com/apis/design/errors#handling_errors). */
@@ -49,19 +93,17 @@ export function pubsubRest(pubsubPort: number): Rest {
   };
   return {
     async handle(method, path, body) {
-      for (const { pattern, service, rpc, resource } of ROUTES) {
-        const name = pattern.exec(path)?.[1];
-        if (name === undefined) continue;
-        if (method !== 'POST') return failure(405, 'METHOD_NOT_ALLOWED', `method ${method}; accepted: POST`);
-        try {
-          const fields = parse(body);
-          const reply = await callers[service].call(rpc, { ...fields, [resource]: decodeURIComponent(name) });
-          return { status: 200, body: toJson(reply) };
-        } catch (error) {
-          return answerOf(error);
-        }
+      if (!OURS.test(path)) return undefined;
+      try {
+        const route = ROUTES.find(({ pattern }) => pattern.test(path));
+        if (route === undefined || method !== 'POST') throw notServed(method, path);
+        const name = decoded(route.pattern.exec(path)?.[1] ?? '');
+        const request = { ...fromJson(route.request, parse(body)), [route.resource]: name };
+        const reply = await callers[route.service].call(route.rpc, request);
+        return { status: 200, body: toJson(route.reply, reply as object, false) };
+      } catch (error) {
+        return answerOf(error);
       }
-      return undefined;
     },
     close() {
       callers.publisher.close();
@@ -70,74 +112,34 @@ export function pubsubRest(pubsubPort: number): Rest {
   };
 }
 
-function route(
-  resourcePattern: string,
-  verb: string,
-  service: Route['service'],
-  rpc: string,
-  resource: string,
-): Route {
-  return { pattern: new RegExp(`^/v1/(${resourcePattern}):${verb}$`), service, rpc, resource };
+function pathOf(resource: string, verb: string): RegExp {
+  return new RegExp(`^/v1/(${resource}):${verb}$`);
 }
 
-class BodyError extends Error {}
-
-/** Bytes fields are base64 in JSON; the gRPC side takes them as they are. */
-function parse(body: Buffer): object {
-  let fields: unknown;
-  try {
-    fields = body.length === 0 ? {} : JSON.parse(body.toString('utf8'));
-  } catch {
-    throw new BodyError('the body is not JSON');
-  }
-  if (typeof fields !== 'object' || fields === null || Array.isArray(fields))
-    throw new BodyError('the body is not a JSON object');
-  if (!('messages' in fields)) return fields;
-  if (!Array.isArray(fields.messages)) throw new BodyError('messages is not a list');
-  return { ...fields, messages: fields.messages.map(messageFrom) };
-}
-
-function messageFrom(message: unknown, index: number): object {
-  if (typeof message !== 'object' || message === null)
-    throw new BodyError(`messages[${index}] is not an object`);
-  if (!('data' in message)) return message;
-  const { data } = message;
-  if (typeof data !== 'string' || !/^[A-Za-z0-9+/_-]*={0,2}$/.test(data)) {
-    throw new BodyError(`messages[${index}].data is not base64`);
-  }
-  return { ...message, data: Buffer.from(data, 'base64') };
-}
-
-type Timestamp = Readonly<{ seconds: string | number; nanos: number }>;
-
-/** A reply as proto3 JSON: bytes in base64, times in RFC 3339, nothing that is unset. */
-function toJson(value: unknown): unknown {
-  if (Buffer.isBuffer(value)) return value.toString('base64');
-  if (Array.isArray(value)) return value.map(toJson);
-  if (typeof value !== 'object' || value === null) return value;
-  if ('seconds' in value && 'nanos' in value) return rfc3339(value as Timestamp);
-  const entries = Object.entries(value).filter(
-    ([, field]) =>
-      field !== null && field !== '' && field !== 0 && !(Buffer.isBuffer(field) && field.length === 0),
+const notServed = (method: string, path: string) =>
+  unimplemented(
+    `${method} ${path} is not served here over REST; POST topics/…:publish, subscriptions/…:pull, :acknowledge and :modifyAckDeadline are. A client library reaches the rest over gRPC.`,
   );
-  return Object.fromEntries(entries.map(([key, field]) => [key, toJson(field)]));
+
+function decoded(name: string): string {
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    throw invalidArgument(`The path has a bad escape: ${name}`);
+  }
 }
 
-function rfc3339({ seconds, nanos }: Timestamp): string {
-  const whole = new Date(Number(seconds) * 1_000).toISOString().slice(0, 19);
-  return nanos === 0
-    ? `${whole}Z`
-    : `${whole}.${String(nanos)
-        .padStart(9, '0')
-        .replace(/(000)+$/, '')}Z`;
+function parse(body: Buffer): unknown {
+  try {
+    return body.length === 0 ? {} : JSON.parse(body.toString('utf8'));
+  } catch {
+    throw invalidArgument('Invalid JSON payload received.');
+  }
 }
 
 function answerOf(error: unknown): Answer {
-  if (error instanceof BodyError) return failure(400, 'INVALID_ARGUMENT', error.message);
   const { code = status.INTERNAL, details } = error as Partial<ServiceError>;
-  return failure(HTTP_STATUS[code] ?? 500, status[code] ?? 'INTERNAL', details ?? String(error));
-}
-
-function failure(code: number, name: string, message: string): Answer {
-  return { status: code, body: { error: { code, message, status: name } } };
+  const http = HTTP_STATUS[code] ?? 500;
+  const name = status[code] ?? 'INTERNAL';
+  return { status: http, body: { error: { code: http, message: details ?? String(error), status: name } } };
 }

@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { createPublicKey, type JsonWebKey, verify } from 'node:crypto';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { after, before, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { type Message, PubSub, type Subscription } from '@google-cloud/pubsub';
@@ -179,6 +182,63 @@ test('publish, pull and acknowledge also work over REST', async () => {
   assert.equal(sent.status, 200);
   const [only] = await outcome('dedup-out', 'rest', 1);
   assert.equal(only?.message.data.toString('base64'), data);
-  assert.equal((await call('topics/none:publish', { messages: [{ data }] })).status, 404);
-  assert.equal((await call('topics/dedup-in:publish', { messages: [{ data: '%' }] })).status, 400);
+  const refused = async (path: string, body: unknown) => (await call(path, body)).status;
+  assert.equal(await refused('topics/none:publish', { messages: [{ data }] }), 404);
+  assert.equal(await refused('topics/a%ZZ:publish', { messages: [{ data }] }), 400);
+  assert.equal(await refused('topics/dedup-in:publish', { messages: [{ data: '%' }] }), 400);
+  assert.equal(await refused('topics/dedup-in:publish', { messages: [{ data, attributes: { a: 1 } }] }), 400);
+  assert.equal(await refused('topics/dedup-in:publish', { messages: [{ data, bogus: 1 }] }), 400);
+  assert.equal(await refused('topics', {}), 501);
+});
+
+test('a task with an OIDC token is dispatched with one that the key of the stack verifies', async (t) => {
+  const { control, project } = stack.addresses;
+  const seen = Promise.withResolvers<string>();
+  const target = createServer((request, response) => {
+    seen.resolve(request.headers.authorization ?? '');
+    response.end();
+  });
+  await new Promise<void>((resolve) => target.listen(0, '127.0.0.1', resolve));
+  t.after(() => target.close());
+  const url = `http://127.0.0.1:${(target.address() as AddressInfo).port}/`;
+  const created = await fetch(
+    `${control}/v2/projects/${project}/locations/us-central1/queues/delay-queue/tasks`,
+    {
+      method: 'POST',
+      body: JSON.stringify({
+        task: {
+          httpRequest: {
+            url,
+            oidcToken: { serviceAccountEmail: 'caller@demo-project.iam.gserviceaccount.com' },
+          },
+        },
+      }),
+    },
+  );
+  assert.equal(created.status, 200, await created.text());
+  const [header, payload, signature = ''] = (await seen.promise).replace('Bearer ', '').split('.');
+  const { keys } = (await (await fetch(`${control}/oidc/jwks`)).json()) as { keys: JsonWebKey[] };
+  const key = createPublicKey({ key: keys[0] ?? {}, format: 'jwk' });
+  const signed = Buffer.from(`${header}.${payload}`);
+  assert.ok(verify('RSA-SHA256', signed, key, Buffer.from(signature, 'base64url')));
+});
+
+test('attributes come through REST as they are, whatever they are called', async () => {
+  const attributes = { seconds: '1', nanos: '2', empty: '', ackId: 'x' };
+  const base = `${stack.addresses.control}/v1/projects/${stack.addresses.project}`;
+  const post = (path: string, body: object) =>
+    fetch(`${base}/${path}`, { method: 'POST', body: JSON.stringify(body) }).then((response) =>
+      response.json(),
+    );
+  await stack.functions.kill();
+  const dead = subscriptions.find(({ name }) => name.endsWith('dead-letters-sub'));
+  await dead?.close();
+  await post('topics/dead-letters:publish', { messages: [{ attributes }] });
+  const pulled = (await post('subscriptions/dead-letters-sub:pull', { maxMessages: 10 })) as {
+    receivedMessages: { message: { attributes: unknown } }[];
+  };
+  assert.deepEqual(
+    pulled.receivedMessages.map(({ message }) => message.attributes),
+    [attributes],
+  );
 });

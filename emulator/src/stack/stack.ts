@@ -9,6 +9,7 @@ import { randomUUID } from 'node:crypto';
 import { startCloudTasks } from '../cloud-tasks/index.ts';
 import { startFirestore } from '../firestore/index.ts';
 import { assertFree } from '../grpc-server.ts';
+import { identity } from '../identity.ts';
 import { movableClock } from '../movable-clock.ts';
 import { startPubsub } from '../pubsub/index.ts';
 import { quiet } from '../quiet.ts';
@@ -88,6 +89,7 @@ async function startAll(
   const control = stackClock(clock, async () => sweeping?.once());
   closers.push(async () => clock.close());
   const addresses = addressesOf(ports);
+  const signer = identity(clock);
   const started = async <Part extends { close(): Promise<void> }>(part: Promise<Part>): Promise<Part> => {
     const ready = await part;
     closers.push(() => ready.close());
@@ -101,6 +103,7 @@ async function startAll(
         port: ports.tasks,
         clock,
         appEngine: () => addresses.republisher,
+        identity: signer,
         log: (line) => log(`[tasks] ${line}`),
       }),
     ),
@@ -111,7 +114,15 @@ async function startAll(
     firestore: firestore.stats(),
     tasks: tasks.stats(),
   });
-  await started(startControl(ports.control, { state, clock: control, rest: pubsubRest(ports.pubsub) }));
+  await started(
+    startControl(ports.control, {
+      state,
+      clock: control,
+      pubsub: pubsubRest(ports.pubsub),
+      tasks: tasks.rest,
+      jwks: signer.jwks,
+    }),
+  );
 
   const settings = { ports, redisUrl, runName: `local-${randomUUID()}`, log };
   const functions = FUNCTIONS.map((name) => functionChild(name, settings));

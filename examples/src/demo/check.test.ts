@@ -236,8 +236,8 @@ test('reports for people and for scripts say the same', () => {
     '{"published":2,"delivered":2,"duplicatesPublished":0,"duplicatesDelivered":0,"early":0,"maxLatenessMs":0,"outOfOrder":2,"lost":0,"seconds":12.3}',
   );
   const text = renderReport(report, facts);
-  assert.match(text, /^fifo-in: in order +2 +2 +0 +│ +2 +0 +- +- +2 +0 +0$/m);
-  assert.match(text, /killed \(SIGKILL\) after 1 published messages and served again 1\.5 s later/);
+  assert.match(text, /^in order +2 +2 +0 +│ +2 +0 +- +- +2 +0 +0$/m);
+  assert.match(text, /killed \(SIGKILL\) after 1 messages and served again 1\.5 s later/);
   assert.match(text, /^BROKEN: 2 violations .*2 out of order/m);
   assert.match(
     renderReport(

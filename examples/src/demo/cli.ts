@@ -14,6 +14,8 @@ import { renderJson, renderReport } from './table.ts';
 
 const SHIPPED = fileURLToPath(new URL('../../events.ndjson', import.meta.url));
 const SIGNALS = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
+/** How long an interrupted run may take to close what it had started. */
+const INTERRUPTED_MS = 2_000;
 /** A connection that does not end must not keep a finished command alive. */
 const GRACE_MS = 3_000;
 
@@ -28,7 +30,12 @@ async function main(): Promise<number> {
   const progress = progressOn(process.stderr, clock.monotonic);
   const stop = new AbortController();
   for (const signal of Object.keys(SIGNALS) as (keyof typeof SIGNALS)[]) {
-    process.on(signal, () => stop.abort(new Interrupted(signal)));
+    process.on(signal, () => {
+      const reason = new Interrupted(signal);
+      stop.abort(reason);
+      // What starts or stops just now is not waited for: the processes of the stack end with this one.
+      setTimeout(() => process.exit(exitCodeOf(reason)), INTERRUPTED_MS).unref();
+    });
   }
   try {
     // Loaded only now: Google's clients take a second to load, and a mistake in the file is told without them.

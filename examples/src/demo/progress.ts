@@ -33,7 +33,7 @@ export function progressOn(output: Output, monotonic: () => number): Progress {
       if (text === shown) return;
       shown = text;
       // A line that wraps could not be taken back.
-      output.write(`\r\u001B[K${text.slice(0, (output.columns ?? 80) - 1)}`);
+      output.write(`\r\u001B[K${text.slice(0, (output.columns || 80) - 1)}`);
     },
     close() {
       if (shown !== '') output.write('\r\u001B[K');

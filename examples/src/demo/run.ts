@@ -122,7 +122,7 @@ async function waitUntilOver(
     });
     const delivered = now.arrivals.filter(({ effect }) => effect).length;
     show(
-      `${((nowMs - start) / 1_000).toFixed(0)} s · published ${now.published.length} of ${events.length} · delivered ${delivered} · waiting for ${missing} · functions ${crash.state}`,
+      `${((nowMs - start) / 1_000).toFixed(0)} s · functions ${crash.state} · sent ${now.published.length} of ${events.length} · ran ${delivered} · waiting for ${missing}`,
     );
     if (over) return;
     await sleep(clock, LOOK_EVERY_MS, stop);

@@ -12,17 +12,30 @@ export type RunFacts = Readonly<{
   backAfterMs?: number;
 }>;
 
+const LEGEND = [
+  'sent: messages published · distinct: different ones · again: repeated on purpose',
+  'ran: the subscribers’ handlers ran · twice: for one message · max late: after the',
+  'due time, while the functions were down included · dead: refused, with a reason',
+  'A dash: no such promise on this topic.',
+];
+
 /** More than this is not read by anybody; the counts say how many there are. */
 const MOST_LINES = 20;
 
 export function renderReport(report: Report, facts: RunFacts): string {
-  const lines = [...renderTable(report), ''];
+  const lines = [...renderTable(report), ...LEGEND, ''];
   if (facts.killedAfter !== undefined && facts.backAfterMs !== undefined) {
     lines.push(
-      `The functions were killed (SIGKILL) after ${facts.killedAfter} published messages and served again ${seconds(facts.backAfterMs)} later.`,
+      `The functions were killed (SIGKILL) after ${facts.killedAfter} messages and served again ${seconds(facts.backAfterMs)} later.`,
+      'What was published meanwhile waited in Pub/Sub.',
     );
   }
-  lines.push(`Repeats after the crash, recognised by dedupId: ${report.total.repeats}`);
+  if (report.total.repeats > 0) {
+    lines.push(
+      `${report.total.repeats} extra copies reached the subscribers: a process that dies between a publish and its record`,
+      'publishes again, under the same dedupId. The subscribers use `once` too, and ran their handlers for none of them.',
+    );
+  }
   if (report.total.foreseen > 0) {
     lines.push(
       `Published more than once to a topic without "once", recognised by dedupId: ${report.total.foreseen}`,
@@ -56,24 +69,21 @@ export function renderJson({ total }: Report, facts: RunFacts): string {
 function renderTable({ rows, total }: Report): string[] {
   const header = [
     '',
-    'published',
+    'sent',
     'distinct',
-    'repeated',
+    'again',
     '│',
-    'delivered',
+    'ran',
     'twice',
     'early',
-    'latest',
+    'max late',
     'disorder',
     'lost',
     'dead',
   ];
   const cells = [
     header,
-    ...rows.map((row) => [
-      `${row.lane.source}: ${row.lane.guarantee}`,
-      ...cellsOf(row, row.lane.later, row.lane.inOrder),
-    ]),
+    ...rows.map((row) => [row.lane.guarantee, ...cellsOf(row, row.lane.later, row.lane.inOrder)]),
     ['all', ...cellsOf(total, true, true)],
   ];
   const widths = header.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)));
@@ -98,7 +108,7 @@ function cellsOf(counts: Counts, later: boolean, inOrder: boolean): string[] {
     String(counts.delivered),
     String(counts.duplicatesDelivered),
     later ? String(counts.early) : '-',
-    later ? `+${counts.maxLatenessMs} ms` : '-',
+    later ? `${counts.maxLatenessMs} ms` : '-',
     inOrder ? String(counts.outOfOrder) : '-',
     String(counts.lost),
     String(counts.deadLettered),
@@ -120,9 +130,9 @@ function renderVerdict({ total, held, violations }: Report, facts: RunFacts): st
   const took = `in ${facts.seconds.toFixed(1)} s`;
   if (held) {
     const dead = total.deadLettered === 0 ? '' : ` (${total.deadLettered} refused, in the dead letters)`;
-    return `HELD: ${total.distinct} messages published ${total.published} times, ${total.delivered} delivered once each${dead}, none early, none out of order, none lost, ${took}`;
+    return `HELD: of ${total.distinct} different messages, sent ${total.published} times in all, ${total.delivered} took effect, each once${dead}; none early, none out of order, none lost, ${took}`;
   }
-  return `BROKEN: ${violations.length} violations (${total.duplicatesDelivered} delivered twice, ${total.early} early, ${total.outOfOrder} out of order, ${total.lost} lost), ${took}`;
+  return `BROKEN: ${violations.length} ${violations.length === 1 ? 'violation' : 'violations'} (${total.duplicatesDelivered} delivered twice, ${total.early} early, ${total.outOfOrder} out of order, ${total.lost} lost), ${took}`;
 }
 
 const seconds = (milliseconds: number): string => `${(milliseconds / 1_000).toFixed(1)} s`;

@@ -89,7 +89,8 @@ describe('once', () => {
     assert.equal(codeOf(errorOf(outcome)), 'LEASE_LOST');
     assert.match(textOf(errorOf(outcome)), /4000 ms of the delivery .* minimumHandlerTime \(5000 ms\)/);
     assert.equal(runs(), 0);
-    assert.deepEqual(await deliver(aMessage('1'), aContext(clock)), ack());
+    assert.deepEqual(await clock.until(deliver(aMessage('1'), aContext(clock))), ack());
+    assert.equal(clock.monotonic(), 0, 'at once');
   });
 
   test('does not begin for a delivery that is over, and keeps nothing', async () => {
@@ -99,7 +100,8 @@ describe('once', () => {
     const outcome = await deliver(aMessage('1'), aContext(clock, { signal: AbortSignal.abort() }));
     assert.equal(codeOf(errorOf(outcome)), 'LEASE_LOST');
     assert.equal(runs(), 0);
-    assert.deepEqual(await deliver(aMessage('1'), aContext(clock)), ack());
+    assert.deepEqual(await clock.until(deliver(aMessage('1'), aContext(clock))), ack());
+    assert.equal(clock.monotonic(), 0, 'at once');
   });
 
   test('releases at once on retry, on a dead letter and on anything thrown', async () => {
@@ -288,6 +290,48 @@ describe('waiting', () => {
     assert.equal(codeOf(errorOf(await clock.until(waiting))), 'IN_PROGRESS_ELSEWHERE');
     assert.equal(clock.monotonic(), 25_000);
     assert.deepEqual(await clock.until(running), ack());
+  });
+
+  test('whoever overhears that a waiter got the claim is not acked before that one is done', async () => {
+    const clock = virtualClock();
+    const store = memoryClaims({ clock });
+    const after =
+      (milliseconds: number, outcome: Outcome): Handler =>
+      async () => {
+        await sleep(clock, milliseconds);
+        return outcome;
+      };
+    const failed = retry(new Error('failed'));
+    const holder = worker(clock, store, after(1_000, failed)).deliver(aMessage('1'), aContext(clock));
+    let doneAt = 0;
+    const results = [failed, failed, ack()];
+    const { deliver, runs } = worker(clock, store, async (message, context) => {
+      const outcome = await after(3_000, results.shift() ?? ack())(message, context);
+      if (outcome.kind === 'ack') doneAt = clock.monotonic();
+      return outcome;
+    });
+    const ackedAt: number[] = [];
+    const others = Array.from({ length: 4 }, async () => {
+      const outcome = await deliver(aMessage('1'), aContext(clock));
+      if (outcome.kind === 'ack') ackedAt.push(clock.monotonic());
+      return outcome.kind;
+    });
+    const kinds = await clock.until(Promise.all(others));
+    await clock.until(holder);
+    assert.deepEqual(kinds.toSorted(), ['ack', 'ack', 'retry', 'retry']);
+    assert.equal(runs(), 3);
+    assert.ok(doneAt > 0 && ackedAt.every((at) => at >= doneAt), `${ackedAt.join(', ')} before ${doneAt}`);
+  });
+
+  test('a store that refuses every write without another holder is asked ever less often', async () => {
+    const clock = virtualClock();
+    // As Firestore does with ABORTED for as long as something else has the document.
+    const documents = faultyDocuments(memoryDocuments({ clock }), clock, () => undefined);
+    const refusing = { ...documents, create: async () => ({ kind: 'refused' }) as const };
+    const { deliver } = worker(clock, documentClaims(refusing, clock, 5_000), done);
+    const outcome = await clock.until(deliver(aMessage('1'), aContext(clock)));
+    assert.equal(codeOf(errorOf(outcome)), 'IN_PROGRESS_ELSEWHERE');
+    assert.ok(documents.calls.length <= 50, `${documents.calls.length} reads`);
   });
 
   test('a claim got by waiting longer than a lease is a whole one', async () => {

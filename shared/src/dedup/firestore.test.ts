@@ -126,7 +126,11 @@ function suite(name: string, start: () => Promise<Server>): void {
 
     test('B34, O5: expiresAt is a timestamp a day beyond the retention; the times are the server’s', async () => {
       const asked = request({ retentionMs: 8 * DAY_MS });
-      const { held } = await claimed(store, asked);
+      const { held, fencingToken } = await claimed(store, asked);
+      const { updateTime } = await firestore.collection(COLLECTION).doc(asked.key).get();
+      assert.ok(updateTime);
+      const micros = BigInt(updateTime.seconds) * 1_000_000n + BigInt(updateTime.nanoseconds) / 1_000n;
+      assert.equal(fencingToken, String(micros), 'whole microseconds of the claim’s commit');
       const before_ = await stored(asked.key);
       assert.ok(before_['claimedAt'] instanceof Timestamp && before_['expiresAt'] instanceof Timestamp);
       assert.ok(Math.abs(before_['expiresAt'].toMillis() - Date.now() - 9 * DAY_MS) < 60_000);

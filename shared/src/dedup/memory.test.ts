@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { sleep } from '../clock.ts';
 import { virtualClock } from '../testing/index.ts';
 import { claimed, claimStoreContract, request } from './contract.ts';
 import { documentClaims } from './document-claims.ts';
+import { faultyDocuments } from './fixture.ts';
 import { memoryClaims, memoryDocuments } from './memory.ts';
 
 claimStoreContract('memory', async () => {
@@ -21,6 +23,18 @@ test('an expired claim is not taken over by somebody without time for the handle
     remainingMs: 0,
   });
   assert.equal((await store.claim(request({ key }))).kind, 'claimed');
+});
+
+test('one operation of many slow calls is bounded as a whole', async () => {
+  const clock = virtualClock();
+  const slow = faultyDocuments(memoryDocuments({ clock }), clock, () => ({
+    kind: 'delayed',
+    milliseconds: 2_000,
+  }));
+  const refusing = { ...slow, create: () => sleep(clock, 2_000).then(() => ({ kind: 'refused' }) as const) };
+  const claim = documentClaims(refusing, clock, 5_000).claim(request());
+  await assert.rejects(clock.until(claim), { code: 'STORE_UNAVAILABLE' });
+  assert.equal(clock.monotonic(), 5_000);
 });
 
 test('memory forgets what has expired and keeps what counts', async () => {

@@ -176,6 +176,52 @@ describe('the rules of once', () => {
     assert.deepEqual([runs(), other.runs()], [1, 0]);
   });
 
+  test('a handler that finished after its claim was taken acks, and the other’s record stays', async () => {
+    const { clock, start } = world();
+    const log = memoryLog();
+    // It takes no notice of its signal, and no renewal arrives.
+    const deaf = start(
+      async () => {
+        await sleep(clock, 40_000);
+        return ack();
+      },
+      { plan: ({ detail }) => (detail === 'renewal' ? 'request lost' : undefined) },
+    );
+    const first = deaf.deliver(aMessage('1'), aContext(clock, { log }));
+    await clock.advance(30_000);
+    const other = start(async () => {
+      await sleep(clock, 20_000);
+      return retry(new Error('failed'));
+    });
+    const second = other.deliver(aMessage('1'), aContext(clock));
+    assert.deepEqual(await clock.until(first), ack());
+    assert.ok(log.events().includes('dedup_stolen'));
+    const next = start(done, { waitBudget: '1s' });
+    assert.equal(
+      codeIn(await clock.until(next.deliver(aMessage('1'), aContext(clock)))),
+      'IN_PROGRESS_ELSEWHERE',
+    );
+    assert.equal((await clock.until(second)).kind, 'retry');
+  });
+
+  test('a claim that is on its way when the wait ends is waited for, and not left behind', async () => {
+    const { clock, start } = world();
+    const holder = start(async () => {
+      await sleep(clock, 1_000);
+      return retry(new Error('failed'));
+    });
+    const first = holder.deliver(aMessage('1'), aContext(clock));
+    const slow: Fault = { kind: 'delayed', milliseconds: 1_000 };
+    // Polls at 250 ms, 750 ms and 1,750 ms; the wait ends at 2 s.
+    const { deliver } = start(done, {
+      waitBudget: '2s',
+      plan: ({ method }) => (method === 'create' && clock.monotonic() > 1_500 ? slow : undefined),
+    });
+    const outcomes = await clock.until(Promise.all([first, deliver(aMessage('1'), aContext(clock))]));
+    assert.deepEqual(outcomes.map(codeIn), ['Error', 'handled']);
+    assert.equal(clock.monotonic(), 2_750);
+  });
+
   test('O9: the signal compares the clock when the timer has not run yet', async () => {
     const { clock, start } = world();
     const { opened, open } = gate();

@@ -47,7 +47,7 @@ async function ready(server: ChildProcess): Promise<void> {
   throw new Error('redis-server ended before it was ready');
 }
 
-export async function freePort(): Promise<number> {
+async function freePort(): Promise<number> {
   const probe = createServer().listen(0, '127.0.0.1');
   await once(probe, 'listening');
   const address = probe.address();

@@ -62,7 +62,9 @@ export function sharedPolls(store: ClaimStore, clock: Clock): SharedPolls {
         if (signal.aborted || clock.monotonic() >= until) return last;
         const other = polls.get(request.key);
         if (other === undefined) {
-          const wantedMs = Math.min(pauseMs, last.answer.remainingMs + MARGIN_MS);
+          const { remainingMs } = last.answer;
+          // Nothing remains: others keep changing the record, or the store refuses writes. Asking faster makes it worse.
+          const wantedMs = remainingMs > 0 ? Math.min(pauseMs, remainingMs + MARGIN_MS) : pauseMs;
           const asked = await lead(request, wantedMs, until, signal).result;
           if (asked === undefined) return last;
           last = asked;

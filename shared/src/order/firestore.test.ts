@@ -101,29 +101,20 @@ for (const [name, open] of servers) {
       assert.deepEqual(counted(), { reads: 2, writes: 2 });
     });
 
-    test('a held message that comes while a transaction lets go of its key stops one of the two', async () => {
+    test('what a transaction decides by is read inside it: the key, one held number, and the first ones', async () => {
+      // A server that locks documents exclusively hides a read beside the transaction: it would be seen nowhere else.
       const store = firestoreOrder(opened.firestore);
       const ref = { consumer: randomUUID(), key: 'k' };
       const base = freshKey(1);
       await store.write(ref, { version: undefined, base }, { readyAt: 1 });
-      const slow = slowCommits(
-        opened.firestore,
-        (name) => name.includes('-keys/') && !name.includes('-held/'),
-      );
-      const releasing = store.transact(ref, base, { from: 1, limit: 1 }, (_, held) => ({
-        result: undefined,
-        ...(held.length === 0 && { patch: { readyAt: null } }),
-      }));
-      await slow.waiting;
-      const create = { number: 2, hash: 'h', source: 's', message: Buffer.from('x') };
-      const holding = store.transact(ref, base, { number: 2 }, (state) => ({
-        result: undefined,
-        ...(state.readyAt !== null && { create }),
-      }));
-      await Promise.allSettled([releasing, holding]);
-      slow.restore();
-      const isHeld = (await store.held(ref, 1, 1)).length === 1;
-      assert.ok(!isHeld || (await store.read(ref)).state?.readyAt !== null, 'it would wait for nobody');
+      for (const query of [{ number: 1 }, { from: 1, limit: 1 }]) {
+        const reads = readsOf(opened.firestore);
+        await store.transact(ref, base, query, () => ({ result: undefined, patch: { readyAt: null } }));
+        assert.deepEqual(reads(), [
+          'batchGetDocuments in',
+          'number' in query ? 'batchGetDocuments in' : 'runQuery in',
+        ]);
+      }
     });
 
     test('B3: numbers whose reply was lost are not given up when the repeats meet other publishers', async () => {
@@ -275,6 +266,28 @@ test('a server that is down gives STORE_UNAVAILABLE in time, and works once it i
   await server.close();
 });
 
+test('a transaction that was given up is not run again', async () => {
+  const { firestore, close } = await onLocalStack();
+  const transactions = followTransactions(firestore);
+  const client = firestore as unknown as {
+    request: (method: string, ...rest: unknown[]) => Promise<unknown>;
+  };
+  const { request } = client;
+  client.request = (method, ...rest) =>
+    method === 'commit'
+      ? Promise.reject(Object.assign(new Error('made for a test'), { code: 10 }))
+      : request.call(firestore, method, ...rest);
+  const store = firestoreOrder(firestore, { transactionTimeout: '400ms' });
+  let decisions = 0;
+  const decide = () => ({ result: (decisions += 1), patch: { last: 1 } });
+  const transaction = store.transact({ consumer: 'c', key: 'k' }, freshKey(1), { number: 1 }, decide);
+  await assert.rejects(transaction, { code: 'STORE_UNAVAILABLE' });
+  const before = decisions;
+  await Promise.allSettled(transactions);
+  assert.ok(before >= 1 && decisions === before, `${decisions} instead of ${before}`);
+  await close();
+});
+
 test('invalid settings are refused by name', async () => {
   const firestore = clientOf('127.0.0.1:1');
   assert.throws(() => firestoreOrder(firestore, { maxAttempts: 0 }), /maxAttempts is 0/);
@@ -294,26 +307,22 @@ function followTransactions(firestore: Firestore): readonly Promise<unknown>[] {
   return running;
 }
 
-/** Commits that write such a document are sent 300 ms late; `waiting` resolves when the first of them begins to wait. */
-function slowCommits(firestore: Firestore, isSlow: (name: string) => boolean) {
-  const client = firestore as unknown as {
-    request: (
-      method: string,
-      body: { writes?: { update?: { name: string } }[] },
-      ...rest: unknown[]
-    ) => unknown;
+/** The reads that the client sends from now on, and whether each is in a transaction or beside one. */
+function readsOf(firestore: Firestore): () => readonly string[] {
+  type Body = Readonly<{ transaction?: unknown; newTransaction?: unknown }>;
+  type Call = (method: string, bidirectional: boolean, body: Body, ...rest: unknown[]) => Promise<unknown>;
+  const client = firestore as unknown as { requestStream: Call };
+  const { requestStream } = client;
+  const reads: string[] = [];
+  client.requestStream = (method, bidirectional, body, ...rest) => {
+    const isInside = body.transaction !== undefined || body.newTransaction !== undefined;
+    reads.push(`${method} ${isInside ? 'in' : 'beside'}`);
+    return requestStream.call(firestore, method, bidirectional, body, ...rest);
   };
-  const { request } = client;
-  let begin = (): void => undefined;
-  const waiting = new Promise<void>((resolve) => (begin = resolve));
-  client.request = async (method, body, ...rest) => {
-    if (method === 'commit' && body.writes?.some(({ update }) => isSlow(update?.name ?? ''))) {
-      begin();
-      await new Promise((resolve) => setTimeout(resolve, 300));
-    }
-    return request.call(firestore, method, body, ...rest);
+  return () => {
+    Object.assign(client, { requestStream });
+    return reads;
   };
-  return { waiting, restore: () => void Object.assign(client, { request }) };
 }
 
 /** The first commit is applied and its reply lost, the attempt after it is aborted: at its read, or at its commit. */
