@@ -6,7 +6,7 @@
  * Needs neither ordering keys nor a function: the resequencer is a middleware around the subscriber's own handler.
  * Run it beside `npm start`, with the two variables that it prints:
  *
- *   PUBSUB_EMULATOR_HOST=… FIRESTORE_EMULATOR_HOST=… node --conditions=source examples/src/in-order.ts
+ *   PUBSUB_EMULATOR_HOST=… FIRESTORE_EMULATOR_HOST=… npm exec -- node --conditions=source examples/src/in-order.ts
  */
 import { randomUUID } from 'node:crypto';
 import { Firestore } from '@google-cloud/firestore';

@@ -5,7 +5,7 @@
  * The publisher asks by attributes (from another language: `delay` in seconds, or `deliverAt`); the subscriber behind
  * `delay-out` is an ordinary one. Run it beside `npm start`, with the variable that it prints:
  *
- *   PUBSUB_EMULATOR_HOST=… node --conditions=source examples/src/later.ts
+ *   PUBSUB_EMULATOR_HOST=… npm exec -- node --conditions=source examples/src/later.ts
  */
 import { randomUUID } from 'node:crypto';
 import { PubSub } from '@google-cloud/pubsub';

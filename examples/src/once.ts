@@ -5,12 +5,12 @@
  * The subscriber needs no function in front of it: the guarantee is a middleware around its own handler. Run it beside
  * `npm start`, with the two variables that it prints:
  *
- *   PUBSUB_EMULATOR_HOST=… FIRESTORE_EMULATOR_HOST=… node --conditions=source examples/src/once.ts
+ *   PUBSUB_EMULATOR_HOST=… FIRESTORE_EMULATOR_HOST=… npm exec -- node --conditions=source examples/src/once.ts
  */
 import { randomUUID } from 'node:crypto';
 import { Firestore } from '@google-cloud/firestore';
 import { PubSub } from '@google-cloud/pubsub';
-import { ack, compose, dedup, type Handler, type Middleware, outgoing, systemClock } from 'pubsub-guarantees';
+import { ack, compose, dedup, type Handler, type Middleware, outgoing } from 'pubsub-guarantees';
 import { firestoreClaims } from 'pubsub-guarantees/dedup/firestore';
 import { pubsubPublisher } from 'pubsub-guarantees/publish/pubsub';
 import { receive } from 'pubsub-guarantees/receive/pubsub';
@@ -38,7 +38,7 @@ const watch: Middleware = (next) => async (message, context) => {
   return outcome;
 };
 // … and the guarantee between the two.
-const once = dedup(firestoreClaims(firestore), { clock: systemClock() });
+const once = dedup(firestoreClaims(firestore));
 const receiver = receive(subscription, compose(charge, [watch, once]), { consumer: 'example-billing' });
 
 // The publisher: a name of its own for the message makes every repeat recognisable, also one after a lost answer.

@@ -70,8 +70,9 @@ export function readConfig(environment: Environment, target: string | undefined)
     }),
     targetTopic,
     deadLetterTopic,
+    // `once` begins nothing with less than five seconds left, so less than twice that would begin nothing for long.
     // The longest ack deadline (https://cloud.google.com/pubsub/docs/lease-management): after it, it comes again.
-    timeout: duration(environment, 'HANDLER_TIMEOUT', '60s', { most: '600s' }),
+    timeout: duration(environment, 'HANDLER_TIMEOUT', '60s', { least: '10s', most: '600s' }),
     firestore: {
       database: database(environment),
       collectionPrefix: collectionPrefix(environment),

@@ -102,6 +102,8 @@ function parseKey(attributes: Attributes, name: string): string | undefined {
   const bytes = byteLength(value);
   if (bytes < 1 || bytes > KEY_BYTES)
     throw refuse(name, value, `1 to ${KEY_BYTES} bytes of UTF-8, not ${bytes}`);
+  // Halves of a character all have the same bytes in UTF-8: two keys would pass for one.
+  if (!value.isWellFormed()) throw refuse(name, value, 'well-formed Unicode');
   return value;
 }
 

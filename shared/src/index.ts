@@ -14,7 +14,7 @@ export { type Duration, toMilliseconds } from './duration.ts';
 export { ConfigError, PermanentError, TransientError } from './errors.ts';
 export { compose, type Context, type Handler, type Middleware } from './handler.ts';
 export { clockFrom, type LocalClock, localClock } from './local-clock.ts';
-export { jsonLog, type Log, type LogFields, silent } from './log.ts';
+export { consoleLog, jsonLog, type Log, type LogFields, silent } from './log.ts';
 export { type Attributes, checkOutgoing, LIMITS, type Message, type OutgoingMessage } from './message.ts';
 export type { CounterStore } from './order/counter-store.ts';
 export { inOrder } from './order/in-order.ts';

@@ -25,3 +25,9 @@ export function jsonLog(write: (line: string) => void): Log {
       write(JSON.stringify({ severity, message, ...fields }));
   return { info: at('INFO'), warn: at('WARNING'), error: at('ERROR') };
 }
+
+/** To standard error: what an adapter writes to when it is given no log, so that no failure is silent. */
+export function consoleLog(): Log {
+  // oxlint-disable-next-line no-console -- the one place that may; whoever wants another log passes it
+  return jsonLog((line) => console.error(line));
+}

@@ -6,6 +6,7 @@
  * the lease, never the message. A duplicate of a completed message is acknowledged without running; one of a message in
  * progress waits, and is never acknowledged before the work is done.
  */
+import { systemClock } from '../clock.ts';
 import { inProgressElsewhere, PermanentError, TransientError } from '../errors.ts';
 import type { Context, Middleware } from '../handler.ts';
 import { ack, deadLetter, type Outcome, retry } from '../outcome.ts';
@@ -20,8 +21,8 @@ import { sharedPolls, type Waited } from './shared-polls.ts';
  * Throws ConfigError when an option is invalid. Outcomes of its own: ack `duplicate`; retry with
  * IN_PROGRESS_ELSEWHERE, LEASE_LOST or STORE_UNAVAILABLE; dead letter `DEDUP_CONFLICT` and `INVALID_ATTRIBUTE`.
  */
-export function dedup(store: ClaimStore, options: DedupOptions): Middleware {
-  const { clock } = options;
+export function dedup(store: ClaimStore, options: DedupOptions = {}): Middleware {
+  const { clock = systemClock() } = options;
   const settings = dedupSettings(options);
   const polls = sharedPolls(store, clock);
   const run = runClaimed(store, clock, settings);

@@ -3,7 +3,6 @@
  * is unique within its topic only and is therefore never looked at without its consumer and source.
  */
 import { parseWishes } from '../attributes.ts';
-import { PermanentError } from '../errors.ts';
 import type { Context } from '../handler.ts';
 import { hashOf } from '../hash.ts';
 import type { Message } from '../message.ts';
@@ -20,11 +19,6 @@ export type Identity = Readonly<{
 /** Throws PermanentError `INVALID_ATTRIBUTE` for attributes that break the wire contract. */
 export function identify(message: Message, context: Pick<Context, 'consumer' | 'source'>): Identity {
   const { dedupId } = parseWishes(message);
-  // Halves of a character all have the same bytes in UTF-8: two of them would pass for one message.
-  if (dedupId?.isWellFormed() === false) {
-    const text = `attribute dedupId is ${JSON.stringify(shorten(dedupId))}; accepted: well-formed Unicode`;
-    throw new PermanentError('INVALID_ATTRIBUTE', text);
-  }
   const [kind, value] = dedupId === undefined ? ['messageId', message.id] : ['dedupId', dedupId];
   return {
     key: hashOf(context.consumer, context.source, kind, value),

@@ -204,6 +204,21 @@ describe('the rules of once', () => {
     assert.equal((await clock.until(second)).kind, 'retry');
   });
 
+  test('a completion is sent when the renewal under way has been answered, and not beside it', async () => {
+    const { clock, start } = world();
+    const slow: Fault = { kind: 'delayed', milliseconds: 4_000 };
+    const { deliver, calls } = start(
+      async () => {
+        await sleep(clock, 11_000);
+        return ack();
+      },
+      { plan: ({ detail }) => (detail === 'renewal' ? slow : undefined) },
+    );
+    assert.deepEqual(await clock.until(deliver(aMessage('1'), aContext(clock))), ack());
+    assert.equal(clock.monotonic(), 14_000);
+    assert.deepEqual(calls, ['create claim', 'update renewal', 'update done']);
+  });
+
   test('a claim that is on its way when the wait ends is waited for, and not left behind', async () => {
     const { clock, start } = world();
     const holder = start(async () => {

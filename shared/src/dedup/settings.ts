@@ -6,7 +6,8 @@ import { type Duration, toMilliseconds } from '../duration.ts';
 import { ConfigError } from '../errors.ts';
 
 export type DedupOptions = Readonly<{
-  clock: Clock;
+  /** Default: the machine's. */
+  clock?: Clock;
   /**
    * How long a claim holds without a heartbeat, default `30s`; at least `1s`. A crash in the handler costs this long
    * plus one redelivery. It is renewed every third, so it need not cover the handler's time.

@@ -2,13 +2,14 @@
  * Settings of in-order delivery, checked once when the middleware or the sweep is made.
  */
 import { randomUUID } from 'node:crypto';
-import type { Clock } from '../clock.ts';
+import { type Clock, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { ConfigError } from '../errors.ts';
 import type { OrderStore } from './order-store.ts';
 
 export type InOrderOptions = Readonly<{
-  clock: Clock;
+  /** Default: the machine's. */
+  clock?: Clock;
   /**
    * How long one worker may have a key without a commit (default 60s, at least 1s). A handler that runs longer is
    * aborted and its number is tried again, so this must be above the handler's longest time.
@@ -56,7 +57,7 @@ export function portsOf(store: OrderStore, options: InOrderOptions): Ports {
   if (retryMaxMs < retryMinMs) throw refuse('retryMax', options.retryMax, 'not below retryMin');
   return {
     store,
-    clock: options.clock,
+    clock: options.clock ?? systemClock(),
     leaseMs,
     start: wholeNumber('start', options.start ?? 1),
     maxAhead: wholeNumber('maxAhead', options.maxAhead ?? 100_000),

@@ -15,7 +15,7 @@ import { type Clock, sleep, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { codeOf, ConfigError, textOf } from '../errors.ts';
 import type { Handler } from '../handler.ts';
-import { type Log, silent } from '../log.ts';
+import { type Log, consoleLog } from '../log.ts';
 import { deliver, outcomeFields } from './deliver.ts';
 import { answer, codeOfClient, nameOf, toMessage } from './pubsub-message.ts';
 import { settle } from './settle.ts';
@@ -25,6 +25,7 @@ export type ReceiveOptions = Readonly<{
   /** The subscription. Default: its full name. */
   source?: string;
   clock?: Clock;
+  /** Gets a line for everything that is not acknowledged. Default: JSON on standard error. */
   log?: Log;
   /** How long a handler may take. */
   timeout?: Duration;
@@ -47,7 +48,7 @@ export type Receiver = Readonly<{
 export function receive(subscription: Subscription, handler: Handler, options: ReceiveOptions): Receiver {
   const {
     clock = systemClock(),
-    log = silent,
+    log = consoleLog(),
     timeout = '60s',
     concurrency = 100,
     consumer,
