@@ -8,7 +8,7 @@ import { type VirtualClock, virtualClock } from '../testing/index.ts';
 import type { ClaimStore } from './claim-store.ts';
 import { dedup } from './dedup.ts';
 import { documentClaims } from './document-claims.ts';
-import { aContext, aMessage, faultyDocuments, memoryLog } from './fixture.ts';
+import { aContext, aMessage, faultyDocuments, memoryLog } from './testing/fixture.ts';
 import { memoryClaims, memoryDocuments } from './memory.ts';
 import type { DedupOptions } from './settings.ts';
 

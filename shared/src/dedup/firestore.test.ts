@@ -14,7 +14,7 @@ import { claimed, claimStoreContract, request } from './contract.ts';
 import { dedup } from './dedup.ts';
 import { isRefusal } from './firestore-errors.ts';
 import { firestoreClaims } from './firestore.ts';
-import { aContext, aMessage } from './fixture.ts';
+import { aContext, aMessage } from './testing/fixture.ts';
 
 type Server = Readonly<{ address: string; close(): Promise<void> }>;
 

@@ -11,7 +11,7 @@ import { claimed, request } from './contract.ts';
 import { deadlineSignal } from './deadline-signal.ts';
 import { dedup } from './dedup.ts';
 import { documentClaims } from './document-claims.ts';
-import { aContext, aMessage, type Fault, faultyDocuments } from './fixture.ts';
+import { aContext, aMessage, type Fault, faultyDocuments } from './testing/fixture.ts';
 import { holdLease } from './lease.ts';
 import { memoryClaims, memoryDocuments } from './memory.ts';
 

@@ -4,7 +4,7 @@ import { sleep } from '../clock.ts';
 import { virtualClock } from '../testing/index.ts';
 import { claimed, claimStoreContract, request } from './contract.ts';
 import { documentClaims } from './document-claims.ts';
-import { faultyDocuments } from './fixture.ts';
+import { faultyDocuments } from './testing/fixture.ts';
 import { memoryClaims, memoryDocuments } from './memory.ts';
 
 claimStoreContract('memory', async () => {

@@ -16,7 +16,7 @@ import {
   gate,
   memoryLog,
   pausable,
-} from './fixture.ts';
+} from './testing/fixture.ts';
 import { memoryDocuments } from './memory.ts';
 import type { DedupOptions } from './settings.ts';
 

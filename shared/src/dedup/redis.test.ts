@@ -8,7 +8,7 @@ import { codeOf } from '../errors.ts';
 import type { ClaimStore } from './claim-store.ts';
 import { claimed, claimStoreContract, request } from './contract.ts';
 import { evictionWarning, redisClaims } from './redis.ts';
-import { hasRedisServer, type RunningRedis, startRedis } from './redis-server.ts';
+import { hasRedisServer, type RunningRedis, startRedis } from './testing/redis-server.ts';
 
 const PREFIX = 'test:claims:';
 

@@ -7,7 +7,7 @@ import { ack, type Outcome, retry } from '../outcome.ts';
 import { type VirtualClock, virtualClock } from '../testing/index.ts';
 import { dedup } from './dedup.ts';
 import { type ClaimDocuments, documentClaims } from './document-claims.ts';
-import { aContext, aMessage, type Fault, faultyDocuments, gate, pausable } from './fixture.ts';
+import { aContext, aMessage, type Fault, faultyDocuments, gate, pausable } from './testing/fixture.ts';
 import { memoryDocuments } from './memory.ts';
 
 const ACK_DEADLINE_MS = 60_000;

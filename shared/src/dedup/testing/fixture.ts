@@ -1,12 +1,12 @@
 /**
  * For the tests of this folder: messages, contexts, and documents that fail on request the way a network does.
  */
-import { type Clock, sleep } from '../clock.ts';
-import { storeUnavailable } from '../errors.ts';
-import type { Context } from '../handler.ts';
-import type { Log, LogFields } from '../log.ts';
-import type { Message } from '../message.ts';
-import type { ClaimDocuments } from './document-claims.ts';
+import { type Clock, sleep } from '../../clock.ts';
+import { storeUnavailable } from '../../errors.ts';
+import type { Context } from '../../handler.ts';
+import type { Log, LogFields } from '../../log.ts';
+import type { Message } from '../../message.ts';
+import type { ClaimDocuments } from '../document-claims.ts';
 
 export function aMessage(
   id: string,
