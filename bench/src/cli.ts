@@ -3,17 +3,22 @@
  * the same call, in turn, because machines are noisy; the last line is one JSON object with the figures.
  */
 import { ready } from './ready/ready.ts';
+import { sideBySide } from './side-by-side/side-by-side.ts';
 
 type Benchmark = Readonly<{ what: string; run(print: (line: string) => void): Promise<object> }>;
 
 const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
   ready: { what: 'time until the servers answer, against the official Java emulators', run: ready },
+  'side-by-side': {
+    what: 'ready, memory, latency, throughput and contention, against the official emulators',
+    run: sideBySide,
+  },
 };
 
 const [name, ...rest] = process.argv.slice(2);
 const known = Object.keys(BENCHMARKS).join(', ');
 if (name === '--list' && rest.length === 0) {
-  for (const [key, { what }] of Object.entries(BENCHMARKS)) console.log(`${key.padEnd(12)} ${what}`);
+  for (const [key, { what }] of Object.entries(BENCHMARKS)) console.log(`${key.padEnd(14)} ${what}`);
 } else {
   const benchmark = name === undefined || rest.length > 0 ? undefined : BENCHMARKS[name];
   if (benchmark === undefined) {

@@ -8,10 +8,12 @@ import { PubSub } from '@google-cloud/pubsub';
 import {
   type ClaimStore,
   type Clock,
+  type Duration,
   type Log,
   type OrderStore,
   type Publisher,
   type TaskQueue,
+  toMilliseconds,
 } from 'pubsub-guarantees';
 import { pubsubPublisher } from 'pubsub-guarantees/publish/pubsub';
 import type { Config, DedupConfig, DelayConfig } from './config.ts';
@@ -77,7 +79,10 @@ async function claimStore(
   redis.once('ready', () => {
     void evictionWarning(redis).then((warning) => warning !== undefined && log.warn(warning));
   });
-  return redisClaims(redis, { prefix: `${config.firestore.collectionPrefix}:claims:` });
+  return redisClaims(redis, {
+    prefix: `${config.firestore.collectionPrefix}:claims:`,
+    timeout: withinLease(dedup.lease, '5s'),
+  });
 }
 
 async function orderStore(config: Config, firestore: LazyFirestore): Promise<OrderStore> {
@@ -94,4 +99,9 @@ async function taskQueue(delay: DelayConfig): Promise<TaskQueue> {
   });
   const target = 'service' in delay.republisher ? { appEngine: delay.republisher } : delay.republisher;
   return cloudTasksQueue(client, { queue: delay.queue, target });
+}
+
+/** A call that takes as long as the lease that it asks for is too late when it is answered: at most half of it. */
+function withinLease(lease: Duration, longest: Duration): Duration {
+  return `${Math.min(Math.floor(toMilliseconds(lease) / 2), toMilliseconds(longest))}ms`;
 }

@@ -100,6 +100,39 @@ test('a store that fails once while a number is counted as done does not make it
   assert.deepEqual([runs.length, state().last, state().lease], [1, 1, null]);
 });
 
+test('V4: a direct run that leaves a gap behind it makes that gap visible, with an age of its own', async () => {
+  const { clock, worker, state, heldNumbers } = bench();
+  const { deliver } = worker();
+  for (const number of [1, 4]) await deliver(number);
+  await clock.advance(5_000);
+  assert.equal(kindOf(await deliver(2)), 'ack handled');
+  assert.deepEqual([state().last, state().gapAt, heldNumbers()], [2, 2, [4]]);
+  assert.equal(state().waitingSince, clock.now());
+});
+
+test('a mark that a holder leaves on the key while it is drained costs no number a second run', async () => {
+  const { clock, worker, runs, state, heldNumbers } = bench();
+  const handler: Handler = async (message) => {
+    if (message.attributes.sequence === '2') await sleep(clock, 2_000);
+    return ack();
+  };
+  const { deliver } = worker({ handler });
+  const failing = worker({ handler: async () => retry(new Error('once')) });
+  assert.equal(kindOf(await failing.deliver(1)), 'ack held');
+  await deliver(2);
+  await clock.advance(1_000);
+  const sweeping = worker({ handler }).sweep();
+  await clock.advance(1_000);
+  const mark = { attributes: { sequenceEpoch: 'e' } };
+  assert.equal(kindOf(await worker().deliver(9, mark)), 'ack held');
+  assert.equal((await clock.until(sweeping)).drained, 2);
+  assert.deepEqual(
+    runs.map((run) => run[0]),
+    ['1', '1', '2'],
+  );
+  assert.deepEqual([state().last, state().epoch, state().lease, heldNumbers()], [2, 'e', null, [9]]);
+});
+
 test('a pause that is no time, or without an end, keeps no failure from being stored', async () => {
   const tenYearsMs = 315_360_000_000;
   const busy = (retryAfterMs: number) => retry(new TransientError('BUSY', 'busy', { retryAfterMs }));

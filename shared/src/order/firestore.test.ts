@@ -13,7 +13,7 @@ import { compose, type Context } from '../handler.ts';
 import { silent } from '../log.ts';
 import { ack } from '../outcome.ts';
 import { orderContract } from './contract.ts';
-import { counterContract } from './counters.contract.ts';
+import { counterContract } from './counter-contract.ts';
 import { firestoreCounters, firestoreOrder } from './firestore.ts';
 import { inOrder } from './in-order.ts';
 import { freshKey } from './key-state.ts';

@@ -1,6 +1,6 @@
 import { systemClock } from '../clock.ts';
 import { orderContract } from './contract.ts';
-import { counterContract } from './counters.contract.ts';
+import { counterContract } from './counter-contract.ts';
 import { memoryCounters } from './memory-counters.ts';
 import { memoryOrder } from './memory.ts';
 

@@ -6,12 +6,14 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-export type JavaCommand = Readonly<{ args: (port: number) => readonly string[] }>;
+/** The arguments of `java` for each. */
+export type JavaEmulators = Readonly<{
+  pubsub: (port: number) => readonly string[];
+  firestore: (port: number) => readonly string[];
+}>;
 
 /** Undefined, with a line that says what is missing, where they cannot be run. */
-export function officialEmulators(
-  print: (line: string) => void,
-): Readonly<{ pubsub: JavaCommand; firestore: JavaCommand }> | undefined {
+export function officialEmulators(print: (line: string) => void): JavaEmulators | undefined {
   const sdk = run('gcloud', ['info', '--format=value(installation.sdk_root)']);
   if (sdk === undefined || run('java', ['-version']) === undefined) {
     print('skipped: the official emulators need gcloud and java, and not both are on the PATH');
@@ -29,22 +31,22 @@ export function officialEmulators(
     return undefined;
   }
   return {
-    pubsub: { args: (port) => ['-jar', join(pubsubFolder, pubsubJar), '--host=127.0.0.1', `--port=${port}`] },
-    firestore: {
-      args: (port) => [
-        '-Duser.language=en',
-        '-cp',
-        firestoreJar,
-        // The jar names no main class of its own.
-        'com.google.cloud.datastore.emulator.firestore.CloudFirestore',
-        '--host',
-        '127.0.0.1',
-        '--port',
-        String(port),
-      ],
-    },
+    pubsub: (port) => ['-jar', join(pubsubFolder, pubsubJar), '--host=127.0.0.1', `--port=${port}`],
+    // The jar names no main class of its own.
+    firestore: (port) => [
+      '-Duser.language=en',
+      '-cp',
+      firestoreJar,
+      MAIN,
+      '--host',
+      '127.0.0.1',
+      '--port',
+      String(port),
+    ],
   };
 }
+
+const MAIN = 'com.google.cloud.datastore.emulator.firestore.CloudFirestore';
 
 function run(command: string, args: readonly string[]): string | undefined {
   try {
