@@ -88,6 +88,7 @@ function parseAggregation(wire: WireAggregation, alias: string): Aggregation {
       const field = parseField(wire.avg, alias);
       return { alias, field, of: (docs) => average(numbersIn(docs, field)) };
     }
+    case undefined:
     default:
       throw invalidArgument(`the aggregation ${wire.operator ?? '(not set)'} is not known`);
   }

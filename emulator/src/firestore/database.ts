@@ -5,6 +5,7 @@
  */
 import type { Clock } from '../clock.ts';
 import { invalidArgument, unimplemented } from '../grpc-server.ts';
+import { type ChangeFeed, changeFeed } from './change-feed.ts';
 import type { Change } from './doc.ts';
 import { documents, type View } from './documents.ts';
 import type { Attempt, Owner } from './lock-types.ts';
@@ -55,16 +56,25 @@ export type Database = Readonly<{
   ): Promise<Committed>;
   begin(options: TransactionOptions): Buffer;
   rollback(transaction: Uint8Array): void;
+  /** What is committed now, for as long as nothing is awaited. */
+  current(): Readonly<{ view: View; readTime: Microseconds }>;
+  feed: ChangeFeed;
   stats(): DatabaseStats;
   /** Removes every document and ends every transaction. */
   clear(): void;
 }>;
 
-export function database(name: string, clock: Clock): Database {
+/** `onCommit` is told the changes of each commit as they are applied; it may not throw. */
+export function database(
+  name: string,
+  clock: Clock,
+  onCommit: (changes: readonly Change[]) => void = () => undefined,
+): Database {
   const store = documents();
   const time = databaseTime(clock);
   const locks = lockTable<QueryRange, Change>(clock, { overlap, alters });
   const open = transactions(clock, locks, store, time);
+  const feed = changeFeed();
   let lastCommit: Microseconds = 0;
 
   function readIn<T>(
@@ -120,6 +130,8 @@ export function database(name: string, clock: Clock): Database {
       run() {
         store.apply(plan.changes);
         lastCommit = commitTime;
+        feed.changed(plan.changes);
+        onCommit(plan.changes);
         return { commitTime, results: plan.results };
       },
     };
@@ -168,6 +180,8 @@ export function database(name: string, clock: Clock): Database {
     },
     begin: (options) => open.begin(options).id,
     rollback: (id) => open.rollback(id),
+    current: () => ({ view: store, readTime: time.read() }),
+    feed,
     stats: () => ({
       documents: store.count(),
       openTransactions: open.open(),
@@ -178,6 +192,7 @@ export function database(name: string, clock: Clock): Database {
     clear() {
       open.endAll();
       store.clear();
+      feed.cleared();
     },
   };
 }

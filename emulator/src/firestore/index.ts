@@ -9,8 +9,9 @@ import type { ServiceDefinition } from '@grpc/grpc-js';
 import type { Clock } from '../clock.ts';
 import { loadServices, type RunningServer, serve } from '../grpc-server.ts';
 import { abandoned } from './abandoned.ts';
-import { type Database, database, type DatabaseStats } from './database.ts';
+import type { Database, DatabaseStats } from './database.ts';
 import { firestoreService, measured } from './service.ts';
+import { expiringDatabase, parsePolicies, type TtlPolicy } from './ttl.ts';
 
 export type FirestoreOptions = Readonly<{
   /** Default 0: any free port. */
@@ -18,10 +19,21 @@ export type FirestoreOptions = Readonly<{
   clock: Clock;
   /** Gets one line for each error that is this server's own fault. Default: nowhere. */
   log?: (line: string) => void;
+  /**
+   * Time-to-live policies of every database: a document of the collection group is deleted within an hour of the
+   * clock after the time in the field (the service: typically within 24 hours). A field of another type than
+   * timestamp never expires. One field for each collection group. Default: none.
+   */
+  ttl?: readonly TtlPolicy[];
 }>;
 
 /** Sums over all databases. */
-type FirestoreStats = DatabaseStats & Readonly<{ databases: number }>;
+type FirestoreStats = DatabaseStats &
+  Readonly<{
+    databases: number;
+    /** What is listened to: each target of each stream. */
+    listeners: number;
+  }>;
 
 export type RunningFirestore = RunningServer &
   Readonly<{
@@ -30,14 +42,15 @@ export type RunningFirestore = RunningServer &
     clear(): void;
   }>;
 
-/** Throws an error that names the port when another process listens on it. */
+/** Throws an error that names the port when another process listens on it, or a policy that is not legal. */
 export async function startFirestore(options: FirestoreOptions): Promise<RunningFirestore> {
-  const { port = 0, clock, log = () => undefined } = options;
+  const { port = 0, clock, log = () => undefined, ttl = [] } = options;
+  const policies = parsePolicies(ttl);
   const databases = new Map<string, Database>();
   const named = (name: string): Database => {
     const known = databases.get(name);
     if (known !== undefined) return known;
-    const created = database(name, clock);
+    const created = expiringDatabase(name, clock, policies, log);
     databases.set(name, created);
     return created;
   };
@@ -51,7 +64,7 @@ export async function startFirestore(options: FirestoreOptions): Promise<Running
   };
   return {
     ...server,
-    stats: () => sum([...databases.values()].map((each) => each.stats())),
+    stats: () => sum([...databases.values()]),
     clear,
     async close() {
       // First what waits, so that nothing holds the server up; then what came in meanwhile, so that no timer is left.
@@ -72,10 +85,12 @@ export function firestoreDefinition(): ServiceDefinition {
   ];
 }
 
-function sum(all: readonly DatabaseStats[]): FirestoreStats {
-  const total = (key: keyof DatabaseStats): number => all.reduce((count, stats) => count + stats[key], 0);
+function sum(all: readonly Database[]): FirestoreStats {
+  const stats = all.map((each) => each.stats());
+  const total = (key: keyof DatabaseStats): number => stats.reduce((count, each) => count + each[key], 0);
   return {
     databases: all.length,
+    listeners: all.reduce((count, { feed }) => count + feed.watched(), 0),
     documents: total('documents'),
     openTransactions: total('openTransactions'),
     heldLocks: total('heldLocks'),

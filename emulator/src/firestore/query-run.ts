@@ -69,22 +69,26 @@ function scopesOverlap(a: Scope, b: Scope): boolean {
 }
 
 function documentsIn(view: View, scope: Scope): Iterable<Doc> {
-  return scope.allDescendants ? descendants(view, scope) : view.collection(collectionOf(scope));
+  return isOneCollection(scope) ? view.collection(collectionOf(scope)) : scattered(view, scope);
 }
 
-const collectionOf = ({ parent, collectionId }: Scope): string =>
+export const isOneCollection = ({ collectionId, allDescendants }: Scope): boolean =>
+  collectionId !== '' && !allDescendants;
+
+export const collectionOf = ({ parent, collectionId }: Scope): string =>
   parent === '' ? collectionId : `${parent}/${collectionId}`;
 
-function* descendants(view: View, scope: Scope): Iterable<Doc> {
+function* scattered(view: View, scope: Scope): Iterable<Doc> {
   for (const path of view.collections()) if (isPathInScope(path, scope)) yield* view.collection(path);
 }
 
 const isInScope = (doc: Doc, scope: Scope): boolean => isPathInScope(doc.name.collection, scope);
 
-function isPathInScope(path: string, { parent, collectionId, allDescendants }: Scope): boolean {
+export function isPathInScope(path: string, { parent, collectionId, allDescendants }: Scope): boolean {
   const prefix = parent === '' ? '' : `${parent}/`;
-  if (!allDescendants) return path === prefix + collectionId;
+  if (!allDescendants && collectionId !== '') return path === prefix + collectionId;
   if (!path.startsWith(prefix)) return false;
+  if (!allDescendants) return !path.includes('/', prefix.length);
   return collectionId === '' || path.slice(path.lastIndexOf('/') + 1) === collectionId;
 }
 
@@ -122,7 +126,7 @@ function sorted(view: View, query: Query): readonly Entry[] {
 /** The first entries, from a kept order where the view has one. */
 function firstOf(view: View, query: Query, count: number): readonly Entry[] {
   const { scope, filter, orders, start, end } = query;
-  const kept = scope.allDescendants ? undefined : view.ordered(collectionOf(scope), orders);
+  const kept = isOneCollection(scope) ? view.ordered(collectionOf(scope), orders) : undefined;
   if (kept === undefined) return sorted(view, query).slice(0, count);
   const first: Entry[] = [];
   let position = start === undefined ? 0 : firstNotBefore(kept, (entry) => !isAfter(entry, start, query));

@@ -27,7 +27,7 @@ export type WireQuery = Readonly<{
 export type Scope = Readonly<{
   /** The parent's path below `/documents`: empty for the root. */
   parent: string;
-  /** Empty: every collection, with allDescendants. */
+  /** Empty: every collection directly below the parent, or anywhere below it with allDescendants. */
   collectionId: string;
   allDescendants: boolean;
 }>;
@@ -74,9 +74,6 @@ function parseScope(wire: WireQuery, parent: string, database: string): Scope {
   if (wire.from.length > 1) throw unimplemented('a query over several collections is not implemented');
   const { collectionId, allDescendants } = from;
   if (collectionId !== '') checkCollectionId(collectionId);
-  else if (!allDescendants) {
-    throw unimplemented('a query over all direct collections of a parent is not implemented');
-  }
   return { parent: parseParent(parent, database).join('/'), collectionId, allDescendants };
 }
 

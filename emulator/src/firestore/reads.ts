@@ -1,16 +1,14 @@
 /**
- * The reading methods: GetDocument, BatchGetDocuments, ListCollectionIds. A document is answered
+ * The methods that read documents by their names: GetDocument and BatchGetDocuments. A document is answered
  * as it is or as missing, never left out; the transaction that a read begins is in its first answer.
  */
-import { notFound, unimplemented } from '../grpc-server.ts';
+import { notFound } from '../grpc-server.ts';
 import type { Database } from './database.ts';
 import type { Doc } from './doc.ts';
-import { type DocumentName, databaseOf, parseDatabase, parseDocument, parseParent } from './names.ts';
-import { compareStrings } from './order.ts';
+import { type DocumentName, databaseOf, parseDatabase, parseDocument } from './names.ts';
 import {
   type BatchGetRequest,
   type GetDocumentRequest,
-  type ListCollectionIdsRequest,
   parseMask,
   parseSelector,
   toWireDocument,
@@ -47,30 +45,6 @@ export async function batchGetDocuments(
     doc === undefined ? { missing: name.full, readTime } : { found: toWireDocument(doc, mask), readTime },
   );
   return withTransaction(answers, { readTime }, read.began);
-}
-
-export async function listCollectionIds(databases: DatabaseNamed, request: ListCollectionIdsRequest) {
-  if (request.pageToken !== '') throw unimplemented('page_token is not implemented');
-  if (request.consistencySelector !== undefined) {
-    throw unimplemented(`${request.consistencySelector} in ListCollectionIds is not implemented`);
-  }
-  const database = databaseOf(request.parent);
-  const parent = parseParent(request.parent, database);
-  const prefix = parent.length === 0 ? '' : `${parent.join('/')}/`;
-  const { result } = await databases(database).read(
-    { kind: 'strong' },
-    {
-      look(view) {
-        const below = [...view.collections()].filter((path) => path.startsWith(prefix));
-        const ids = new Set(below.map((path) => path.slice(prefix.length).split('/', 1)[0] ?? ''));
-        return { documents: [], result: [...ids].sort(compareStrings) };
-      },
-    },
-  );
-  if (request.pageSize > 0 && result.length > request.pageSize) {
-    throw unimplemented(`more than page_size (${request.pageSize}) collections: paging is not implemented`);
-  }
-  return { collectionIds: result, nextPageToken: '' };
 }
 
 type FoundDocument = Readonly<{ name: DocumentName; doc: Doc | undefined }>;

@@ -47,12 +47,35 @@ export type CommitRequest = Readonly<{
 }>;
 export type BatchWriteRequest = Readonly<{ database: string; writes: readonly WireWrite[] }>;
 export type RollbackRequest = Readonly<{ database: string; transaction: Uint8Array }>;
-export type ListCollectionIdsRequest = Readonly<{
-  parent: string;
-  pageSize: number;
-  pageToken: string;
-  consistencySelector?: string;
+export type ListCollectionIdsRequest = Consistency & Readonly<{ parent: string }> & Page;
+export type ListDocumentsRequest = Consistency &
+  Readonly<{
+    parent: string;
+    collectionId: string;
+    orderBy: string;
+    mask: WireMask;
+    showMissing: boolean;
+  }> &
+  Page;
+export type PartitionQueryRequest = Consistency &
+  Readonly<{ parent: string; structuredQuery?: WireQuery; partitionCount: string }> &
+  Page;
+export type ListenRequest = Readonly<{
+  database: string;
+  targetChange?: string;
+  addTarget?: WireTarget;
+  removeTarget?: number;
 }>;
+export type WireTarget = Readonly<{
+  targetType?: string;
+  query?: Readonly<{ parent: string; structuredQuery?: WireQuery }>;
+  documents?: Readonly<{ documents: readonly string[] }>;
+  /** `resumeToken` or `readTime`: what the client has already. */
+  resumeType?: string;
+  targetId: number;
+  once: boolean;
+}>;
+export type Page = Readonly<{ pageSize: number; pageToken: string }>;
 
 export function parseSelector(request: Consistency): Selector {
   switch (request.consistencySelector) {

@@ -17,8 +17,11 @@ import { StatusError, unimplemented } from '../grpc-server.ts';
 import type { Abandoned, SeenCall } from './abandoned.ts';
 import { batchWrite, beginTransaction, checkRequestSize, commit, rollback } from './commits.ts';
 import type { Database } from './database.ts';
+import { listen } from './listen.ts';
+import { listCollectionIds, listDocuments } from './lists.ts';
+import { partitionQuery } from './partitions.ts';
 import { runAggregationQuery, runQueryMethod } from './queries.ts';
-import { batchGetDocuments, getDocument, listCollectionIds } from './reads.ts';
+import { batchGetDocuments, getDocument } from './reads.ts';
 
 type Edge = Readonly<{ follow: Abandoned; log: (line: string) => void }>;
 
@@ -41,7 +44,10 @@ export function firestoreService(
     batchGetDocuments: streaming(bind(batchGetDocuments), edge),
     runQuery: streaming(bind(runQueryMethod), edge),
     runAggregationQuery: streaming(bind(runAggregationQuery), edge),
+    listDocuments: unary(bind(listDocuments), edge),
+    partitionQuery: unary(bind(partitionQuery), edge),
     listCollectionIds: unary(bind(listCollectionIds), edge),
+    listen: listen(databases, (error, method) => toStatus(error, method, log)),
     beginTransaction: unary(bind(beginTransaction), edge),
     rollback: unary(bind(rollback), edge),
     commit: unary(sizeChecked(bind(commit)), edge),

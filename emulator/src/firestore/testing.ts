@@ -6,7 +6,12 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { Firestore } from '@google-cloud/firestore';
 import { Client, credentials, Metadata, type MethodDefinition, type ServiceError } from '@grpc/grpc-js';
 import { type Clock, systemClock } from '../clock.ts';
-import { firestoreDefinition, type RunningFirestore, startFirestore } from './index.ts';
+import {
+  firestoreDefinition,
+  type FirestoreOptions,
+  type RunningFirestore,
+  startFirestore,
+} from './index.ts';
 
 /** The answers of a raw call: one for a unary method, any number for a stream. */
 export type Answer = Readonly<Record<string, unknown>>;
@@ -24,9 +29,12 @@ export type TestBed = Readonly<{
 }>;
 
 /** Errors that the server counts as its own fault fail the test through `close`. */
-export async function testBed(clock: Clock = systemClock()): Promise<TestBed> {
+export async function testBed(
+  clock: Clock = systemClock(),
+  options: Pick<FirestoreOptions, 'ttl'> = {},
+): Promise<TestBed> {
   const faults: string[] = [];
-  const server = await startFirestore({ clock, log: (line) => faults.push(line) });
+  const server = await startFirestore({ ...options, clock, log: (line) => faults.push(line) });
   const definition = firestoreDefinition();
   const clients: Firestore[] = [];
   const raw = new Client(server.address, credentials.createInsecure());
@@ -72,7 +80,7 @@ export async function testBed(clock: Clock = systemClock()): Promise<TestBed> {
 }
 
 /** A relay to the server: grpc-js keeps a closed client's connection for a while, so the test breaks it in between. */
-async function cuttable(port: number): Promise<Readonly<{ port: number; cut(): void }>> {
+export async function cuttable(port: number): Promise<Readonly<{ port: number; cut(): void; drop(): void }>> {
   const sockets = new Set<Socket>();
   const relay = createServer((near) => {
     const far = connect(port, '127.0.0.1');
@@ -83,11 +91,17 @@ async function cuttable(port: number): Promise<Readonly<{ port: number; cut(): v
     near.pipe(far).pipe(near);
   });
   await new Promise<void>((resolve) => relay.listen(0, '127.0.0.1', resolve));
+  const drop = (): void => {
+    for (const socket of sockets) socket.destroy();
+    sockets.clear();
+  };
   return {
     port: (relay.address() as AddressInfo).port,
+    /** Breaks what is connected; new connections are taken. */
+    drop,
     cut() {
       relay.close();
-      for (const socket of sockets) socket.destroy();
+      drop();
     },
   };
 }
