@@ -1,6 +1,7 @@
 /**
  * Ack IDs: one for each delivery. A well-formed ID of a delivery that is over (or of an earlier run of the
  * server) is stale and ignored, as on an ordinary subscription of the service; anything else is malformed.
+ * An exactly-once subscription names either kind in its answer instead.
  */
 import { invalidArgument } from '../grpc-server.ts';
 
@@ -16,12 +17,15 @@ export function ackIds(run: string, subscription: number): () => string {
   return () => prefix + (count++).toString(36);
 }
 
-/** Throws INVALID_ARGUMENT for none, for too many in one request, and for a malformed one, which it names. */
-export function assertAckIds(ids: readonly string[]): void {
+/**
+ * Throws INVALID_ARGUMENT for none, for too many in one request, and for a malformed one, which it names; the last
+ * not on an exactly-once subscription, where the rest of the request is carried out.
+ */
+export function assertAckIds(ids: readonly string[], exactlyOnce: boolean): void {
   if (ids.length === 0) throw invalidArgument('No ack ids specified.');
   let bytes = 0;
   for (const id of ids) {
-    if (!FORM.test(id)) {
+    if (!exactlyOnce && !FORM.test(id)) {
       throw invalidArgument(`You have passed an invalid ack ID to the service (ack_id=${id.slice(0, 128)}).`);
     }
     bytes += id.length;

@@ -146,7 +146,7 @@ test('whatever is taken, done, or put back: no message is lost, and no key is ev
             publishTime: null,
             orderingKey: key,
           };
-          backlog.add(message, 0, 1);
+          backlog.add({ message, publishTimeMs: 0, bytes: 1 });
         } else if (act === 'take') take();
         else if (act === 'wait') clock.advance(pick);
         else {

@@ -12,6 +12,7 @@
  */
 import { alarm, type Alarm, type Deadlines } from './deadlines.ts';
 import { linkedQueue, type LinkedQueue } from './linked-queue.ts';
+import type { Stored } from './stored.ts';
 import type { PubsubMessage } from './wire.ts';
 
 /** One message on its way through one subscription. */
@@ -50,7 +51,7 @@ export type Room = Readonly<{
 }>;
 
 export type Backlog = Readonly<{
-  add(message: PubsubMessage, publishTimeMs: number, bytes: number): void;
+  add(stored: Stored): Entry;
   hasReady(): boolean;
   /** Takes what fits, in order; `isStale` messages are dropped on the way. */
   take(room: Room, isStale: (entry: Entry) => boolean): Entry[];
@@ -97,7 +98,7 @@ export function createBacklog(ordered: boolean, deadlines: Deadlines, now: () =>
     (bytes + entry.bytes <= room.bytes || (taken.length === 0 && room.oversize));
 
   return {
-    add(message, publishTimeMs, bytes) {
+    add({ message, publishTimeMs, bytes }) {
       const line = lineOf(message.orderingKey);
       const entry: Entry = {
         message,
@@ -116,6 +117,7 @@ export function createBacklog(ordered: boolean, deadlines: Deadlines, now: () =>
         line.waiting.push(entry);
         settle(line);
       }
+      return entry;
     },
     hasReady: () => ready.size() > 0,
     take(room, isStale) {

@@ -3,52 +3,39 @@
  * acknowledged, and puts it back when it is nacked or its ack deadline passes.
  *
  * Every delivery has its own ack ID. What is put back waits for its backoff, and goes to the dead-letter topic
- * when its attempts are used up and that topic exists; otherwise it stays. Nothing is kept of what is done.
+ * when its attempts are used up and that topic exists; otherwise it stays. Nothing is kept of what is done, unless
+ * the subscription retains it for a seek.
  */
 import type { Clock } from '../clock.ts';
-import { createBacklog, type Entry, type Room } from './backlog.ts';
-import { alarm, createDeadlines, type Alarm } from './deadlines.ts';
-import { durationMs, type PubsubMessage, type ReceivedMessage, type Subscription } from './wire.ts';
-
-export type Lease = Readonly<{
-  ackId: string;
-  entry: Entry;
-  consumer: Consumer;
-  /** As the subscriber sees it: 0 without a dead-letter policy. */
-  deliveryAttempt: number;
-  deadline: Alarm;
-}>;
-
-type LeaseEnd = 'acked' | 'failed' | 'revoked';
-
-/** A stream, a waiting pull, or the push to an endpoint. */
-export type Consumer = Readonly<{
-  ackDeadlineSeconds(): number;
-  /** Undefined while it takes nothing. */
-  room(): Room | undefined;
-  deliver(leases: readonly Lease[]): void;
-  /** The lease is over, for whatever reason. */
-  released(lease: Lease, end: LeaseEnd): void;
-}>;
+import { backoffMs } from './backoff.ts';
+import { createBacklog, type Backlog, type Entry } from './backlog.ts';
+import { alarm, createDeadlines, type Deadlines } from './deadlines.ts';
+import type { Consumer, Lease, LeaseEnd } from './lease.ts';
+import { retained, type Stored } from './stored.ts';
+import type { Subscription } from './wire.ts';
 
 export type Delivery = Readonly<{
-  enqueue(message: PubsubMessage, publishTimeMs: number, bytes: number): void;
+  enqueue(stored: Stored): void;
   /** Delivers what can be delivered. Called after everything that may have made room or messages. */
   dispatch(): void;
   join(consumer: Consumer): void;
   leave(consumer: Consumer): void;
-  acknowledge(ackIds: readonly string[]): void;
-  /** 0 seconds is a nack. */
-  modifyAckDeadline(ackIds: readonly string[], seconds: number): void;
+  /** Returns the IDs that are not those of a valid lease; the others are acknowledged. */
+  acknowledge(ackIds: readonly string[]): readonly string[];
+  /** 0 seconds is a nack. Returns the IDs that are not those of a valid lease. */
+  modifyAckDeadline(ackIds: readonly string[], seconds: number): readonly string[];
   /** Takes the messages back as if they had never been delivered. */
   takeBack(leases: readonly Lease[]): void;
+  /** Everything that waits or is outstanding, within its retention. */
+  unacked(): readonly Stored[];
+  /** What is retained of what was acknowledged. */
+  acked(): readonly Stored[];
+  /** Begins anew with these messages, all leases revoked; `acked` are retained if the subscription retains any. */
+  restart(unacked: readonly Stored[], acked: readonly Stored[]): void;
   outstanding(): number;
   backlog(): number;
   close(): void;
 }>;
-
-/** Backoff of a push subscription without a retry policy: https://cloud.google.com/pubsub/docs/push#push_backoff */
-const PUSH_BACKOFF_MS = { min: 100, max: 60_000 };
 
 export function createDelivery(
   clock: Clock,
@@ -56,22 +43,31 @@ export function createDelivery(
   nextAckId: () => string,
   /** Publishes to the dead-letter topic; false when that topic does not exist. */
   toDeadLetters: (entry: Entry) => boolean,
+  retentionMs: () => number,
 ): Delivery {
   const leases = new Map<string, Lease>();
   const leaseOf = new Map<Entry, Lease>();
   const consumers: Consumer[] = [];
-  const deadlines = createDeadlines(clock, () => dispatch());
-  const backlog = createBacklog(config().enableMessageOrdering, deadlines, () => clock.now());
+  const unacked = new Set<Entry>();
+  const acked = retained(clock.now, () => (config().retainAckedMessages ? retentionMs() : 0));
+  let deadlines: Deadlines;
+  let backlog: Backlog;
+  const begin = (): void => {
+    deadlines = createDeadlines(clock, () => dispatch());
+    backlog = createBacklog(config().enableMessageOrdering, deadlines, () => clock.now());
+  };
+  begin();
   let turn = 0;
   let dispatching = false;
   let again = false;
 
-  const isStale = (entry: Entry): boolean => {
-    const { messageRetentionDuration } = config();
-    return (
-      messageRetentionDuration !== null &&
-      clock.now() - entry.publishTimeMs > durationMs(messageRetentionDuration)
-    );
+  const isStale = ({ publishTimeMs }: Stored): boolean => clock.now() - publishTimeMs > retentionMs();
+  const dropIfStale = (entry: Entry): boolean => isStale(entry) && unacked.delete(entry);
+  const finish = (entry: Entry): void => {
+    unacked.delete(entry);
+    const { message, publishTimeMs, bytes } = entry;
+    acked.add({ message, publishTimeMs, bytes });
+    backlog.done(entry);
   };
   const lease = (entry: Entry, consumer: Consumer): Lease => {
     const deadline = alarm(() => fail(made));
@@ -107,11 +103,21 @@ export function createDelivery(
     if (deadLetterPolicy !== null) {
       entry.countedFailures += 1;
       if (entry.countedFailures >= deadLetterPolicy.maxDeliveryAttempts && toDeadLetters(entry)) {
-        backlog.done(entry);
+        finish(entry);
         return;
       }
     }
     putBack(entry, backoffMs(config(), entry.failures));
+  };
+  /** An ID that is named twice counts once. */
+  const eachLease = (ids: readonly string[], act: (held: Lease) => void): readonly string[] => {
+    const invalid: string[] = [];
+    for (const id of new Set(ids)) {
+      const held = leases.get(id);
+      if (held === undefined) invalid.push(id);
+      else act(held);
+    }
+    return invalid;
   };
   const dispatch = (): void => {
     // Delivering may publish (a dead letter) and so come back here: then the loop below runs once more.
@@ -126,7 +132,7 @@ export function createDelivery(
         turn = (turn + 1) % consumers.length;
         const consumer = consumers[turn];
         const room = consumer?.room();
-        const entries = room === undefined ? [] : backlog.take(room, isStale);
+        const entries = room === undefined ? [] : backlog.take(room, dropIfStale);
         if (consumer === undefined || entries.length === 0) full += 1;
         else {
           full = 0;
@@ -138,7 +144,7 @@ export function createDelivery(
   };
 
   return {
-    enqueue: backlog.add,
+    enqueue: (stored) => void unacked.add(backlog.add(stored)),
     dispatch,
     join(consumer) {
       consumers.push(consumer);
@@ -149,22 +155,20 @@ export function createDelivery(
       if (index >= 0) consumers.splice(index, 1);
     },
     acknowledge(ids) {
-      for (const id of ids) {
-        const held = leases.get(id);
-        if (held === undefined) continue;
+      const invalid = eachLease(ids, (held) => {
         release(held, 'acked');
-        backlog.done(held.entry);
-      }
+        finish(held.entry);
+      });
       dispatch();
+      return invalid;
     },
     modifyAckDeadline(ids, seconds) {
-      for (const id of ids) {
-        const held = leases.get(id);
-        if (held === undefined) continue;
+      const invalid = eachLease(ids, (held) => {
         if (seconds === 0) fail(held);
         else deadlines.set(held.deadline, clock.now() + seconds * 1000);
-      }
+      });
       dispatch();
+      return invalid;
     },
     takeBack(taken) {
       for (const held of taken.toReversed()) {
@@ -174,24 +178,22 @@ export function createDelivery(
       }
       dispatch();
     },
+    unacked: () => [...unacked].filter((entry) => !isStale(entry)),
+    acked: acked.all,
+    restart(messages, ackedBefore) {
+      for (const held of leases.values()) release(held, 'revoked');
+      deadlines.close();
+      begin();
+      unacked.clear();
+      acked.replace(ackedBefore);
+      for (const stored of messages) unacked.add(backlog.add(stored));
+      dispatch();
+    },
     outstanding: () => leases.size,
-    backlog: backlog.size,
+    backlog: () => backlog.size(),
     close() {
       deadlines.close();
       consumers.length = 0;
     },
   };
 }
-
-function backoffMs({ retryPolicy, pushConfig }: Subscription, failures: number): number {
-  const { minimumBackoff, maximumBackoff } = retryPolicy ?? {};
-  const min = minimumBackoff ? durationMs(minimumBackoff) : pushConfig === null ? 0 : PUSH_BACKOFF_MS.min;
-  const max = maximumBackoff ? durationMs(maximumBackoff) : PUSH_BACKOFF_MS.max;
-  return Math.min(min * 2 ** Math.min(failures - 1, 40), max);
-}
-
-export const received = ({ ackId, entry, deliveryAttempt }: Lease): ReceivedMessage => ({
-  ackId,
-  message: entry.message,
-  deliveryAttempt,
-});

@@ -12,7 +12,7 @@ export const DELETED_TOPIC = '_deleted-topic_';
 const ID = /^[A-Za-z][A-Za-z0-9\-_.~+%]{2,254}$/;
 const PROJECT = /^projects\/([^/]+)$/;
 
-export type Collection = 'topics' | 'subscriptions';
+export type Collection = 'topics' | 'subscriptions' | 'snapshots';
 
 /** Throws INVALID_ARGUMENT unless `name` is a legal `projects/P/topics/T` or `projects/P/subscriptions/S`. */
 export function assertName(collection: Collection, name: string): void {

@@ -36,6 +36,19 @@ export function publisherMethods(registry: Registry, log: Log): UntypedServiceIm
       const { names, nextPageToken } = page(registry.topicSubscriptions(request.topic), request);
       return { subscriptions: names, nextPageToken };
     }),
+    ListTopicSnapshots: unary(log, (request: Paging & ByTopic) => {
+      registry.topic(request.topic);
+      const own = registry.snapshots.list().filter(({ topic }) => topic === request.topic);
+      const { names, nextPageToken } = page(
+        own.map(({ name }) => name),
+        request,
+      );
+      return { snapshots: names, nextPageToken };
+    }),
+    DetachSubscription: unary(log, ({ subscription }: Readonly<{ subscription: string }>) => {
+      registry.detachSubscription(subscription);
+      return {};
+    }),
     Publish: unary(log, ({ topic, messages }: ByTopic & { messages: readonly PubsubMessage[] }) => {
       registry.topic(topic);
       assertPublishable(messages);

@@ -6,7 +6,7 @@
 import { status } from '@grpc/grpc-js';
 import type { Clock } from '../clock.ts';
 import { invalidArgument, StatusError } from '../grpc-server.ts';
-import { received, type Consumer } from './delivery.ts';
+import { received, type Consumer } from './lease.ts';
 import type { Registry } from './registry.ts';
 import type { ReceivedMessage, Subscription } from './wire.ts';
 
@@ -80,10 +80,19 @@ export function pull(registry: Registry, clock: Clock, call: PullCall): Promise<
   });
 }
 
-/** Throws FAILED_PRECONDITION for a push subscription. */
-export function assertPullable({ pushConfig }: Subscription): void {
-  if (pushConfig !== null) throw notPullable();
+/** Throws FAILED_PRECONDITION for a push subscription and a detached one. */
+export function assertPullable(config: Subscription): void {
+  assertAttached(config);
+  if (config.pushConfig !== null) throw notPullable();
 }
+
+/** Throws FAILED_PRECONDITION for a detached subscription. */
+export function assertAttached({ detached }: Subscription): void {
+  if (detached) throw isDetached();
+}
+
+export const isDetached = (): StatusError =>
+  new StatusError(status.FAILED_PRECONDITION, 'The subscription is detached from its topic.');
 
 export const notPullable = (): StatusError =>
   new StatusError(status.FAILED_PRECONDITION, 'This method is not supported for push subscriptions.');

@@ -3,7 +3,7 @@
  * Formats: https://cloud.google.com/pubsub/docs/push#receive_push and https://cloud.google.com/pubsub/docs/payload-unwrapping
  */
 import { validateHeaderName, validateHeaderValue } from 'node:http';
-import type { Lease } from './delivery.ts';
+import type { Lease } from './lease.ts';
 import type { PubsubMessage, PushConfig } from './wire.ts';
 
 export type PushRequest = Readonly<{ body: Buffer; headers: Readonly<Record<string, string>> }>;

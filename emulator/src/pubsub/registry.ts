@@ -6,24 +6,18 @@ import { randomBytes } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 import type { Identity } from '../identity.ts';
 import { ackIds } from './ack-ids.ts';
+import type { Entry } from './backlog.ts';
 import { deadLetter } from './dead-letter.ts';
-import { createDelivery, type Consumer, type Delivery } from './delivery.ts';
-import { parseFilter, type Filter } from './filter.ts';
+import { createDelivery } from './delivery.ts';
+import { parseFilter } from './filter.ts';
 import { messageIds } from './message-ids.ts';
 import { alreadyExists, DELETED_TOPIC, refuseMissing, resourceNotFound } from './names.ts';
-import { notPullable } from './pull.ts';
-import { messageBytes } from './publish-limits.ts';
+import { isDetached, notPullable } from './pull.ts';
 import { startPush, type Push } from './push.ts';
-import { timestamp, type PubsubMessage, type Subscription, type Topic } from './wire.ts';
-
-export type SubscriptionState = Readonly<{
-  config(): Subscription;
-  delivery: Delivery;
-  /** Pushes that are not answered yet. */
-  pushing(): number;
-  /** Open streams and waiting pulls, each with what ends it with an error. */
-  open: Map<Consumer, (error: Error) => void>;
-}>;
+import { createSnapshots, type Snapshots } from './snapshots.ts';
+import { retained, store, type Retained, type Stored } from './stored.ts';
+import { endCalls, type SubscriptionState } from './subscription-state.ts';
+import { durationMs, type PubsubMessage, type Subscription, type Topic } from './wire.ts';
 
 export type Registry = Readonly<{
   /** Whether pushes can carry OIDC tokens. */
@@ -35,6 +29,11 @@ export type Registry = Readonly<{
   deleteTopic(name: string): void;
   subscription(name: string): SubscriptionState;
   deleteSubscription(name: string): void;
+  /** Drops the backlog and ends deliveries for good; the topic no longer knows the subscription. */
+  detachSubscription(name: string): void;
+  /** What the topic itself retains: nothing once it is deleted. */
+  retained(topic: string): readonly Stored[];
+  snapshots: Snapshots;
   topicSubscriptions(topic: string): readonly string[];
   publish(topic: string, messages: readonly PubsubMessage[]): readonly string[];
 
@@ -47,7 +46,8 @@ export type Registry = Readonly<{
   close(error: Error): void;
 }>;
 
-type Held = SubscriptionState & { current: Subscription; push: Push | undefined; readonly matches: Filter };
+type TopicState = { topic: Topic; readonly subscriptions: Set<Held>; readonly log: Retained };
+type Held = SubscriptionState & { current: Subscription; push: Push | undefined };
 
 export function createRegistry(
   clock: Clock,
@@ -55,37 +55,32 @@ export function createRegistry(
   /** Signs the tokens of authenticated pushes. */
   identity?: Identity,
 ): Registry {
-  const topics = new Map<string, { topic: Topic; subscriptions: Set<Held> }>();
+  const topics = new Map<string, TopicState>();
+  const snapshots = createSnapshots(clock.now);
   const subscriptions = new Map<string, Held>();
   const nextMessageId = messageIds(clock);
   const run = randomBytes(4).toString('hex');
   let serial = 0;
 
-  const topicState = (name: string): { topic: Topic; subscriptions: Set<Held> } => {
+  const topicState = (name: string): TopicState => {
     return topics.get(name) ?? refuseMissing('topics', name);
   };
   const held = (name: string): Held => {
     return subscriptions.get(name) ?? refuseMissing('subscriptions', name);
   };
+  const topicRetentionMs = (name: string): number => {
+    const duration = topics.get(name)?.topic.messageRetentionDuration ?? null;
+    return duration === null ? 0 : durationMs(duration);
+  };
   const publish = (name: string, messages: readonly PubsubMessage[]): readonly string[] => {
-    const { subscriptions: targets } = topicState(name);
-    const publishTimeMs = clock.now();
-    const publishTime = timestamp(publishTimeMs);
-    const stored = messages.map(({ data, attributes, orderingKey }) => {
-      // Copied, because the bytes are a window on the whole request, which they would keep in memory.
-      const message = {
-        data: Buffer.from(data),
-        attributes,
-        messageId: nextMessageId(),
-        publishTime,
-        orderingKey,
-      };
-      return { message, bytes: messageBytes(message) };
-    });
+    const { subscriptions: targets, log } = topicState(name);
+    const stored = store(messages, clock.now(), nextMessageId);
+    for (const one of stored) log.add(one);
+    snapshots.published(name, stored);
     for (const { delivery, matches } of targets) {
-      for (const { message, bytes } of stored) {
+      for (const one of stored) {
         // What does not match counts as acknowledged: it is never in the backlog.
-        if (matches(message.attributes)) delivery.enqueue(message, publishTimeMs, bytes);
+        if (matches(one.message.attributes)) delivery.enqueue(one);
       }
       delivery.dispatch();
     }
@@ -94,7 +89,7 @@ export function createRegistry(
   const create = (config: Subscription): Held => {
     const changing: Pick<Held, 'current' | 'push'> = { current: config, push: undefined };
     const current = (): Subscription => changing.current;
-    const delivery = createDelivery(clock, current, ackIds(run, serial++), (entry) => {
+    const toDeadLetters = (entry: Entry): boolean => {
       const { name, deadLetterPolicy } = current();
       const target = deadLetterPolicy?.deadLetterTopic ?? '';
       if (!topics.has(target)) {
@@ -103,28 +98,29 @@ export function createRegistry(
       }
       publish(target, [deadLetter(entry, name)]);
       return true;
-    });
+    };
+    // What the topic retains for longer can be sought, so the subscription must not drop it earlier.
+    const retentionMs = (): number => {
+      const { messageRetentionDuration, topic } = current();
+      const own = messageRetentionDuration === null ? Infinity : durationMs(messageRetentionDuration);
+      return Math.max(own, topicRetentionMs(topic));
+    };
+    const delivery = createDelivery(clock, current, ackIds(run, serial++), toDeadLetters, retentionMs);
     const pushing = (): number => changing.push?.inFlight() ?? 0;
     const matches = parseFilter(config.filter);
     return Object.assign(changing, { config: current, delivery, matches, pushing, open: new Map() });
   };
   const setPush = (state: Held): void => {
     state.push?.stop();
-    const { pushConfig } = state.current;
+    const { detached } = state.current;
+    const pushConfig = detached ? null : state.current.pushConfig;
     state.push =
       pushConfig === null
         ? undefined
         : startPush(clock, state.config, pushConfig, state.delivery, log, identity);
   };
-  const end = (state: Held, error: Error): void => {
-    for (const [consumer, abort] of state.open) {
-      state.delivery.leave(consumer);
-      abort(error);
-    }
-    state.open.clear();
-  };
   const remove = (state: Held, error: Error): void => {
-    end(state, error);
+    endCalls(state, error);
     state.push?.abort();
     state.delivery.close();
   };
@@ -133,7 +129,8 @@ export function createRegistry(
     signs: identity !== undefined,
     createTopic(topic) {
       if (topics.has(topic.name)) throw alreadyExists(topic.name);
-      topics.set(topic.name, { topic, subscriptions: new Set() });
+      const log = retained(clock.now, () => topicRetentionMs(topic.name));
+      topics.set(topic.name, { topic, subscriptions: new Set(), log });
       return topic;
     },
     topic: (name) => topicState(name).topic,
@@ -146,6 +143,7 @@ export function createRegistry(
         state.current = { ...state.current, topic: DELETED_TOPIC };
       }
       topics.delete(name);
+      snapshots.topicDeleted(name);
     },
     subscription: held,
     deleteSubscription(name) {
@@ -154,6 +152,17 @@ export function createRegistry(
       subscriptions.delete(name);
       remove(state, resourceNotFound(name));
     },
+    detachSubscription(name) {
+      const state = held(name);
+      topics.get(state.current.topic)?.subscriptions.delete(state);
+      state.current = { ...state.current, detached: true, retainAckedMessages: false };
+      endCalls(state, isDetached());
+      state.push?.abort();
+      state.push = undefined;
+      state.delivery.restart([], []);
+    },
+    retained: (name) => topics.get(name)?.log.all() ?? [],
+    snapshots,
     topicSubscriptions: (name) => [...topicState(name).subscriptions].map(({ current }) => current.name),
     publish,
     createSubscription(config) {
@@ -169,7 +178,7 @@ export function createRegistry(
       const state = held(config.name);
       const pushChanged = state.current.pushConfig !== config.pushConfig;
       state.current = config;
-      if (config.pushConfig !== null) end(state, notPullable());
+      if (config.pushConfig !== null) endCalls(state, notPullable());
       if (pushChanged) setPush(state);
       return config;
     },

@@ -9,10 +9,11 @@ import type { ServerDuplexStream } from '@grpc/grpc-js';
 import { invalidArgument } from '../grpc-server.ts';
 import { assertDeadline, assertStreamDeadline } from './ack-deadline.ts';
 import { assertAckIds } from './ack-ids.ts';
-import { received, type Consumer } from './delivery.ts';
+import { received, type Consumer } from './lease.ts';
 import { assertPullable, MAX_MESSAGES, MAX_RESPONSE_BYTES } from './pull.ts';
-import type { Registry, SubscriptionState } from './registry.ts';
-import type { StreamingPullRequest, StreamingPullResponse } from './wire.ts';
+import type { Registry } from './registry.ts';
+import type { SubscriptionState } from './subscription-state.ts';
+import type { Confirmation, StreamingPullRequest, StreamingPullResponse, Subscription } from './wire.ts';
 
 export type StreamingPullCall = ServerDuplexStream<StreamingPullRequest, StreamingPullResponse>;
 
@@ -87,7 +88,11 @@ function open(
         messages += 1;
         bytes += entry.bytes;
       }
-      congested = !call.write({ receivedMessages: leases.map(received) });
+      // Both may be changed while the stream is open; clients go by the last they were told.
+      congested = !call.write({
+        receivedMessages: leases.map(received),
+        subscriptionProperties: properties(state.config()),
+      });
     },
     released({ entry }) {
       messages -= 1;
@@ -98,14 +103,12 @@ function open(
     congested = false;
     state.delivery.dispatch();
   });
-  call.write({
-    subscriptionProperties: {
-      exactlyOnceDeliveryEnabled: false,
-      messageOrderingEnabled: state.config().enableMessageOrdering,
-    },
-  });
+  const confirm = (response: StreamingPullResponse): void => {
+    call.write(response);
+  };
+  call.write({ subscriptionProperties: properties(state.config()) });
   state.open.set(consumer, abort);
-  settle(state, first);
+  settle(state, first, confirm);
   state.delivery.join(consumer);
   return {
     next(request: StreamingPullRequest): void {
@@ -116,7 +119,7 @@ function open(
         assertStreamDeadline(request.streamAckDeadlineSeconds);
         ackDeadlineSeconds = request.streamAckDeadlineSeconds;
       }
-      settle(state, request);
+      settle(state, request, confirm);
       // Clients of protocol version 1 take a stream for dead that does not answer their keep-alive requests.
       if (keepsAlive) call.write({});
     },
@@ -127,20 +130,39 @@ function open(
   };
 }
 
-function settle({ delivery }: SubscriptionState, request: StreamingPullRequest): void {
+const properties = (config: Subscription): Required<StreamingPullResponse>['subscriptionProperties'] => ({
+  exactlyOnceDeliveryEnabled: config.enableExactlyOnceDelivery,
+  messageOrderingEnabled: config.enableMessageOrdering,
+});
+
+function settle(
+  { delivery, config }: SubscriptionState,
+  request: StreamingPullRequest,
+  confirm: (response: StreamingPullResponse) => void,
+): void {
+  const exactlyOnce = config().enableExactlyOnceDelivery;
   const { ackIds, modifyDeadlineAckIds, modifyDeadlineSeconds } = request;
   if (modifyDeadlineAckIds.length !== modifyDeadlineSeconds.length) {
     throw invalidArgument('modify_deadline_ack_ids and modify_deadline_seconds must be of one length');
   }
-  if (ackIds.length > 0) assertAckIds(ackIds);
-  if (modifyDeadlineAckIds.length > 0) assertAckIds(modifyDeadlineAckIds);
+  if (ackIds.length > 0) assertAckIds(ackIds, exactlyOnce);
+  if (modifyDeadlineAckIds.length > 0) assertAckIds(modifyDeadlineAckIds, exactlyOnce);
   modifyDeadlineSeconds.forEach(assertDeadline);
-  if (ackIds.length > 0) delivery.acknowledge(ackIds);
+  if (ackIds.length > 0) {
+    const invalidAckIds = delivery.acknowledge(ackIds);
+    if (exactlyOnce) confirm({ acknowledgeConfirmation: outcome(ackIds, invalidAckIds) });
+  }
   // One call for all of one length, so that nacks of one request are put back together.
   for (const seconds of new Set(modifyDeadlineSeconds)) {
     const ids = modifyDeadlineAckIds.filter((_, index) => modifyDeadlineSeconds[index] === seconds);
-    delivery.modifyAckDeadline(ids, seconds);
+    const invalidAckIds = delivery.modifyAckDeadline(ids, seconds);
+    if (exactlyOnce) confirm({ modifyAckDeadlineConfirmation: outcome(ids, invalidAckIds) });
   }
+}
+
+function outcome(all: readonly string[], invalidAckIds: readonly string[]): Confirmation {
+  const invalid = new Set(invalidAckIds);
+  return { ackIds: all.filter((id) => !invalid.has(id)), invalidAckIds };
 }
 
 /** 0 and less mean no limit. */

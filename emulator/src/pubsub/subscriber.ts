@@ -4,14 +4,16 @@ import type { Clock } from '../clock.ts';
 import { invalidArgument } from '../grpc-server.ts';
 import { assertAckIds } from './ack-ids.ts';
 import { assertDeadline } from './ack-deadline.ts';
+import { assertAllValid } from './exactly-once.ts';
 import { unary, type Log } from './methods.ts';
 import { projectPrefix } from './names.ts';
 import { page } from './paging.ts';
 import { pull, type PullRequest, type PullResponse } from './pull.ts';
 import { pushConfig } from './push-config.ts';
 import type { Registry } from './registry.ts';
+import { snapshotMethods } from './snapshot-methods.ts';
 import { streamingPull, type StreamingPullCall } from './streaming-pull.ts';
-import { changedSubscription, newSubscription } from './subscription-config.ts';
+import { assertPullIfExactlyOnce, changedSubscription, newSubscription } from './subscription-config.ts';
 import type { FieldMask, Paging, PushConfig, Subscription } from './wire.ts';
 
 type BySubscription = Readonly<{ subscription: string }>;
@@ -52,25 +54,28 @@ export function subscriberMethods(registry: Registry, clock: Clock, log: Log): U
     }),
     ModifyPushConfig: unary(log, (request: BySubscription & { pushConfig: PushConfig | null }) => {
       const current = registry.subscription(request.subscription).config();
-      registry.replaceSubscription({
-        ...current,
-        pushConfig: pushConfig(request.pushConfig, registry.signs),
-      });
+      const changed = { ...current, pushConfig: pushConfig(request.pushConfig, registry.signs) };
+      assertPullIfExactlyOnce(changed);
+      registry.replaceSubscription(changed);
       return {};
     }),
     Acknowledge: unary(log, ({ subscription, ackIds }: AckIds) => {
-      const { delivery } = registry.subscription(subscription);
-      assertAckIds(ackIds);
-      delivery.acknowledge(ackIds);
+      const { delivery, config } = registry.subscription(subscription);
+      const { enableExactlyOnceDelivery } = config();
+      assertAckIds(ackIds, enableExactlyOnceDelivery);
+      const invalid = delivery.acknowledge(ackIds);
+      if (enableExactlyOnceDelivery) assertAllValid(invalid);
       return {};
     }),
     ModifyAckDeadline: unary(
       log,
       ({ subscription, ackIds, ackDeadlineSeconds }: AckIds & { ackDeadlineSeconds: number }) => {
-        const { delivery } = registry.subscription(subscription);
-        assertAckIds(ackIds);
+        const { delivery, config } = registry.subscription(subscription);
+        const { enableExactlyOnceDelivery } = config();
+        assertAckIds(ackIds, enableExactlyOnceDelivery);
         assertDeadline(ackDeadlineSeconds);
-        delivery.modifyAckDeadline(ackIds, ackDeadlineSeconds);
+        const invalid = delivery.modifyAckDeadline(ackIds, ackDeadlineSeconds);
+        if (enableExactlyOnceDelivery) assertAllValid(invalid);
         return {};
       },
     ),
@@ -81,6 +86,7 @@ export function subscriberMethods(registry: Registry, clock: Clock, log: Log): U
         onCancelled: (act) => call.on('cancelled', act),
       }),
     ),
+    ...snapshotMethods(registry, log),
     StreamingPull: (call: StreamingPullCall) => streamingPull(registry, call),
   };
 }

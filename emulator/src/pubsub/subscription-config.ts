@@ -21,9 +21,7 @@ const NOT_CARRIED_OUT = [
   'bigqueryConfig',
   'cloudStorageConfig',
   'bigtableConfig',
-  'retainAckedMessages',
   'detached',
-  'enableExactlyOnceDelivery',
   'messageTransforms',
   'tags',
 ];
@@ -35,6 +33,8 @@ const CHANGEABLE = [
   'expirationPolicy',
   'deadLetterPolicy',
   'retryPolicy',
+  'enableExactlyOnceDelivery',
+  'retainAckedMessages',
 ] as const;
 
 const ACK_DEADLINE_SECONDS = { default: 10, min: 10, max: 600 };
@@ -51,7 +51,7 @@ export function newSubscription(request: Subscription, signs: boolean): Subscrip
   assertName('subscriptions', request.name);
   assertName('topics', request.topic);
   refuseSet('subscription', request, NOT_CARRIED_OUT);
-  return {
+  const checked: Subscription = {
     name: request.name,
     topic: request.topic,
     pushConfig: pushConfig(request.pushConfig, signs),
@@ -63,8 +63,13 @@ export function newSubscription(request: Subscription, signs: boolean): Subscrip
     deadLetterPolicy: deadLetterPolicy(request.deadLetterPolicy),
     retryPolicy: retryPolicy(request.retryPolicy),
     filter: filter(request.filter),
+    enableExactlyOnceDelivery: request.enableExactlyOnceDelivery,
+    retainAckedMessages: request.retainAckedMessages,
+    detached: false,
     state: 'ACTIVE',
   };
+  assertPullIfExactlyOnce(checked);
+  return checked;
 }
 
 /** The subscription with the masked fields replaced. Errors as above; INVALID_ARGUMENT for what can never change. */
@@ -90,12 +95,22 @@ export function changedSubscription(
   }
   const wanted = Object.fromEntries(Object.entries(request).filter(([field]) => fields.includes(field)));
   // The checks and defaults of a new subscription hold for the changed fields; its topic may be gone by now.
-  const checked = newSubscription({ ...current, ...wanted, topic: 'projects/p/topics/unchanged' }, signs);
+  const checked = newSubscription(
+    { ...current, ...wanted, topic: 'projects/p/topics/unchanged', detached: false },
+    signs,
+  );
   const changes = CHANGEABLE.filter((field) => fields.includes(field)).map((field) => [
     field,
     checked[field],
   ]);
   return { ...current, ...Object.fromEntries(changes) };
+}
+
+/** Throws INVALID_ARGUMENT for exactly-once delivery by push, which the service does not offer either. */
+export function assertPullIfExactlyOnce(config: Subscription): void {
+  if (config.enableExactlyOnceDelivery && config.pushConfig !== null) {
+    throw invalidArgument('Exactly-once delivery (enable_exactly_once_delivery) is not supported with push.');
+  }
 }
 
 function ackDeadline(value: number): number {

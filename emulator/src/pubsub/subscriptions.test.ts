@@ -61,8 +61,8 @@ test('updates what may change, and nothing that is not in the mask', async (t) =
   }
   await assert.rejects(
     call('UpdateSubscription', {
-      subscription: { name, enableExactlyOnceDelivery: true },
-      updateMask: { paths: ['enable_exactly_once_delivery'] },
+      subscription: { name, bigqueryConfig: { table: 'p.d.t' } },
+      updateMask: { paths: ['bigquery_config'] },
     }),
     { code: 12 },
   );
@@ -72,8 +72,6 @@ test('refuses options that it does not carry out, by name', async (t) => {
   const { call, create } = await testServer(t);
   await create('orders', 'first');
   const options = {
-    enableExactlyOnceDelivery: true,
-    retainAckedMessages: true,
     detached: true,
     bigqueryConfig: { table: 'p.d.t' },
     cloudStorageConfig: { bucket: 'b' },

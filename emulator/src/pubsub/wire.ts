@@ -15,7 +15,14 @@ export type PubsubMessage = Readonly<{
   orderingKey: string;
 }>;
 
-export type Topic = Readonly<{ name: string; labels: Labels; state?: string }>;
+export type Topic = Readonly<{
+  name: string;
+  labels: Labels;
+  messageRetentionDuration: Duration | null;
+  state?: string;
+}>;
+
+export type Snapshot = Readonly<{ name: string; topic: string; expireTime: Timestamp; labels: Labels }>;
 
 export type PushConfig = Readonly<{
   pushEndpoint: string;
@@ -40,6 +47,9 @@ export type Subscription = Readonly<{
   deadLetterPolicy: DeadLetterPolicy | null;
   retryPolicy: RetryPolicy | null;
   filter: string;
+  retainAckedMessages: boolean;
+  detached: boolean;
+  enableExactlyOnceDelivery: boolean;
   state?: string;
 }>;
 
@@ -59,8 +69,13 @@ export type StreamingPullRequest = Readonly<{
   protocolVersion: string;
 }>;
 
+/** Of what came on a stream, sent on exactly-once subscriptions only. */
+export type Confirmation = Readonly<{ ackIds: readonly string[]; invalidAckIds: readonly string[] }>;
+
 export type StreamingPullResponse = Readonly<{
   receivedMessages?: readonly ReceivedMessage[];
+  acknowledgeConfirmation?: Confirmation;
+  modifyAckDeadlineConfirmation?: Confirmation;
   subscriptionProperties?: Readonly<{
     exactlyOnceDeliveryEnabled: boolean;
     messageOrderingEnabled: boolean;

@@ -96,7 +96,9 @@ async function startAll(
     return ready;
   };
   const [pubsub, firestore, tasks] = await Promise.all([
-    started(startPubsub({ port: ports.pubsub, clock, log: (line) => log(`[pubsub] ${line}`) })),
+    started(
+      startPubsub({ port: ports.pubsub, clock, identity: signer, log: (line) => log(`[pubsub] ${line}`) }),
+    ),
     started(startFirestore({ port: ports.firestore, clock, log: (line) => log(`[firestore] ${line}`) })),
     started(
       startCloudTasks({
