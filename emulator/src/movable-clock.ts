@@ -5,7 +5,7 @@
  * (`settled`) is awaited before the next fires, so that a chain of consequences comes out as it would in real time.
  * While it is being moved, real time adds nothing. It never goes back.
  */
-import { createHeap, type HeapItem } from './cloud-tasks/heap.ts';
+import { createHeap, type HeapItem } from './heap.ts';
 import { type Cancel, type Clock, systemClock } from './clock.ts';
 
 export type MovableClock = Clock &

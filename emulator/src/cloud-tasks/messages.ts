@@ -3,9 +3,8 @@
  * and the conversions of their times. Absent messages are null or undefined; 64-bit numbers are strings.
  */
 import { invalidArgument } from '../grpc-server.ts';
+import type { Duration, Timestamp } from '../json-times.ts';
 
-export type Timestamp = Readonly<{ seconds: string; nanos: number }>;
-export type Duration = Timestamp;
 type Maybe<T> = T | null | undefined;
 
 export type Routing = Readonly<{ service: string; version: string; instance: string }>;

@@ -7,7 +7,7 @@
 import type { Clock } from '../clock.ts';
 import { createAlarm } from './alarm.ts';
 import { recordOutcome, startAttempt, type AttemptPorts } from './attempt.ts';
-import { createHeap } from './heap.ts';
+import { createHeap } from '../heap.ts';
 import { describeOutcome, isSuccess, type Outcome } from './outcome.ts';
 import { queueToMessage, type QueueConfig } from './queue-config.ts';
 import { createRememberedNames } from './remembered-names.ts';

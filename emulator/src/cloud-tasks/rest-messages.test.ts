@@ -3,7 +3,7 @@ import test from 'node:test';
 import type { MethodDefinition } from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
 import { protoFiles } from './protos.ts';
-import type { Fields, Kind } from './proto-json.ts';
+import type { Fields, Kind } from '../proto-json.ts';
 import { MESSAGES } from './rest-messages.ts';
 
 type Field = Readonly<{ name: string; type: string; typeName: string; label: string }>;

@@ -2,7 +2,7 @@
  * The fields of google.cloud.tasks.v2 for its REST form, as in @google-cloud/tasks 7.1.0. A test compares them with the
  * protos. Fields that the server does not honour are here too: it is the methods that refuse them.
  */
-import type { Fields } from './proto-json.ts';
+import type { Fields } from '../proto-json.ts';
 
 const ROUTING: Fields = { service: 'string', version: 'string', instance: 'string', host: 'string' };
 

@@ -5,7 +5,7 @@
 import { status, type ServiceDefinition } from '@grpc/grpc-js';
 import { invalidArgument, notFound, unimplemented } from '../grpc-server.ts';
 import type { RpcCall } from './grpc-service.ts';
-import { fromJson, toJson, type Fields } from './proto-json.ts';
+import { fromJson, toJson, type Fields } from '../proto-json.ts';
 import { MESSAGES } from './rest-messages.ts';
 import { routesOf, type Route } from './rest-routes.ts';
 

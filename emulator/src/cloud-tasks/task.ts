@@ -2,7 +2,7 @@
  * A task: made from a request with every default filled in, and shown to clients. Pure but for the id that it is given.
  */
 import { invalidArgument } from '../grpc-server.ts';
-import type { HeapItem } from './heap.ts';
+import type { HeapItem } from '../heap.ts';
 import {
   checkedDuration,
   checkedTimestamp,

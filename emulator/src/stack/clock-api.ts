@@ -58,7 +58,7 @@ export async function answerClock(
 class LengthError extends Error {}
 
 /** Throws an error that names the field, its value and what is accepted. */
-export function parseLength(text: unknown, name: string): number {
+function parseLength(text: unknown, name: string): number {
   const match = typeof text === 'string' ? /^(\d{1,12})(ms|s|m|h|d)$/.exec(text) : null;
   const milliseconds = match === null ? NaN : Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS];
   if (milliseconds <= LONGEST_MS) return milliseconds;

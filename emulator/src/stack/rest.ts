@@ -3,7 +3,7 @@
  * Each request becomes the same gRPC call that a client library makes; limits and errors are the server's own.
  */
 import { type ServiceError, status } from '@grpc/grpc-js';
-import { type Fields, fromJson, toJson } from '../cloud-tasks/proto-json.ts';
+import { type Fields, fromJson, toJson } from '../proto-json.ts';
 import { invalidArgument, unimplemented } from '../grpc-server.ts';
 import { pubsubServiceDefinitions } from '../pubsub/protos.ts';
 import { type Caller, caller } from './grpc-call.ts';

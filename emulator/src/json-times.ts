@@ -2,7 +2,9 @@
  * Times in proto3 JSON: a Timestamp as RFC 3339, a Duration as seconds with an `s`
  * (https://protobuf.dev/programming-guides/json). Reading returns undefined for what is neither.
  */
-import type { Duration, Timestamp } from './messages.ts';
+/** As @grpc/proto-loader gives them. */
+export type Timestamp = Readonly<{ seconds: string; nanos: number }>;
+export type Duration = Timestamp;
 
 const RFC_3339 = /^(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(?:[Zz]|([+-])(\d\d):(\d\d))$/;
 const SECONDS = /^(-?)(\d{1,12})(?:\.(\d{1,9}))?s$/;

@@ -3,9 +3,15 @@
  * Strict: what the description does not know, or cannot hold, is INVALID_ARGUMENT with the service's wording, and never
  * dropped. Fields are known by their JSON name and by that of the proto; null is an absent field.
  */
-import { invalidArgument, type StatusError } from '../grpc-server.ts';
-import { readDuration, readTimestamp, writeDuration, writeTimestamp } from './json-times.ts';
-import type { Duration, Timestamp } from './messages.ts';
+import { invalidArgument, type StatusError } from './grpc-server.ts';
+import {
+  type Duration,
+  readDuration,
+  readTimestamp,
+  type Timestamp,
+  writeDuration,
+  writeTimestamp,
+} from './json-times.ts';
 
 export type Fields = Readonly<{ [jsonName: string]: Kind }>;
 export type Kind =
