@@ -5,15 +5,19 @@
 import { ConfigError, type Duration, toMilliseconds } from 'pubsub-guarantees';
 import {
   bad,
+  delayQueue,
   duration,
   email,
   type Environment,
   fullName,
   hostAndPort,
+  isHttpUrl,
   optional,
+  project as projectOf,
+  republisherService,
   required,
   topic,
-} from './variables.ts';
+} from 'pubsub-guarantees/environment';
 
 const FUNCTION_NAMES = ['dedup', 'delay', 'fifo', 'pipeline'] as const;
 type FunctionName = (typeof FUNCTION_NAMES)[number];
@@ -50,8 +54,7 @@ export type Config = Readonly<{
 export function readConfig(environment: Environment, target: string | undefined): Config {
   const name = FUNCTION_NAMES.find((known) => known === target);
   if (name === undefined) throw bad('FUNCTION_TARGET', target, `one of ${FUNCTION_NAMES.join(', ')}`);
-  const project = required(environment, 'GOOGLE_CLOUD_PROJECT', 'the project ID');
-  if (/[\s/]/.test(project)) throw bad('GOOGLE_CLOUD_PROJECT', project, 'the project ID');
+  const project = projectOf(environment);
   const targetTopic = topic(environment, project, 'TARGET_TOPIC');
   const deadLetterTopic = topic(environment, project, 'DEAD_LETTER_TOPIC');
   const delay = name === 'delay' || name === 'pipeline' ? delayConfig(environment, project, name) : undefined;
@@ -107,43 +110,26 @@ function delayConfig(environment: Environment, project: string, name: FunctionNa
   const topicVariable = name === 'pipeline' ? 'SOURCE_TOPIC' : 'TARGET_TOPIC';
   const emulatorHost = hostAndPort(environment, 'CLOUD_TASKS_EMULATOR_HOST');
   return {
-    queue: queue(environment, project),
+    queue: delayQueue(environment, project),
     topic: topic(environment, project, topicVariable),
     republisher: republisher(environment),
     ...(emulatorHost !== undefined && { emulatorHost }),
   };
 }
 
-function queue(environment: Environment, project: string): string {
-  const accepted = 'a queue ID together with TASKS_LOCATION, or projects/P/locations/L/queues/Q';
-  const value = required(environment, 'DELAY_QUEUE', accepted);
-  if (/^projects\/[^/\s]+\/locations\/[^/\s]+\/queues\/[^/\s]+$/.test(value)) return value;
-  if (!/^[A-Za-z0-9-]{1,100}$/.test(value)) throw bad('DELAY_QUEUE', value, accepted);
-  const location = required(
-    environment,
-    'TASKS_LOCATION',
-    'a region such as us-central1, or a full DELAY_QUEUE',
-  );
-  if (!/^[a-z0-9-]+$/.test(location)) throw bad('TASKS_LOCATION', location, 'a region such as us-central1');
-  return `projects/${project}/locations/${location}/queues/${value}`;
-}
-
 function republisher(environment: Environment): DelayConfig['republisher'] {
   const url = optional(environment, 'REPUBLISHER_URL');
-  const service = optional(environment, 'REPUBLISHER_SERVICE');
+  const service = republisherService(environment);
   const account = optional(environment, 'REPUBLISHER_SERVICE_ACCOUNT');
   if (url === undefined) {
     if (account !== undefined) throw bad('REPUBLISHER_SERVICE_ACCOUNT', account, 'only with REPUBLISHER_URL');
-    if (service !== undefined && !/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(service)) {
-      throw bad('REPUBLISHER_SERVICE', service, "an App Engine service's ID");
-    }
     return { service: service ?? 'default' };
   }
   if (service !== undefined) throw bad('REPUBLISHER_SERVICE', service, 'not together with REPUBLISHER_URL');
-  if (!URL.canParse(url) || !/^https?:/.test(url)) throw bad('REPUBLISHER_URL', url, 'an http or https URL');
+  if (!isHttpUrl(url)) throw bad('REPUBLISHER_URL', url, 'an http or https URL');
   const accepted = 'the e-mail of the account that calls REPUBLISHER_URL';
-  const serviceAccount = email(environment, 'REPUBLISHER_SERVICE_ACCOUNT', accepted);
-  return { url, serviceAccount };
+  const variable = 'REPUBLISHER_SERVICE_ACCOUNT';
+  return { url, serviceAccount: email(variable, required(environment, variable, accepted), accepted) };
 }
 
 function collectionPrefix(environment: Environment): string {

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { CloudTasksClient } from '@google-cloud/tasks';
 import { credentials } from '@grpc/grpc-js';
 import { startCloudTasks, type CloudTasksOptions, type RunningCloudTasks } from './index.ts';
-import { manualClock, type ManualClock } from './manual-clock.ts';
+import { manualClock, type ManualClock } from '../manual-clock.ts';
 
 export type Received = Readonly<{
   method: string;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { afterEach, beforeEach, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startFixture, START_MS, until, type Fixture } from './fixture.ts';
-import { manualClock, type ManualClock } from './manual-clock.ts';
+import { manualClock, type ManualClock } from '../manual-clock.ts';
 
 const DAY_MS = 86_400_000;
 

@@ -4,7 +4,7 @@ import { after, before, beforeEach, test } from 'node:test';
 import { status } from '@grpc/grpc-js';
 import { identity, type Identity } from '../identity.ts';
 import { startFixture, START_MS, until, type Fixture } from './fixture.ts';
-import { manualClock } from './manual-clock.ts';
+import { manualClock } from '../manual-clock.ts';
 
 const DAY_MS = 86_400_000;
 const EMAIL = 'caller@demo-project.iam.gserviceaccount.com';

@@ -4,7 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { Clock } from '../clock.ts';
 import { START_MS } from './fixture.ts';
 import type { HttpSender } from './http-sender.ts';
-import { manualClock, type ManualClock } from './manual-clock.ts';
+import { manualClock, type ManualClock } from '../manual-clock.ts';
 import { parseQueueConfig } from './queue-config.ts';
 import { createQueue, type Queue } from './queue.ts';
 import { createTask, type Task } from './task.ts';

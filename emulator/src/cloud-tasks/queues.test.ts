@@ -3,7 +3,7 @@ import { after, before, test } from 'node:test';
 import { status } from '@grpc/grpc-js';
 import { startFixture, START_MS, type Fixture } from './fixture.ts';
 import { startCloudTasks } from './index.ts';
-import { manualClock } from './manual-clock.ts';
+import { manualClock } from '../manual-clock.ts';
 
 const HOUR_MS = 3_600_000;
 const UNKNOWN_QUEUE =

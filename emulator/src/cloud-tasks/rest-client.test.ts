@@ -3,7 +3,7 @@ import { after, before, test } from 'node:test';
 import { status } from '@grpc/grpc-js';
 import { identity } from '../identity.ts';
 import { startFixture, START_MS, until, type Fixture } from './fixture.ts';
-import { manualClock } from './manual-clock.ts';
+import { manualClock } from '../manual-clock.ts';
 import { startRest, type RestFixture } from './rest-fixture.ts';
 
 const UNKNOWN_QUEUE =

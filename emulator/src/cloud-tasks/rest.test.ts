@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { startFixture, START_MS, until, type Fixture } from './fixture.ts';
-import type { RestAnswer } from './rest.ts';
+import type { RestAnswer } from '../rest-error.ts';
 
 let fixture: Fixture;
 before(async () => {

@@ -2,14 +2,13 @@
  * The REST form of google.cloud.tasks.v2, for clients with `fallback: true`, `gcloud tasks` and `curl`. A request becomes
  * the same call that gRPC makes; limits and errors are the methods' own, and nothing here keeps any state.
  */
-import { status, type ServiceDefinition } from '@grpc/grpc-js';
+import type { ServiceDefinition } from '@grpc/grpc-js';
 import { invalidArgument, notFound, unimplemented } from '../grpc-server.ts';
 import type { RpcCall } from './grpc-service.ts';
 import { fromJson, toJson, type Fields } from '../proto-json.ts';
+import { type RestAnswer, restError } from '../rest-error.ts';
 import { MESSAGES } from './rest-messages.ts';
 import { routesOf, type Route } from './rest-routes.ts';
-
-export type RestAnswer = Readonly<{ status: number; body: unknown }>;
 
 /** `query` without its question mark. Undefined where the path is none of Cloud Tasks'. Never rejects. */
 export type RestHandler = (
@@ -20,23 +19,6 @@ export type RestHandler = (
 ) => Promise<RestAnswer | undefined>;
 
 const OURS = /^\/v2\/projects\/[^/]+\/locations\/[^/]+\/queues(?:$|\/)/;
-
-/** The HTTP statuses of https://github.com/googleapis/googleapis/blob/master/google/rpc/code.proto */
-const HTTP_STATUS: Readonly<Record<number, number>> = {
-  [status.CANCELLED]: 499,
-  [status.INVALID_ARGUMENT]: 400,
-  [status.FAILED_PRECONDITION]: 400,
-  [status.OUT_OF_RANGE]: 400,
-  [status.UNAUTHENTICATED]: 401,
-  [status.PERMISSION_DENIED]: 403,
-  [status.NOT_FOUND]: 404,
-  [status.ALREADY_EXISTS]: 409,
-  [status.ABORTED]: 409,
-  [status.RESOURCE_EXHAUSTED]: 429,
-  [status.UNIMPLEMENTED]: 501,
-  [status.UNAVAILABLE]: 503,
-  [status.DEADLINE_EXCEEDED]: 504,
-};
 
 /**
  * Parameters of every Google API (https://cloud.google.com/apis/docs/system-parameters) that change nothing of an
@@ -58,7 +40,7 @@ export function cloudTasksRest(definition: ServiceDefinition, call: RpcCall): Re
       const reply = await call(route.rpc, fromJson(shape.request, request));
       return { status: 200, body: toJson(shape.reply, reply, alt.enumsAsInts) };
     } catch (error) {
-      return failure(error);
+      return restError(error);
     }
   };
 }
@@ -124,13 +106,4 @@ function readBody(body: Buffer): unknown {
   } catch (error) {
     throw invalidArgument(`Invalid JSON payload received. ${String(error)}`);
   }
-}
-
-function failure(error: unknown): RestAnswer {
-  const { code = status.INTERNAL, details = String(error) } = error as { code?: number; details?: string };
-  const http = HTTP_STATUS[code] ?? 500;
-  return {
-    status: http,
-    body: { error: { code: http, message: details, status: status[code] ?? 'UNKNOWN' } },
-  };
 }

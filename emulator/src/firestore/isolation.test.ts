@@ -6,7 +6,7 @@ import { type Database, database, type Reading, type Selector } from './database
 import { parseDocument } from './names.ts';
 import { parseQuery, type WireQuery } from './query.ts';
 import { rangeOf, runQuery } from './query-run.ts';
-import { stillClock } from './testing.ts';
+import { manualClock } from '../manual-clock.ts';
 import type { WireWrite } from './writes.ts';
 
 /**
@@ -165,7 +165,7 @@ describe('isolation', () => {
     let aborted = 0;
     let committed = 0;
     const property = fc.asyncProperty(fc.array(script, { minLength: 2, maxLength: 8 }), async (scripts) => {
-      const db = database(root, stillClock());
+      const db = database(root, manualClock());
       const outcomes = await Promise.all(scripts.map((each) => run(db, each)));
       const events = outcomes.filter((event) => event !== undefined);
       aborted += outcomes.length - events.length;

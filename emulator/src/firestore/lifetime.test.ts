@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { LOCK_WAIT_MS } from './locks.ts';
-import { type Answer, type StillClock, stillClock, type TestBed, testBed } from './testing.ts';
+import { type ManualClock, manualClock } from '../manual-clock.ts';
+import { type Answer, type TestBed, testBed } from './testing.ts';
 import { IDLE_MS, TOTAL_MS } from './transactions.ts';
 
 const [CANCELLED, INVALID_ARGUMENT, ABORTED] = [1, 3, 10];
@@ -14,9 +15,9 @@ const set = (path: string, n: number): object => ({
 
 describe('the life of a transaction', () => {
   let bed: TestBed;
-  let clock: StillClock;
+  let clock: ManualClock;
   before(async () => {
-    clock = stillClock();
+    clock = manualClock();
     bed = await testBed(clock);
   });
   after(async () => {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { LOCK_WAIT_MS, lockTable } from './locks.ts';
-import { stillClock } from './testing.ts';
+import { manualClock } from '../manual-clock.ts';
 
 /** Ranges are sets of letters here, and a change is one letter. */
-const table = (clock = stillClock()) =>
+const table = (clock = manualClock()) =>
   lockTable<string, string>(clock, {
     overlap: (a, b) => a.split('').some((letter) => b.includes(letter)),
     alters: (letter, range) => range.includes(letter),
@@ -100,7 +100,7 @@ describe('the lock table', () => {
   });
 
   test('takes a cancelled request out, ends a long wait, and keeps no timer', async () => {
-    const clock = stillClock();
+    const clock = manualClock();
     const { log, locks, owner, read } = party(table(clock));
     const holder = owner(1);
     await read(holder, 'a');

@@ -140,32 +140,3 @@ function rawCall(
     cancel?.addEventListener('abort', () => call.cancel());
   });
 }
-
-export type StillClock = Clock & Readonly<{ advance(milliseconds: number): void; timers(): number }>;
-
-export function stillClock(start = 1_700_000_000_000): StillClock {
-  let now = start;
-  const timers = new Map<number, Readonly<{ at: number; callback: () => void }>>();
-  let ids = 0;
-  const due = () => [...timers].filter(([, { at }]) => at <= now).sort(([, a], [, b]) => a.at - b.at)[0];
-  return {
-    now: () => now,
-    after(milliseconds, callback) {
-      const id = ++ids;
-      timers.set(id, { at: now + Math.max(0, milliseconds), callback });
-      return () => timers.delete(id);
-    },
-    advance(milliseconds) {
-      const end = now + milliseconds;
-      // In steps, so that what a timer arms is due at its own time.
-      while (now < end) {
-        now = Math.min(end, ...[...timers.values()].map(({ at }) => Math.max(at, now + 1)));
-        for (let next = due(); next !== undefined; next = due()) {
-          timers.delete(next[0]);
-          next[1].callback();
-        }
-      }
-    },
-    timers: () => timers.size,
-  };
-}

@@ -3,7 +3,8 @@ import { after, before, beforeEach, describe, test } from 'node:test';
 import { type Firestore, Timestamp } from '@google-cloud/firestore';
 import { startFirestore } from './index.ts';
 import { LOCK_WAIT_MS } from './locks.ts';
-import { type StillClock, stillClock, type TestBed, testBed } from './testing.ts';
+import { type ManualClock, manualClock } from '../manual-clock.ts';
+import { type TestBed, testBed } from './testing.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -12,9 +13,9 @@ const DAY_MS = 24 * HOUR_MS;
 describe('time to live', () => {
   let bed: TestBed;
   let db: Firestore;
-  let clock: StillClock;
+  let clock: ManualClock;
   before(async () => {
-    clock = stillClock();
+    clock = manualClock();
     bed = await testBed(clock, {
       ttl: [
         { collectionGroup: 'leases', field: 'expireAt' },

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { createBacklog, type Entry } from './backlog.ts';
 import { alarm, createDeadlines } from './deadlines.ts';
 import { linkedQueue } from './linked-queue.ts';
-import { manualClock } from './manual-clock.ts';
+import { manualClock } from '../manual-clock.ts';
 
 const room = { messages: 3, bytes: Infinity, oversize: true, oneOfAKey: false, turn: 100 };
 

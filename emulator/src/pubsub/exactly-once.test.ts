@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { AckResponses, v1, type Message } from '@google-cloud/pubsub';
 import type { Clock } from '../clock.ts';
-import { manualClock } from './manual-clock.ts';
+import { manualClock } from '../manual-clock.ts';
 import { subscriptionName, testServer, texts, topicName, until, type TestServer } from './test-server.ts';
 import type { StreamingPullResponse } from './wire.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { manualClock } from './manual-clock.ts';
+import { manualClock } from '../manual-clock.ts';
 import { subscriptionName, testServer, text, texts, until } from './test-server.ts';
 
 const message = (content: string) => ({ data: Buffer.from(content) });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { manualClock } from './manual-clock.ts';
+import { manualClock } from '../manual-clock.ts';
 import { testServer, text, texts, topicName, until, type TestServer } from './test-server.ts';
 
 const SUB = 'orders-sub';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Message } from '@google-cloud/pubsub';
-import { manualClock } from './manual-clock.ts';
+import { manualClock } from '../manual-clock.ts';
 import { messageIds } from './message-ids.ts';
 import { testServer, topicName } from './test-server.ts';
 

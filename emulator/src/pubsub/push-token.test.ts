@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test, type TestContext } from 'node:test';
 import { identity } from '../identity.ts';
-import { manualClock } from './manual-clock.ts';
+import { manualClock } from '../manual-clock.ts';
 import { subscriptionName, testServer, topicName, until } from './test-server.ts';
 
 const EMAIL = 'pusher@test-project.iam.gserviceaccount.com';

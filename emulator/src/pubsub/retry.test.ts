@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Message } from '@google-cloud/pubsub';
-import { manualClock, type ManualClock } from './manual-clock.ts';
+import { manualClock, type ManualClock } from '../manual-clock.ts';
 import { subscriptionName, testServer, texts, topicName, type TestServer } from './test-server.ts';
 
 const SUB = 'orders-sub';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
-import { manualClock } from './manual-clock.ts';
+import { manualClock } from '../manual-clock.ts';
 import {
   subscriptionName,
   testServer,

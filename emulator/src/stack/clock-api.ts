@@ -8,7 +8,7 @@
  *
  * Every answer has the time as it is afterwards. Lengths are a whole number and a unit of ms, s, m, h or d.
  */
-import type { Answer } from './rest.ts';
+import type { RestAnswer } from '../rest-error.ts';
 import type { StackClock } from './stack-clock.ts';
 
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
@@ -22,7 +22,7 @@ export async function answerClock(
   method: string,
   path: string,
   body: Buffer,
-): Promise<Answer | undefined> {
+): Promise<RestAnswer | undefined> {
   const action = /^\/clock(?:\/([a-z-]+))?$/.exec(path);
   if (action === null) return undefined;
   const [, name] = action;
@@ -78,7 +78,7 @@ function length(body: Buffer, name: string, standard?: string): number {
   return parseLength(value ?? standard, name);
 }
 
-function time(clock: StackClock, more: object = {}): Answer {
+function time(clock: StackClock, more: object = {}): RestAnswer {
   const nowMs = clock.now();
   return {
     status: 200,
@@ -86,4 +86,4 @@ function time(clock: StackClock, more: object = {}): Answer {
   };
 }
 
-const refusal = (status: number, error: string): Answer => ({ status, body: { error } });
+const refusal = (status: number, error: string): RestAnswer => ({ status, body: { error } });

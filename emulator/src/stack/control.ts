@@ -4,7 +4,8 @@
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { answerClock } from './clock-api.ts';
-import type { Answer, Rest } from './rest.ts';
+import type { RestAnswer } from '../rest-error.ts';
+import type { Rest } from './rest.ts';
 import type { StackClock } from './stack-clock.ts';
 
 export type Control = Readonly<{ url: string; close(): Promise<void> }>;
@@ -13,7 +14,7 @@ export type Control = Readonly<{ url: string; close(): Promise<void> }>;
 const MAX_BODY_BYTES = 16 * 1024 * 1024;
 
 /** `query` without its question mark; undefined where the path is not theirs. */
-type Handle = (method: string, path: string, query: string, body: Buffer) => Promise<Answer | undefined>;
+type Handle = (method: string, path: string, query: string, body: Buffer) => Promise<RestAnswer | undefined>;
 
 export type ControlPorts = Readonly<{
   state: () => unknown;
@@ -31,7 +32,7 @@ export type ControlPorts = Readonly<{
  */
 export async function startControl(port: number, ports: ControlPorts): Promise<Control> {
   const { state, clock, pubsub, tasks, jwks } = ports;
-  const answer = async (request: IncomingMessage): Promise<Answer> => {
+  const answer = async (request: IncomingMessage): Promise<RestAnswer> => {
     const method = request.method ?? 'GET';
     const [path = '/', query = ''] = (request.url ?? '/').split('?', 2);
     const body = await read(request);

@@ -2,18 +2,17 @@
  * Pub/Sub's REST form of publish, pull and acknowledge, so that `gcloud pubsub` and `curl` reach the local stack too.
  * Each request becomes the same gRPC call that a client library makes; limits and errors are the server's own.
  */
-import { type ServiceError, status } from '@grpc/grpc-js';
 import { type Fields, fromJson, toJson } from '../proto-json.ts';
 import { invalidArgument, unimplemented } from '../grpc-server.ts';
 import { pubsubServiceDefinitions } from '../pubsub/protos.ts';
+import { type RestAnswer, restError } from '../rest-error.ts';
 import { type Caller, caller } from './grpc-call.ts';
 
 export type Rest = Readonly<{
   /** Undefined where the path is not Pub/Sub's. Never rejects. */
-  handle(method: string, path: string, body: Buffer): Promise<Answer | undefined>;
+  handle(method: string, path: string, body: Buffer): Promise<RestAnswer | undefined>;
   close(): void;
 }>;
-export type Answer = Readonly<{ status: number; body: unknown }>;
 
 type Route = Readonly<{
   pattern: RegExp;
@@ -73,18 +72,6 @@ const ROUTES: readonly Route[] = [
   },
 ];
 
-/** The HTTP statuses that Google maps these to (https://cloud.google.com/apis/design/errors#handling_errors). */
-const HTTP_STATUS: Readonly<Record<number, number>> = {
-  [status.INVALID_ARGUMENT]: 400,
-  [status.FAILED_PRECONDITION]: 400,
-  [status.NOT_FOUND]: 404,
-  [status.ALREADY_EXISTS]: 409,
-  [status.RESOURCE_EXHAUSTED]: 429,
-  [status.UNIMPLEMENTED]: 501,
-  [status.UNAVAILABLE]: 503,
-  [status.DEADLINE_EXCEEDED]: 504,
-};
-
 export function pubsubRest(pubsubPort: number): Rest {
   const definitions = pubsubServiceDefinitions();
   const callers: Record<Route['service'], Caller> = {
@@ -102,7 +89,7 @@ export function pubsubRest(pubsubPort: number): Rest {
         const reply = await callers[route.service].call(route.rpc, request);
         return { status: 200, body: toJson(route.reply, reply as object, false) };
       } catch (error) {
-        return answerOf(error);
+        return restError(error);
       }
     },
     close() {
@@ -135,11 +122,4 @@ function parse(body: Buffer): unknown {
   } catch {
     throw invalidArgument('Invalid JSON payload received.');
   }
-}
-
-function answerOf(error: unknown): Answer {
-  const { code = status.INTERNAL, details } = error as Partial<ServiceError>;
-  const http = HTTP_STATUS[code] ?? 500;
-  const name = status[code] ?? 'INTERNAL';
-  return { status: http, body: { error: { code: http, message: details ?? String(error), status: name } } };
 }

@@ -8,6 +8,7 @@
 import { randomUUID } from 'node:crypto';
 import { startCloudTasks } from '../cloud-tasks/index.ts';
 import { startFirestore } from '../firestore/index.ts';
+import { freePorts } from '../free-ports.ts';
 import { assertFree } from '../grpc-server.ts';
 import { identity } from '../identity.ts';
 import { movableClock } from '../movable-clock.ts';
@@ -15,13 +16,20 @@ import { startPubsub } from '../pubsub/index.ts';
 import { quiet } from '../quiet.ts';
 import { functionChild, republisherChild } from './children.ts';
 import { startControl } from './control.ts';
-import { freePorts } from './free-ports.ts';
 import { provision } from './provision.ts';
 import { pubsubRest } from './rest.ts';
 import { assertRedis } from './redis-check.ts';
 import { type StackClock, stackClock } from './stack-clock.ts';
 import { type Sweeping, startSweeping } from './sweeping.ts';
-import { type FunctionName, FUNCTIONS, type Ports, portsFrom, PROJECT } from './topology.ts';
+import {
+  type FunctionName,
+  FUNCTIONS,
+  PORT_COUNT,
+  type Ports,
+  portsFrom,
+  portsOf,
+  PROJECT,
+} from './topology.ts';
 
 export type StackOptions = Readonly<{
   /** Nine ports from here on; absent: any that are free. */
@@ -59,7 +67,8 @@ export type Stack = Readonly<{
 export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const { store = 'firestore', redisUrl, log = () => {} } = options;
   if (store === 'redis') await assertRedis(redisUrl);
-  const ports = options.portBase === undefined ? await freePorts() : portsFrom(options.portBase);
+  const ports =
+    options.portBase === undefined ? portsOf(await freePorts(PORT_COUNT)) : portsFrom(options.portBase);
   await Promise.all(Object.values(ports).map(assertFree));
 
   const closers: (() => Promise<void>)[] = [];

@@ -22,25 +22,17 @@ export const PACKAGES = {
   appengine: fileURLToPath(new URL('../../../appengine/', import.meta.url)),
 } as const;
 
-/** Everything listens on one of these, counted from the base. */
-const OFFSETS = {
-  pubsub: 0,
-  firestore: 1,
-  tasks: 2,
-  control: 3,
-  republisher: 4,
-  dedup: 5,
-  delay: 6,
-  fifo: 7,
-  pipeline: 8,
-} as const;
-export type PortName = keyof typeof OFFSETS;
+/** Everything listens on one of these ports, in this order from the base. */
+const LISTENERS = ['pubsub', 'firestore', 'tasks', 'control', 'republisher', ...FUNCTIONS] as const;
+type PortName = (typeof LISTENERS)[number];
+export const PORT_COUNT = LISTENERS.length;
 export type Ports = Readonly<Record<PortName, number>>;
 
 export const DEFAULT_PORT_BASE = 8700;
-export const HIGHEST_PORT_BASE = 65_535 - Math.max(...Object.values(OFFSETS));
+export const HIGHEST_PORT_BASE = 65_536 - PORT_COUNT;
 
-export function portsFrom(base: number): Ports {
-  const entries = Object.entries(OFFSETS).map(([name, offset]) => [name, base + offset]);
-  return Object.fromEntries(entries) as Ports;
+export const portsFrom = (base: number): Ports => portsOf(LISTENERS.map((_, index) => base + index));
+
+export function portsOf(ports: readonly number[]): Ports {
+  return Object.fromEntries(LISTENERS.map((name, index) => [name, ports[index]])) as Ports;
 }

@@ -7,7 +7,7 @@
  */
 import type { Clock } from '../clock.ts';
 import { storeUnavailable } from '../errors.ts';
-import { budget, type Within } from './bounded.ts';
+import { budget, type Within } from './budget.ts';
 import type { ClaimAnswer, ClaimRequest, ClaimStore, HeldClaim, RenewalAnswer } from './claim-store.ts';
 
 export type ClaimRecord = Readonly<{

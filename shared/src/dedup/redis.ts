@@ -8,7 +8,7 @@ import type { Cluster, Redis } from 'ioredis';
 import { type Clock, sleep, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { storeUnavailable, type TransientError } from '../errors.ts';
-import { budget } from './bounded.ts';
+import { budget } from './budget.ts';
 import type { ClaimAnswer, ClaimRequest, ClaimStore } from './claim-store.ts';
 import { CLAIM, COMPLETE, RELEASE, RENEW, type Script } from './redis-scripts.ts';
 

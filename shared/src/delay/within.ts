@@ -1,25 +1,20 @@
 /**
- * A bound for calls that may hang. The call itself goes on: whoever uses this must be safe against its late success.
+ * How long the queue and the publisher may take.
  */
+import { bounded } from '../bounded.ts';
 import type { Clock } from '../clock.ts';
 import { TransientError } from '../errors.ts';
 
-/** Settles as `call` does, or rejects with TransientError `TIMED_OUT` naming `what` after `milliseconds`. */
-export async function within<Value>(
+/** Settles as `call` does, or rejects with TransientError `TIMED_OUT` naming `what`. The call may still succeed. */
+export const within = <Value>(
   clock: Clock,
   milliseconds: number,
   what: string,
   call: Promise<Value>,
-): Promise<Value> {
-  let cancel = (): void => {};
-  const timeout = new Promise<never>((_resolve, reject) => {
-    cancel = clock.after(milliseconds, () =>
-      reject(new TransientError('TIMED_OUT', `${what} did not answer within ${milliseconds} ms`)),
-    );
-  });
-  try {
-    return await Promise.race([call, timeout]);
-  } finally {
-    cancel();
-  }
-}
+): Promise<Value> =>
+  bounded(
+    clock,
+    milliseconds,
+    () => call,
+    () => new TransientError('TIMED_OUT', `${what} did not answer within ${milliseconds} ms`),
+  );

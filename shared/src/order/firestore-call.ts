@@ -3,6 +3,7 @@
  *
  * A call that is given up may still be applied later; the error says that nothing is known, not that nothing happened.
  */
+import { bounded } from '../bounded.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { ConfigError, storeUnavailable, textOf, TransientError } from '../errors.ts';
@@ -38,30 +39,34 @@ export function boundedCalls(options: CallOptions): Calls {
   const callMs = toMilliseconds(options.callTimeout ?? '10s', 'callTimeout');
   const transactionMs = toMilliseconds(options.transactionTimeout ?? '20s', 'transactionTimeout');
 
-  const bounded = <Result>(
+  const within = <Result>(
     name: string,
     limitMs: number,
     work: (alive: () => void) => Promise<Result>,
-  ): Promise<Result> =>
-    new Promise((resolve, reject) => {
-      let over = false;
-      const timedOut = (): Error => storeUnavailable(`Firestore: no answer to ${name} within ${limitMs} ms`);
-      const cancel = clock.after(limitMs, () => {
-        over = true;
-        reject(timedOut());
-      });
-      const alive = (): void => {
-        if (over) throw timedOut();
-      };
-      work(alive)
-        .then(resolve, (error: unknown) => reject(translated(name, error)))
-        .finally(cancel);
-    });
+  ): Promise<Result> => {
+    let over = false;
+    const timedOut = (): Error => storeUnavailable(`Firestore: no answer to ${name} within ${limitMs} ms`);
+    const late = (): Error => {
+      over = true;
+      return timedOut();
+    };
+    const alive = (): void => {
+      if (over) throw timedOut();
+    };
+    const call = async (): Promise<Result> => {
+      try {
+        return await work(alive);
+      } catch (error) {
+        throw translated(name, error);
+      }
+    };
+    return bounded(clock, limitMs, call, late);
+  };
   return {
     clock,
     maxAttempts,
-    call: (name, work) => bounded(name, callMs, work),
-    transaction: (name, work) => bounded(name, transactionMs, work),
+    call: (name, work) => within(name, callMs, work),
+    transaction: (name, work) => within(name, transactionMs, work),
   };
 }
 

@@ -3,10 +3,9 @@
  */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { createServer } from 'node:net';
 import { after, before, suite, test } from 'node:test';
 import { Firestore } from '@google-cloud/firestore';
-import { startFirestore } from 'pubsub-guarantees-emulator';
+import { freePort, startFirestore } from 'pubsub-guarantees-emulator';
 import { systemClock } from '../clock.ts';
 import { codeOf } from '../errors.ts';
 import { compose, type Context } from '../handler.ts';
@@ -385,11 +384,3 @@ const contextFor = (consumer: string): Context => ({
   signal: new AbortController().signal,
   log: silent,
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === 'object' && address !== null ? address.port : assert.fail('no port');
-}

@@ -1,7 +1,9 @@
 /**
- * Reading single variables of an environment. Every refusal names the variable, its value and what is accepted.
+ * Reading single variables of an environment, for the deployables. Pure: whoever has the environment passes it. Every
+ * refusal is a ConfigError that names the variable, its value and what is accepted.
  */
-import { ConfigError, type Duration, toMilliseconds } from 'pubsub-guarantees';
+import { type Duration, toMilliseconds } from './duration.ts';
+import { ConfigError } from './errors.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -18,9 +20,9 @@ export function required(environment: Environment, variable: string, accepted: s
   return value;
 }
 
-export function topic(environment: Environment, project: string, variable: string): string {
+export function topic(environment: Environment, projectId: string, variable: string): string {
   return fullName(
-    project,
+    projectId,
     'topics',
     variable,
     required(environment, variable, 'a topic ID or projects/P/topics/T'),
@@ -68,9 +70,40 @@ export function hostAndPort(environment: Environment, variable: string): string 
 }
 
 /** The e-mail address of a service account. */
-export function email(environment: Environment, variable: string, accepted: string): string {
-  const value = required(environment, variable, accepted);
+export function email(variable: string, value: string, accepted = 'the e-mail of a service account'): string {
   if (!/^[^@\s]+@[^@\s]+$/.test(value)) throw bad(variable, value, accepted);
+  return value;
+}
+
+/** `DELAY_QUEUE`, as a full name: given as one, or as an ID together with `TASKS_LOCATION`. */
+export function delayQueue(environment: Environment, project: string): string {
+  const accepted = 'a queue ID together with TASKS_LOCATION, or projects/P/locations/L/queues/Q';
+  const value = required(environment, 'DELAY_QUEUE', accepted);
+  if (/^projects\/[^/\s]+\/locations\/[^/\s]+\/queues\/[^/\s]+$/.test(value)) return value;
+  if (!/^[A-Za-z0-9-]{1,100}$/.test(value)) throw bad('DELAY_QUEUE', value, accepted);
+  const location = required(
+    environment,
+    'TASKS_LOCATION',
+    'a region such as us-central1, or a full DELAY_QUEUE',
+  );
+  if (!/^[a-z0-9-]+$/.test(location)) throw bad('TASKS_LOCATION', location, 'a region such as us-central1');
+  return `projects/${project}/locations/${location}/queues/${value}`;
+}
+
+/** `REPUBLISHER_SERVICE`, the ID of an App Engine service; undefined when it is not set. */
+export function republisherService(environment: Environment): string | undefined {
+  const value = optional(environment, 'REPUBLISHER_SERVICE');
+  if (value !== undefined && !/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(value)) {
+    throw bad('REPUBLISHER_SERVICE', value, "an App Engine service's ID");
+  }
+  return value;
+}
+
+export const isHttpUrl = (text: string): boolean => URL.canParse(text) && /^https?:/.test(text);
+
+export function project(environment: Environment): string {
+  const value = required(environment, 'GOOGLE_CLOUD_PROJECT', 'the project ID');
+  if (/[\s/]/.test(value)) throw bad('GOOGLE_CLOUD_PROJECT', value, 'the project ID');
   return value;
 }
 

@@ -1,5 +1,5 @@
 /** A clock for tests that stands still until it is moved, and then runs what became due in order. */
-import type { Clock } from '../clock.ts';
+import type { Clock } from './clock.ts';
 
 export type ManualClock = Clock & Readonly<{ advance(milliseconds: number): void; timers(): number }>;
 

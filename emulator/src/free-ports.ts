@@ -1,0 +1,25 @@
+/**
+ * Ports that nobody uses. All are held at once before any is let go, so that no two are the same; another process may
+ * still take one in between, which then is a clear error of whoever wanted it.
+ */
+import { type AddressInfo, createServer, type Server } from 'node:net';
+
+export async function freePorts(count: number): Promise<readonly number[]> {
+  const held = await Promise.all(Array.from({ length: count }, listen));
+  const ports = held.map((server) => (server.address() as AddressInfo).port);
+  await Promise.all(held.map((server) => new Promise((resolve) => server.close(resolve))));
+  return ports;
+}
+
+export async function freePort(): Promise<number> {
+  const [port = 0] = await freePorts(1);
+  return port;
+}
+
+function listen(): Promise<Server> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => resolve(server));
+  });
+}
