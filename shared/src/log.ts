@@ -26,8 +26,11 @@ export function jsonLog(write: (line: string) => void): Log {
   return { info: at('INFO'), warn: at('WARNING'), error: at('ERROR') };
 }
 
-/** To standard error: what an adapter writes to when it is given no log, so that no failure is silent. */
+/**
+ * Warnings and errors to standard error: what an adapter writes to when it is given no log, so that no failure is
+ * silent. What is only information is left out.
+ */
 export function consoleLog(): Log {
   // oxlint-disable-next-line no-console -- the one place that may; whoever wants another log passes it
-  return jsonLog((line) => console.error(line));
+  return { ...jsonLog((line) => console.error(line)), info() {} };
 }

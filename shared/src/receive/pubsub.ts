@@ -25,7 +25,7 @@ export type ReceiveOptions = Readonly<{
   /** The subscription. Default: its full name. */
   source?: string;
   clock?: Clock;
-  /** Gets a line for everything that is not acknowledged. Default: JSON on standard error. */
+  /** Gets a line for everything that is not acknowledged. Default: warnings and errors as JSON on standard error. */
   log?: Log;
   /** How long a handler may take. */
   timeout?: Duration;
