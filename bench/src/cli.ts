@@ -4,6 +4,7 @@
  */
 import { ready } from './ready/ready.ts';
 import { sideBySide } from './side-by-side/side-by-side.ts';
+import { soak } from './soak/soak.ts';
 
 type Benchmark = Readonly<{ what: string; run(print: (line: string) => void): Promise<object> }>;
 
@@ -13,6 +14,7 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
     what: 'ready, memory, latency, throughput and contention, against the official emulators',
     run: sideBySide,
   },
+  soak: { what: 'resident memory after 20,000 and after 200,000 messages', run: soak },
 };
 
 const [name, ...rest] = process.argv.slice(2);

@@ -3,10 +3,11 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
-import { freePorts } from 'pubsub-guarantees-emulator';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { type JavaEmulators } from './java.ts';
+import { freePorts } from 'pubsub-guarantees-emulator';
+import { startOfficialFirestore, startOfficialPubsub } from 'pubsub-guarantees-emulator/official';
+import type { JavaEmulators } from './java.ts';
 import { answers, FIRESTORE, type Probe, PUBSUB, TASKS } from './probe.ts';
 
 export type RunningServers = Readonly<{
@@ -19,41 +20,22 @@ export type RunningServers = Readonly<{
   close(): Promise<void>;
 }>;
 
-type Command = readonly [file: string, args: readonly string[]];
-
 const LIMIT_MS = 60_000;
 const POLL_MS = 10;
 const EMBEDDED = fileURLToPath(new URL('./embedded.ts', import.meta.url));
 
 /** Pub/Sub, Firestore and Cloud Tasks of the local stack, in one process. */
 export async function startEmbedded(): Promise<RunningServers> {
-  return start([PUBSUB, FIRESTORE, TASKS], (ports) => [
-    [process.execPath, ['--conditions=source', EMBEDDED, ...ports.map(String)]],
-  ]);
-}
-
-/** Google's Pub/Sub and Firestore emulators, a process each. */
-export async function startOfficial(official: JavaEmulators): Promise<RunningServers> {
-  return start([PUBSUB, FIRESTORE], ([pubsub = 0, firestore = 0]) => [
-    ['java', official.pubsub(pubsub)],
-    ['java', official.firestore(firestore)],
-  ]);
-}
-
-async function start(
-  probes: readonly Probe[],
-  commands: (ports: readonly number[]) => readonly Command[],
-): Promise<RunningServers> {
+  const probes = [PUBSUB, FIRESTORE, TASKS];
   const ports = await freePorts(probes.length);
   const begun = performance.now();
-  const children = commands(ports).map(([file, args]) =>
-    spawn(file, args, { stdio: ['pipe', 'ignore', 'ignore'] }),
-  );
-  const close = async (): Promise<void> => void (await Promise.all(children.map(end)));
+  const child = spawn(process.execPath, ['--conditions=source', EMBEDDED, ...ports.map(String)], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
   try {
-    await Promise.all(probes.map((probe, index) => untilAnswer(probe, ports[index] ?? 0, children)));
+    await Promise.all(probes.map((probe, index) => untilAnswer(probe, ports[index] ?? 0, child)));
   } catch (error) {
-    await close();
+    await end(child);
     throw error;
   }
   const [pubsub, firestorePort = 0] = ports;
@@ -61,16 +43,37 @@ async function start(
     readyMs: Math.round(performance.now() - begun),
     pubsub: `127.0.0.1:${pubsub}`,
     firestorePort,
-    residentMb: () => residentMb(children),
-    close,
+    residentMb: () => residentMb([child.pid]),
+    close: () => end(child),
   };
 }
 
-async function untilAnswer(probe: Probe, port: number, children: readonly ChildProcess[]): Promise<void> {
+/**
+ * Google's Pub/Sub and Firestore emulators, a process each. What starts them also waits for an answered call, so that
+ * both sides are measured by the same rule.
+ */
+export async function startOfficial(found: JavaEmulators): Promise<RunningServers> {
+  const begun = performance.now();
+  const [pubsub, firestore] = await Promise.allSettled([
+    startOfficialPubsub({ found }),
+    startOfficialFirestore({ found }),
+  ]);
+  if (pubsub.status === 'rejected' || firestore.status === 'rejected') {
+    for (const each of [pubsub, firestore]) if (each.status === 'fulfilled') await each.value.close();
+    throw pubsub.status === 'rejected' ? pubsub.reason : (firestore as PromiseRejectedResult).reason;
+  }
+  return {
+    readyMs: Math.round(performance.now() - begun),
+    pubsub: pubsub.value.address,
+    firestorePort: firestore.value.port,
+    residentMb: () => residentMb([pubsub.value.pid, firestore.value.pid]),
+    close: async () => void (await Promise.all([pubsub.value.close(), firestore.value.close()])),
+  };
+}
+
+async function untilAnswer(probe: Probe, port: number, child: ChildProcess): Promise<void> {
   for (const limit = performance.now() + LIMIT_MS; performance.now() < limit; await wait(POLL_MS)) {
-    if (children.some((child) => child.exitCode !== null)) {
-      throw new Error(`a server ended before it answered: ${probe.method}`);
-    }
+    if (child.exitCode !== null) throw new Error(`the servers ended before they answered ${probe.method}`);
     if (await answers(probe, port)) return;
   }
   throw new Error(`no answer to ${probe.method} within ${LIMIT_MS} ms`);
@@ -83,9 +86,9 @@ async function end(child: ChildProcess): Promise<void> {
   await gone;
 }
 
-async function residentMb(children: readonly ChildProcess[]): Promise<number | undefined> {
+async function residentMb(pids: readonly (number | undefined)[]): Promise<number | undefined> {
   try {
-    const texts = await Promise.all(children.map(({ pid }) => readFile(`/proc/${pid}/status`, 'utf8')));
+    const texts = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/status`, 'utf8')));
     const kilobytes = texts.map((text) => Number(/^VmRSS:\s+(\d+) kB$/m.exec(text)?.[1]));
     return Math.round(kilobytes.reduce((sum, value) => sum + value, 0) / 1_024);
   } catch {
