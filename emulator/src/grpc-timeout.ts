@@ -25,23 +25,26 @@ export function boundedTimeout(value: string): string {
   return milliseconds > LONGEST_SECONDS * 1_000 ? `${LONGEST_SECONDS}S` : value;
 }
 
-/**
- * Bounds the deadline of every call that comes to the server from now on. Called when its HTTP/2 server exists.
- * Throws when @grpc/grpc-js no longer keeps its HTTP/2 servers where they are looked for.
- */
+/** Bounds the deadline of every call that comes to the server from now on. Throws as `onCall` does. */
 export function boundDeadlines(server: Server): void {
+  onCall(server, (headers) => {
+    const timeout = headers['grpc-timeout'];
+    if (typeof timeout === 'string') headers['grpc-timeout'] = boundedTimeout(timeout);
+  });
+}
+
+/**
+ * Shows the headers of every call that comes to the server from now on, before @grpc/grpc-js looks at them. Called when
+ * its HTTP/2 server exists. Throws when @grpc/grpc-js no longer keeps its HTTP/2 servers where they are looked for.
+ */
+export function onCall(server: Server, look: (headers: Record<string, unknown>) => void): void {
   const servers: unknown = Reflect.get(server, 'http2Servers');
   if (!(servers instanceof Map) || servers.size === 0) {
-    throw new Error(
-      'this version of @grpc/grpc-js has no http2Servers: look again at how it takes deadlines',
-    );
+    throw new Error('this version of @grpc/grpc-js has no http2Servers: look again at how it takes calls');
   }
   for (const each of servers.keys() as Iterable<StreamSource>) {
     // Before the listener that @grpc/grpc-js has set, which reads the same object.
-    each.prependListener('stream', (_stream, headers) => {
-      const timeout = headers['grpc-timeout'];
-      if (typeof timeout === 'string') headers['grpc-timeout'] = boundedTimeout(timeout);
-    });
+    each.prependListener('stream', (_stream, headers) => look(headers));
   }
 }
 

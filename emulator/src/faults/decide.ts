@@ -1,0 +1,26 @@
+/**
+ * Which calls a rule hits. Pure: the answer depends on the seed, the rule and the number of the call alone, so that a
+ * schedule is the same however many processes talk to the stack and whichever of them comes first.
+ */
+import { createHash } from 'node:crypto';
+import type { Rule, Service } from './plan.ts';
+
+/** A call as a rule sees it: the n-th of this method on this resource, counted from 1. */
+export type Call = Readonly<{ service: Service; method: string; resource: string; n: number }>;
+
+/** `share`: the first 32 bits of a SHA-256 over all that decides, read as a fraction of 1. */
+export function fires(seed: number, index: number, rule: Rule, call: Call): boolean {
+  if (rule.nth !== undefined) return rule.nth.includes(call.n);
+  if (rule.share === undefined) return true;
+  const { service, method, resource, n } = call;
+  const text = JSON.stringify([seed, index, service, method, resource, n]);
+  return createHash('sha256').update(text).digest().readUInt32BE(0) / 2 ** 32 < rule.share;
+}
+
+/** The text as a pattern: each `*` stands for any characters, none included. */
+export function wildcard(pattern: string): (resource: string) => boolean {
+  if (/^\*+$/.test(pattern)) return () => true;
+  const parts = pattern.split('*').map((part) => part.replace(/[\\^$.*+?()[\]{}|/]/g, String.raw`\$&`));
+  const form = new RegExp(`^${parts.join('.*')}$`, 's');
+  return (resource) => form.test(resource);
+}

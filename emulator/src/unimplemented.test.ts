@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Client, credentials } from '@grpc/grpc-js';
+import { startFixture } from './cloud-tasks/fixture.ts';
+import { systemClock } from './clock.ts';
+import { testBed } from './firestore/testing.ts';
+import { testServer, topicName } from './pubsub/test-server.ts';
+import { countUnimplemented } from './unimplemented.ts';
+
+test('counts whole services that Pub/Sub has not, and options that it refuses, by method', async (t) => {
+  const { pubsub, server, call } = await testServer(t);
+  await pubsub.createTopic('orders');
+  await assert.rejects(pubsub.topic('orders').iam.getPolicy(), { code: 12 });
+  await assert.rejects(pubsub.createSchema('schema', 'AVRO', '{}'), { code: 12 });
+  await assert.rejects(call('CreateTopic', { name: topicName('keyed'), kmsKeyName: 'key' }), { code: 12 });
+  await assert.rejects(call('CreateTopic', { name: 'no name' }), { code: 3 });
+  assert.deepEqual(server.unimplemented(), {
+    'google.iam.v1.IAMPolicy/GetIamPolicy': 1,
+    'google.pubsub.v1.SchemaService/CreateSchema': 1,
+    'google.pubsub.v1.Publisher/CreateTopic': 1,
+  });
+  assert.equal(server.stats().unimplemented, 3);
+});
+
+test('counts what Cloud Tasks refuses, over gRPC and REST together', async (t) => {
+  const { client, parent, queue, tasks, close } = await startFixture();
+  t.after(close);
+  await client.createQueue({ parent, queue: { name: queue } });
+  await assert.rejects(client.getIamPolicy({ resource: queue }), { code: 12 });
+  const rest = async (path: string) => (await tasks.rest('POST', path, '', Buffer.from('{}')))?.status;
+  assert.equal(await rest(`/v2/${queue}:getIamPolicy`), 501);
+  const task = { httpRequest: { url: 'http://127.0.0.1:9/', oauthToken: { serviceAccountEmail: 'a@b' } } };
+  await assert.rejects(client.createTask({ parent: queue, task }), { code: 12 });
+  assert.deepEqual(tasks.unimplemented(), {
+    'google.cloud.tasks.v2.CloudTasks/GetIamPolicy': 2,
+    'google.cloud.tasks.v2.CloudTasks/CreateTask': 1,
+  });
+});
+
+test('counts a stream that Firestore has not, and a service that nobody described to it', async (t) => {
+  const { call, server, close } = await testBed(systemClock());
+  const client = new Client(server.address, credentials.createInsecure());
+  t.after(async () => {
+    client.close();
+    await close();
+  });
+  const database = 'projects/test-project/databases/(default)';
+  await assert.rejects(call('ExecutePipeline', { database }), { code: 12 });
+  const path = '/google.firestore.admin.v1.FirestoreAdmin/ListIndexes';
+  const empty = (): Buffer => Buffer.alloc(0);
+  const code = await new Promise((resolve) => {
+    client.makeUnaryRequest(path, empty, empty, {}, (error) => resolve(error?.code));
+  });
+  assert.equal(code, 12);
+  assert.deepEqual(server.unimplemented(), {
+    'google.firestore.v1.Firestore/ExecutePipeline': 1,
+    'google.firestore.admin.v1.FirestoreAdmin/ListIndexes': 1,
+  });
+});
+
+test('counts no more names than it can hold, whatever is called', () => {
+  const { count, counts } = countUnimplemented();
+  for (let n = 0; n < 1_500; n += 1) count(`some.Service/Method${n}`);
+  count('some.Service/Method0');
+  assert.equal(Object.keys(counts()).length, 1_001);
+  assert.deepEqual([counts()['others'], counts()['some.Service/Method0']], [500, 2]);
+});
