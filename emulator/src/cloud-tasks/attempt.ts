@@ -2,6 +2,7 @@
  * One attempt of a task: the request that goes out, and what its outcome does to the task's counters. The order of
  * dispatches, retries and the end of the task are the queue's business.
  */
+import type { Outgoing } from '../faults/outgoing.ts';
 import type { Identity } from '../identity.ts';
 import { attemptHeaders, type Headers } from './headers.ts';
 import type { HttpSender } from './http-sender.ts';
@@ -18,6 +19,8 @@ export type AppEngineLocator = (
 
 export type AttemptPorts = Readonly<{
   sender: HttpSender;
+  /** Sends them with the faults that are asked for. */
+  requests?: Outgoing<Outcome>;
   appEngine: AppEngineLocator | undefined;
   /** Signs the tokens of tasks that ask for one. */
   identity: Identity | undefined;
@@ -59,7 +62,14 @@ export function startAttempt(
   }
   const { method, body } = task.target;
   const all = { ...ownHeaders(task.target, ports.identity), ...headers };
-  ports.sender.send({ url, method, body, headers: all, deadlineMs: task.deadlineMs }, settled);
+  const request = { url, method, body, headers: all, deadlineMs: task.deadlineMs };
+  const send = (answered: (outcome: Outcome) => void) => {
+    ports.sender.send(request, answered);
+    // What is on the wire ends with the sender alone.
+    return () => {};
+  };
+  if (ports.requests === undefined) send(settled);
+  else ports.requests.send(queueName, send, settled);
 }
 
 function ownHeaders(target: Target, identity: Identity | undefined): Headers {

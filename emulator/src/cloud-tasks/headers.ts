@@ -10,7 +10,7 @@ export type TargetKind = 'http' | 'appEngine';
 
 /** As recorded from the service. */
 const HTTP_AGENT = 'Google-Cloud-Tasks';
-const APP_ENGINE_AGENT = 'AppEngine-Google; (+http://code.google.com/appengine)';
+export const APP_ENGINE_AGENT = 'AppEngine-Google; (+http://code.google.com/appengine)';
 
 /** "Google use only" (API reference, headers); the service sets the third family itself. */
 const RESERVED = /^x-(?:google|appengine|cloudtasks)-/i;

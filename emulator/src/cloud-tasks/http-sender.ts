@@ -68,7 +68,8 @@ export function createHttpSender(clock: Clock): HttpSender {
       request.once('close', () => settle({ kind: 'unreachable', error: 'the connection was closed' }));
       request.once('response', (response) => {
         response.on('error', (error) => settle({ kind: 'unreachable', error: messageOf(error) }));
-        response.once('end', () => settle({ kind: 'response', status: response.statusCode ?? 0 }));
+        const { statusCode: status = 0, headers } = response;
+        response.once('end', () => settle({ kind: 'response', status, retryAfter: headers['retry-after'] }));
         response.resume();
       });
       request.end(outgoing.body);

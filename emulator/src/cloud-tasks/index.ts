@@ -2,21 +2,31 @@
  * Cloud Tasks on the loopback interface, for Google's own clients: queues and tasks over gRPC, dispatched to HTTP and
  * App Engine targets with the service's headers, limits, retries and remembered names. Everything is in memory.
  *
- * Refused with UNIMPLEMENTED: the IAM methods, OAuth tokens, queue filters, queue logging, updates of
- * a queue beyond its rate limits and retries.
- * Not modelled: the throttling that the service adds by itself under load or errors, and eventual consistency.
+ * Refused with UNIMPLEMENTED: the IAM methods, locations, OAuth tokens, queue logging, alternatives in queue filters.
+ * Not modelled: the throttling that the service adds by itself under load or errors (a target's Retry-After is heeded),
+ * eventual consistency, and quotas that a project can have raised (queues per region, requests per minute).
  */
 import { systemClock, type Clock } from '../clock.ts';
+import type { Faults } from '../faults/faults.ts';
+import { inProcessFaults } from '../faults/in-process.ts';
+import { outgoing } from '../faults/outgoing.ts';
+import { restartable } from '../faults/restart.ts';
+import { rpcFaults } from '../faults/rpc.ts';
 import { serve, type RunningServer } from '../grpc-server.ts';
 import type { Identity } from '../identity.ts';
+import { countUnimplemented } from '../unimplemented.ts';
 import type { AppEngineLocator } from './attempt.ts';
 import { grpcService, inProcess } from './grpc-service.ts';
 import { createHttpSender } from './http-sender.ts';
+import type { Outcome } from './outcome.ts';
 import { cloudTasksDefinition } from './protos.ts';
 import { queueMethods } from './queue-methods.ts';
-import { createQueue, type Queue, type QueueStats } from './queue.ts';
+import type { QueueConfig } from './queue-config.ts';
+import { type CloudTasksStats, sumOf } from './queue-stats.ts';
+import { createQueue, type Queue, type QueuePast } from './queue.ts';
 import { createRememberedNames } from './remembered-names.ts';
 import { cloudTasksRest, type RestHandler } from './rest.ts';
+import { savedTasks } from './saved.ts';
 import { taskMethods } from './task-methods.ts';
 import type { AttemptRecord } from './task.ts';
 
@@ -40,6 +50,8 @@ export type CloudTasksOptions = Readonly<{
   identity?: Identity;
   /** The base URL of an App Engine service. Without it tasks with an App Engine target are refused. */
   appEngine?: AppEngineLocator;
+  /** What goes wrong on request. */
+  faults?: Faults;
   /** Receives a line for each failed attempt and each task that is given up. */
   log?: (line: string) => void;
   /**
@@ -56,8 +68,6 @@ export type CloudTasksOptions = Readonly<{
   rememberQueueNamesForMs?: number;
 }>;
 
-type CloudTasksStats = QueueStats & Readonly<{ queues: number }>;
-
 export type RunningCloudTasks = RunningServer &
   Readonly<{
     /**
@@ -65,8 +75,17 @@ export type RunningCloudTasks = RunningServer &
      * the clock reaches `nextDueMs` when `inFlight` is 0, and nothing at all any more when that is undefined as well.
      */
     stats(): CloudTasksStats;
+    /** `stats().inFlight` alone, for those who ask at every turn of the event loop. */
+    underWay(): number;
     /** The REST form of the same methods, to be mounted on an HTTP server. */
     rest: RestHandler;
+    /** Everything that it holds as plain JSON data; the form is described in saved.ts. */
+    save(): object;
+    /**
+     * Replaces everything that it holds, at once; `{}` is an empty server. Dispatches in flight are dropped. Throws an
+     * error of one line that names the place, and then nothing has changed.
+     */
+    load(saved: unknown): void;
   }>;
 
 /**
@@ -93,55 +112,65 @@ export async function startCloudTasks(options: CloudTasksOptions): Promise<Runni
   const sender = createHttpSender(options.deadlineClock ?? systemClock());
   const queues = new Map<string, Queue>();
   const onWire = new Set<AttemptRecord>();
-  const { appEngine, identity } = options;
-  const ports = { clock, log, sender, appEngine, identity, onWire };
+  const { appEngine, identity, faults } = options;
+  const missing = countUnimplemented();
+  const requests = outgoing<Outcome>({
+    faults,
+    clock,
+    service: 'tasks',
+    method: 'dispatch',
+    answered: (status) => ({ kind: 'response', status }),
+    broken: (error) => ({ kind: 'unreachable', error }),
+  });
+  const ports = { clock, log, sender, requests, appEngine, identity, onWire };
+  const deletedNames = createRememberedNames(clock, queueNamesMs);
+  const open = (config: QueueConfig, past?: QueuePast): Queue =>
+    createQueue(ports, config, createRememberedNames(clock, taskNamesMs), past);
+  let sequence = 0;
+  const nextSequence = (): number => ++sequence;
+  const rules = { appEngine: appEngine !== undefined, oidcTokens: identity !== undefined };
+  const dropRequests = (): void => {
+    requests.close();
+    sender.close();
+    onWire.clear();
+  };
+  const state = savedTasks({ clock, queues, deletedNames, open, nextSequence, rules, dropRequests });
   const methods = {
-    ...queueMethods({
-      queues,
-      deletedNames: createRememberedNames(clock, queueNamesMs),
-      open: (config) => createQueue(ports, config, taskNamesMs),
-    }),
+    ...queueMethods({ clock, queues, deletedNames, open }),
     ...taskMethods({
       clock,
       queues,
-      appEngine: appEngine !== undefined,
-      oidcTokens: identity !== undefined,
+      ...rules,
       maxTaskBytes,
+      nextSequence,
       sizeOf: (task) => definition.CreateTask?.responseSerialize(task).length ?? 0,
     }),
   };
-  const server = await serve(port, [grpcService(definition, methods, log)]);
+  const server = await serve(port, [grpcService(definition, methods, log)], {
+    missing,
+    ...(faults && { intercept: rpcFaults(faults, 'tasks') }),
+  });
+  const call = inProcessFaults(faults, 'tasks', server.isDown, inProcess(definition, methods, log));
 
+  const underWay = (): number => onWire.size + requests.beyond();
+  const restarts = restartable(faults, 'tasks', clock, server, state, log);
   return {
     ...server,
+    save: restarts.save,
+    load: restarts.load,
     async close() {
+      restarts.detach();
       for (const queue of queues.values()) queue.close();
-      sender.close();
-      onWire.clear();
+      dropRequests();
       await server.close();
     },
-    stats: () => ({ ...sumOf([...queues.values()]), inFlight: onWire.size }),
-    rest: cloudTasksRest(definition, inProcess(definition, methods, log)),
+    stats: () => ({ ...sumOf([...queues.values()]), inFlight: underWay() }),
+    underWay,
+    rest: cloudTasksRest(definition, call, missing),
   };
 }
 
 function inRange(name: string, value: number, min: number, max: number): number {
   if (value >= min && value <= max) return value;
   throw new RangeError(`${name} is ${value}: accepted are ${min} to ${max}`);
-}
-
-function sumOf(queues: readonly Queue[]): CloudTasksStats {
-  const all = queues.map((queue) => queue.stats());
-  const sum = (pick: (stats: QueueStats) => number): number =>
-    all.reduce((total, stats) => total + pick(stats), 0);
-  const due = all.flatMap(({ nextDueMs }) => nextDueMs ?? []);
-  return {
-    queues: queues.length,
-    pending: sum((stats) => stats.pending),
-    inFlight: sum((stats) => stats.inFlight),
-    dispatched: sum((stats) => stats.dispatched),
-    succeeded: sum((stats) => stats.succeeded),
-    givenUp: sum((stats) => stats.givenUp),
-    nextDueMs: due.length > 0 ? Math.min(...due) : undefined,
-  };
 }

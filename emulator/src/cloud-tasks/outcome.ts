@@ -5,7 +5,12 @@ import { status } from '@grpc/grpc-js';
 import type { TargetKind } from './headers.ts';
 
 export type Outcome =
-  | Readonly<{ kind: 'response'; status: number }>
+  | Readonly<{
+      kind: 'response';
+      status: number;
+      /** The header of this name. */
+      retryAfter?: string | undefined;
+    }>
   | Readonly<{ kind: 'timeout' }>
   | Readonly<{ kind: 'unreachable'; error: string }>;
 
@@ -28,6 +33,19 @@ export function previousOf(kind: TargetKind, outcome: Outcome): { response: numb
   }
   if (kind === 'appEngine') return { response: 0, reason: 'Instance Unavailable' };
   return { response: outcome.kind === 'timeout' ? 504 : 503, reason: '' };
+}
+
+/**
+ * Until when the target wants to be left alone, in milliseconds since the epoch; undefined when it says nothing of it.
+ * "If the worker returns 429 or 503 … the retry specified in the Retry-After HTTP response header is considered" (API
+ * reference, HttpRequest). An App Engine target has no such say there. Seconds or an HTTP date (RFC 9110, 10.2.3).
+ */
+export function retryAfterMs(kind: TargetKind, outcome: Outcome, now: number): number | undefined {
+  if (kind !== 'http' || outcome.kind !== 'response') return undefined;
+  const { retryAfter } = outcome;
+  if (retryAfter === undefined || (outcome.status !== 429 && outcome.status !== 503)) return undefined;
+  const at = /^\d+$/.test(retryAfter) ? now + Number(retryAfter) * 1_000 : Date.parse(retryAfter);
+  return Number.isNaN(at) ? undefined : at;
 }
 
 /** HTTP statuses that google.rpc.Code names; any other failure is UNKNOWN. */

@@ -11,9 +11,15 @@ import { loadServices } from '../grpc-server.ts';
 const SERVICE = 'google.cloud.tasks.v2.CloudTasks';
 const PROTO = 'google/cloud/tasks/v2/cloudtasks.proto';
 
+let read: ServiceDefinition | undefined;
+
+/** Read once for all servers of a process: they change nothing in it. */
 export function cloudTasksDefinition(): ServiceDefinition {
-  const { file, includeDirs } = protoFiles();
-  return loadServices(file, includeDirs, [SERVICE])[SERVICE];
+  if (read === undefined) {
+    const { file, includeDirs } = protoFiles();
+    read = loadServices(file, includeDirs, [SERVICE])[SERVICE];
+  }
+  return read;
 }
 
 export function protoFiles(): Readonly<{ file: string; includeDirs: readonly string[] }> {

@@ -83,7 +83,9 @@ function parseRetry(config: QueueMessage['retryConfig']): RetryConfig {
     unspecified: number,
   ): number => {
     const given = config?.[field];
-    return given == null ? unspecified : checkedDuration(given, `RetryConfig.${field}`) || unspecified;
+    return given == null
+      ? unspecified
+      : wholeSeconds(checkedDuration(given, `RetryConfig.${field}`)) || unspecified;
   };
   const retry: RetryConfig = {
     maxAttempts: config?.maxAttempts || DEFAULT.maxAttempts,
@@ -105,6 +107,12 @@ function parseRetry(config: QueueMessage['retryConfig']): RetryConfig {
   }
   return retry;
 }
+
+/**
+ * "Will be truncated to the nearest second" (API reference, RetryConfig). Below a second nothing is cut: the service's own
+ * default of the smallest backoff is 0.1 s.
+ */
+const wholeSeconds = (ms: number): number => (ms < 1000 ? ms : Math.floor(ms / 1000) * 1000);
 
 /** The settings as a request would give them. */
 export function configToMessage({ name, routingOverride, rateLimits, retry }: QueueConfig): QueueMessage {

@@ -3,11 +3,13 @@
  * a response or throws a StatusError, with the codes and texts recorded from the service.
  */
 import { status } from '@grpc/grpc-js';
-import { invalidArgument, notFound, StatusError, unimplemented } from '../grpc-server.ts';
+import type { Clock } from '../clock.ts';
+import { invalidArgument, notFound, StatusError } from '../grpc-server.ts';
 import type { ByName, CreateQueueRequest, ListQueuesRequest, UpdateQueueRequest } from './messages.ts';
 import { checkLocationName, checkQueueName } from './names.ts';
 import { pageOf } from './paging.ts';
 import { defaultQueueConfig, parseQueueConfig, type QueueConfig } from './queue-config.ts';
+import { queueFilter } from './queue-filter.ts';
 import { updatedConfig } from './queue-update.ts';
 import type { Queue } from './queue.ts';
 import type { RememberedNames } from './remembered-names.ts';
@@ -16,13 +18,14 @@ import type { RememberedNames } from './remembered-names.ts';
 const MAX_PAGE_SIZE = 9800;
 
 export type QueueMethodPorts = Readonly<{
+  clock: Clock;
   queues: Map<string, Queue>;
   /** Of queues that were deleted. */
   deletedNames: RememberedNames;
   open(config: QueueConfig): Queue;
 }>;
 
-export function queueMethods({ queues, deletedNames, open }: QueueMethodPorts) {
+export function queueMethods({ clock, queues, deletedNames, open }: QueueMethodPorts) {
   const find = (name: string): Queue => findQueue(queues, name);
 
   const add = (config: QueueConfig): object => {
@@ -69,12 +72,17 @@ export function queueMethods({ queues, deletedNames, open }: QueueMethodPorts) {
     /** In lexicographical order (API reference). */
     listQueues(request: ListQueuesRequest): object {
       checkLocationName(request.parent);
-      if (request.filter !== '')
-        throw unimplemented('ListQueuesRequest.filter: this server lists without one.');
+      const matches = queueFilter(request.filter);
       const names = [...queues.keys()].filter((name) => name.startsWith(`${request.parent}/queues/`)).sort();
-      const limits = { maxSize: MAX_PAGE_SIZE, maxBytes: Number.POSITIVE_INFINITY, bytesOf: () => 0 };
-      const { items, nextPageToken } = pageOf(names, (name) => name, request, limits);
-      return { queues: items.map((name) => find(name).toMessage()), nextPageToken };
+      const shown = names.map((name) => ({ name, message: find(name).toMessage() }));
+      const { items, nextPageToken } = pageOf(
+        shown.filter(({ message }) => matches(message)),
+        ({ name }) => name,
+        request,
+        { maxSize: MAX_PAGE_SIZE, maxBytes: Number.POSITIVE_INFINITY, bytesOf: () => 0 },
+        clock.now(),
+      );
+      return { queues: items.map(({ message }) => message), nextPageToken };
     },
 
     deleteQueue({ name }: ByName): object {

@@ -99,12 +99,9 @@ test('creates a queue that is not there, as the API reference says', async () =>
 test('refuses what it does not update, values out of range, and a mask that is none; nothing is changed', async () => {
   const [unchanged] = await fixture.client.getQueue({ name });
   const unimplemented = refusal(status.UNIMPLEMENTED, /does not update/);
-  const appEngineRoutingOverride = { service: 'other' };
-  await assert.rejects(update({ appEngineRoutingOverride }, 'app_engine_routing_override'), unimplemented);
-  await assert.rejects(update({ appEngineRoutingOverride }), unimplemented);
   await assert.rejects(update({}, 'stackdriver_logging_config.sampling_ratio'), unimplemented);
   const invalid = (text: RegExp) => refusal(status.INVALID_ARGUMENT, text);
-  for (const path of ['name', 'state', 'rate_limits.max_burst_size', 'rateLimits', '*', 'retry_config.x']) {
+  for (const path of ['rateLimits', '*', 'retry_config.x']) {
     await assert.rejects(update({}, 'retry_config', path), invalid(/cannot be updated/));
   }
   await assert.rejects(
@@ -147,4 +144,26 @@ test('more concurrent dispatches start those that waited for it, and new attempt
   for (const { response } of fixture.target.received.slice(from)) response.writeHead(500).end();
   await until(() => fixture.tasks.stats().pending === 0, 'both given up');
   assert.equal(fixture.tasks.stats().givenUp, 2);
+});
+
+test('another routing override holds for the tasks that wait too, and without one they have their own again', async () => {
+  const create = (id: string) =>
+    fixture.client.createTask({
+      parent: name,
+      task: {
+        name: `${name}/tasks/${id}`,
+        scheduleTime: { seconds: fixture.clock.now() / 1000 + 86_400 },
+        appEngineHttpRequest: { appEngineRouting: { service: 'own', version: 'v1' } },
+      },
+    });
+  const host = async (id: string): Promise<string | null | undefined> =>
+    (await fixture.client.getTask({ name: `${name}/tasks/${id}` }))[0].appEngineHttpRequest?.appEngineRouting
+      ?.host;
+  await create('before');
+  assert.equal(await host('before'), 'v1.own.demo-project.appspot.com');
+  await update({ appEngineRoutingOverride: { service: 'other' } }, 'app_engine_routing_override');
+  await create('after');
+  for (const id of ['before', 'after']) assert.equal(await host(id), 'other.demo-project.appspot.com');
+  await update({}, 'app_engine_routing_override', 'state');
+  for (const id of ['before', 'after']) assert.equal(await host(id), 'v1.own.demo-project.appspot.com');
 });

@@ -6,6 +6,7 @@ import { START_MS } from './fixture.ts';
 import type { HttpSender } from './http-sender.ts';
 import { manualClock, type ManualClock } from '../manual-clock.ts';
 import { parseQueueConfig } from './queue-config.ts';
+import { createRememberedNames } from './remembered-names.ts';
 import { createQueue, type Queue } from './queue.ts';
 import { createTask, type Task } from './task.ts';
 
@@ -36,7 +37,7 @@ function startOn<C extends Clock>(clock: C, send: HttpSender['send'], retryConfi
   const queue = createQueue(
     { clock, sender, appEngine: undefined, identity: undefined, onWire: new Set(), log: () => undefined },
     config,
-    HOUR_MS,
+    createRememberedNames(clock, HOUR_MS),
   );
   return { clock, queue };
 }
@@ -179,7 +180,7 @@ test('stops at the hundredth attempt by default', async () => {
     clock.advance(HOUR_MS);
   }
   assert.deepEqual([sent, queue.tasks.size, queue.stats().givenUp], [100, 0, 1]);
-  assert.equal(queue.remembers(`${NAME}/tasks/1`), false, 'forgotten after an hour');
+  assert.equal(queue.remembered.has(`${NAME}/tasks/1`), false, 'forgotten after an hour');
 });
 
 test('with a duration it retries until both the duration and the attempts are used up', async () => {

@@ -8,38 +8,24 @@ import type { Clock } from '../clock.ts';
 import { createAlarm } from './alarm.ts';
 import { recordOutcome, startAttempt, type AttemptPorts } from './attempt.ts';
 import { createHeap } from '../heap.ts';
-import { describeOutcome, isSuccess, type Outcome } from './outcome.ts';
+import { describeOutcome, isSuccess, retryAfterMs, type Outcome } from './outcome.ts';
 import { queueToMessage, type QueueConfig } from './queue-config.ts';
-import { createRememberedNames } from './remembered-names.ts';
+import type { QueueStats } from './queue-stats.ts';
+import type { RememberedNames } from './remembered-names.ts';
 import { backoffMs, givesUp } from './retry.ts';
-import type { AttemptRecord, Task } from './task.ts';
+import { rerouted } from './target.ts';
+import { expired, TASK_LIFE_MS, type AttemptRecord, type Task } from './task.ts';
 import { createTokenBucket } from './token-bucket.ts';
 
 export type QueuePorts = AttemptPorts & Readonly<{ clock: Clock; log: (line: string) => void }>;
-
-export type QueueStats = Readonly<{
-  pending: number;
-  inFlight: number;
-  /** Attempts since the queue was created. */
-  dispatched: number;
-  succeeded: number;
-  /** Tasks deleted because their attempts or their time were used up. */
-  givenUp: number;
-  /**
-   * When something will be dispatched if no request comes or ends before: the earliest schedule time, or the time at
-   * which the rate allows the next. Undefined when nothing waits, the queue is paused, or the next dispatch waits for
-   * one that is in flight. Time that is moved to this instant, and no further, misses nothing.
-   */
-  nextDueMs: number | undefined;
-}>;
 
 export type Queue = Readonly<{
   /** As it is now. */
   readonly config: QueueConfig;
   /** Tasks by name, in the order of creation. */
-  tasks: ReadonlyMap<string, Task>;
-  /** Whether a task of this name was here recently. */
-  remembers(name: string): boolean;
+  readonly tasks: ReadonlyMap<string, Task>;
+  /** Of the tasks that were here recently. */
+  readonly remembered: RememberedNames;
   /** Takes a task in. It is dispatched by the next `pump`, so that the caller can show it undispatched. */
   add(task: Task): void;
   remove(task: Task): void;
@@ -52,40 +38,47 @@ export type Queue = Readonly<{
   /** Dispatches all that is due and allowed, and sets the timer for the next. */
   pump(): void;
   toMessage(): object;
+  past(): QueuePast;
   stats(): QueueStats;
   close(): void;
 }>;
 
-/** "After a task is 31 days old, the task will be deleted" (API reference, CreateQueue). */
-const TASK_LIFE_MS = 31 * 24 * 3_600_000;
+/** What a queue may have been through before. */
+export type QueuePast = Readonly<{ paused?: boolean; purgedMs?: number | undefined }>;
 
-export function createQueue(ports: QueuePorts, initial: QueueConfig, rememberNamesForMs: number): Queue {
+export function createQueue(
+  ports: QueuePorts,
+  initial: QueueConfig,
+  remembered: RememberedNames,
+  past: QueuePast = {},
+): Queue {
   const { clock, log } = ports;
   const { maxDispatchesPerSecond, maxBurstSize } = initial.rateLimits;
   const tasks = new Map<string, Task>();
   const waiting = createHeap<Task>();
-  const remembered = createRememberedNames(clock, rememberNamesForMs);
   const bucket = createTokenBucket(maxDispatchesPerSecond, maxBurstSize, clock.now());
   let config = initial;
   const counts = { dispatched: 0, succeeded: 0, givenUp: 0 };
   let inFlight = 0;
-  let paused = false;
+  let paused = past.paused ?? false;
   let closed = false;
-  let purgedMs: number | undefined;
+  let { purgedMs } = past;
 
   const alarm = createAlarm(clock, () => pump());
 
+  // Whenever somebody looks, also where nothing is dispatched: a timer would make a paused queue look busy.
+  const expire = (): void => {
+    for (const task of expired(tasks.values(), clock.now())) giveUp(task, 'is 31 days old');
+  };
+
   const pump = (): void => {
+    expire();
     if (closed || paused) return alarm.set(undefined);
     for (;;) {
       const now = clock.now();
       const task = waiting.first();
       if (task === undefined) return alarm.set(undefined);
       if (task.dueMs > now) return alarm.set(task.dueMs);
-      if (now >= task.createdMs + TASK_LIFE_MS) {
-        giveUp(task, 'is 31 days old');
-        continue;
-      }
       // The end of an attempt pumps again.
       if (inFlight >= config.rateLimits.maxConcurrentDispatches) return alarm.set(undefined);
       const waitMs = bucket.take(now);
@@ -124,7 +117,8 @@ export function createQueue(ports: QueuePorts, initial: QueueConfig, rememberNam
       giveUp(task, `failed for the last time: ${failure}`);
       return;
     }
-    const retryMs = (forcedAtMs ?? now) + backoffMs(config.retry, task.dispatches);
+    const backedOffMs = (forcedAtMs ?? now) + backoffMs(config.retry, task.dispatches);
+    const retryMs = Math.max(backedOffMs, retryAfterMs(task.target.kind, outcome, now) ?? 0);
     log(`task ${task.name}: ${failure}, next in ${Math.max(retryMs - now, 0)} ms`);
     task.scheduleMicros = Math.floor(retryMs * 1000);
     task.dueMs = Math.min(Math.ceil(retryMs), task.createdMs + TASK_LIFE_MS);
@@ -147,8 +141,11 @@ export function createQueue(ports: QueuePorts, initial: QueueConfig, rememberNam
     get config() {
       return config;
     },
-    tasks,
-    remembers: remembered.has,
+    get tasks() {
+      expire();
+      return tasks;
+    },
+    remembered,
     add(task) {
       tasks.set(task.name, task);
       waiting.add(task);
@@ -172,6 +169,7 @@ export function createQueue(ports: QueuePorts, initial: QueueConfig, rememberNam
       config = changed;
       const { maxDispatchesPerSecond: rate, maxBurstSize: burst } = config.rateLimits;
       bucket.resize(rate, burst, clock.now());
+      for (const task of tasks.values()) task.target = rerouted(task.target, config.routingOverride);
       pump();
     },
     run(task) {
@@ -179,6 +177,7 @@ export function createQueue(ports: QueuePorts, initial: QueueConfig, rememberNam
       dispatch(task, clock.now());
     },
     pump,
+    past: () => ({ paused, purgedMs }),
     toMessage: () => queueToMessage(config, paused, purgedMs),
     stats: () => ({
       pending: tasks.size,

@@ -7,6 +7,11 @@ import type { Clock } from '../clock.ts';
 export type RememberedNames = Readonly<{
   add(name: string): void;
   has(name: string): boolean;
+  /** Those that are remembered, the oldest first, with when that ends in milliseconds since the epoch. */
+  entries(): readonly (readonly [name: string, untilMs: number])[];
+  /** The oldest first, before any is added. */
+  restore(name: string, untilMs: number): void;
+  clear(): void;
 }>;
 
 export function createRememberedNames(clock: Clock, forMs: number): RememberedNames {
@@ -25,5 +30,11 @@ export function createRememberedNames(clock: Clock, forMs: number): RememberedNa
       until.set(name, clock.now() + forMs);
     },
     has: (name) => (until.get(name) ?? 0) > clock.now(),
+    entries() {
+      dropExpired(clock.now());
+      return [...until];
+    },
+    restore: (name, untilMs) => void until.set(name, untilMs),
+    clear: () => until.clear(),
   };
 }

@@ -160,7 +160,8 @@ test('errors arrive with the code and the text that gRPC gives', async () => {
     [(client) => client.createTask({ parent: nameOf('errors'), task: { httpRequest: { url: 'x' } } }), 3],
     [(client) => client.getTask({ name: `${nameOf('errors')}/tasks/ü ü` }), 3],
     [(client) => client.runTask({ name: `${nameOf('errors')}/tasks/none` }), 5],
-    [(client) => client.listQueues({ parent: fixture.parent, filter: 'state: PAUSED' }), 12],
+    [(client) => client.listQueues({ parent: fixture.parent, filter: 'state: A OR state: B' }), 12],
+    [(client) => client.listQueues({ parent: fixture.parent, filter: 'colour: red' }), 3],
     [(client) => client.getIamPolicy({ resource: nameOf('errors') }), 12],
   ];
   for (const [call, code] of cases) {

@@ -2,8 +2,9 @@
  * The REST form of google.cloud.tasks.v2, for clients with `fallback: true`, `gcloud tasks` and `curl`. A request becomes
  * the same call that gRPC makes; limits and errors are the methods' own, and nothing here keeps any state.
  */
-import type { ServiceDefinition } from '@grpc/grpc-js';
-import { invalidArgument, notFound, unimplemented } from '../grpc-server.ts';
+import { type ServiceDefinition, status } from '@grpc/grpc-js';
+import { invalidArgument, notFound, StatusError, unimplemented } from '../grpc-server.ts';
+import { methodOf, type Unimplemented } from '../unimplemented.ts';
 import type { RpcCall } from './grpc-service.ts';
 import { fromJson, toJson, type Fields } from '../proto-json.ts';
 import { type RestAnswer, restError } from '../rest-error.ts';
@@ -26,12 +27,17 @@ const OURS = /^\/v2\/projects\/[^/]+\/locations\/[^/]+\/queues(?:$|\/)/;
  */
 const WITHOUT_EFFECT = new Set(['access_token', 'key', 'oauth_token', 'prettyPrint', 'quotaUser', 'xgafv']);
 
-export function cloudTasksRest(definition: ServiceDefinition, call: RpcCall): RestHandler {
+export function cloudTasksRest(
+  definition: ServiceDefinition,
+  call: RpcCall,
+  missing: Unimplemented,
+): RestHandler {
   const routeOf = routesOf(definition);
   return async (method, path, query, body) => {
     if (!OURS.test(path)) return undefined;
+    let route: Route | undefined;
     try {
-      const route = routeOf(method, path);
+      route = routeOf(method, path);
       if (route === undefined) throw notFound(`Method not found: ${method} ${path}`);
       const shape = MESSAGES[route.rpc];
       if (shape === undefined) throw unimplemented(`The server does not implement the method ${route.rpc}.`);
@@ -40,6 +46,9 @@ export function cloudTasksRest(definition: ServiceDefinition, call: RpcCall): Re
       const reply = await call(route.rpc, fromJson(shape.request, request));
       return { status: 200, body: toJson(shape.reply, reply, alt.enumsAsInts) };
     } catch (error) {
+      if (route !== undefined && error instanceof StatusError && error.code === status.UNIMPLEMENTED) {
+        missing.count(methodOf(definition[route.rpc]?.path ?? route.rpc));
+      }
       return restError(error);
     }
   };

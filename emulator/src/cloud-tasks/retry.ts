@@ -1,6 +1,6 @@
 /**
  * When a failed task is tried again, and when it is given up. Pure.
- * Not modelled: the higher backoff that the service picks by itself under 429, 503 and `Retry-After`.
+ * Not modelled: the higher backoff that the service picks by itself under 429 and 503.
  */
 
 export type RetryConfig = Readonly<{

@@ -10,7 +10,15 @@ import { checkedOidcToken, type OidcToken } from './oidc.ts';
 
 type Common = Readonly<{ method: string; headers: Headers; body: Buffer }>;
 type HttpTarget = Common & Readonly<{ kind: 'http'; url: string; oidc: OidcToken | undefined }>;
-export type AppEngineTarget = Common & Readonly<{ kind: 'appEngine'; relativeUri: string; routing: Routing }>;
+export type AppEngineTarget = Common &
+  Readonly<{
+    kind: 'appEngine';
+    relativeUri: string;
+    /** That of the queue where it overrides, otherwise the task's own. */
+    routing: Routing;
+    /** What the request asked for. */
+    ownRouting: Routing;
+  }>;
 export type Target = HttpTarget | AppEngineTarget;
 
 /** API reference: HttpRequest.url (after encoding) and AppEngineHttpRequest.relative_uri. */
@@ -90,20 +98,31 @@ function parseAppEngine(request: AppEngineRequestMessage, rules: TargetRules): A
   }
   const method = methodOf(request.httpMethod);
   checkBody(method, request.body, APP_ENGINE_BODY);
-  const routing = rules.routingOverride ?? request.appEngineRouting;
+  const ownRouting = filledIn(request.appEngineRouting);
   return {
     kind: 'appEngine',
     relativeUri: checkedRelativeUri(request.relativeUri),
     method,
     headers: storedHeaders('appEngine', request.headers, request.body.length),
     body: request.body,
-    routing: {
-      service: routing?.service ?? '',
-      version: routing?.version ?? '',
-      instance: routing?.instance ?? '',
-    },
+    routing: filledIn(rules.routingOverride ?? ownRouting),
+    ownRouting,
   };
 }
+
+/**
+ * The target with another override of its queue, which counts "no matter what the setting is for the task-level routing"
+ * (API reference, Queue.app_engine_routing_override).
+ */
+export function rerouted(target: Target, override: Routing | undefined): Target {
+  return target.kind === 'http' ? target : { ...target, routing: filledIn(override ?? target.ownRouting) };
+}
+
+const filledIn = (routing: Partial<Routing> | null | undefined): Routing => ({
+  service: routing?.service ?? '',
+  version: routing?.version ?? '',
+  instance: routing?.instance ?? '',
+});
 
 function checkedRelativeUri(uri: string): string {
   if (uri === '') return '/';

@@ -26,19 +26,19 @@ export type TaskMethodPorts = Readonly<{
   appEngine: boolean;
   oidcTokens: boolean;
   maxTaskBytes: number;
+  /** Of the tasks in the order of creation, over all queues. */
+  nextSequence(): number;
   /** The size of a Task message on the wire. */
   sizeOf(task: object): number;
 }>;
 
 export function taskMethods(ports: TaskMethodPorts) {
   const { clock, queues, maxTaskBytes } = ports;
-  let sequence = 0;
 
   const make = (queue: Queue, name: string, message: TaskMessage): Task => {
-    sequence += 1;
     const { appEngine, oidcTokens } = ports;
     const rules = { appEngine, oidcTokens, routingOverride: queue.config.routingOverride };
-    const task = createTask(message, name, sequence, clock.now(), rules);
+    const task = createTask(message, name, ports.nextSequence(), clock.now(), rules);
     const bytes = ports.sizeOf(taskAsStored(task));
     if (bytes <= maxTaskBytes) return task;
     throw invalidArgument(
@@ -60,7 +60,7 @@ export function taskMethods(ports: TaskMethodPorts) {
       checkNameInQueue(message.name, parent);
       const queue = findQueue(queues, parent);
       const task = make(queue, message.name || `${parent}/tasks/${randomId()}`, message);
-      if (queue.tasks.has(task.name) || queue.remembers(task.name)) {
+      if (queue.tasks.has(task.name) || queue.remembered.has(task.name)) {
         throw new StatusError(status.ALREADY_EXISTS, 'Requested entity already exists');
       }
       queue.add(task);
@@ -71,7 +71,7 @@ export function taskMethods(ports: TaskMethodPorts) {
 
     getTask({ name, responseView }: ViewOfName): object {
       const view = viewOf(responseView);
-      if (queues.get(parseTaskName(name).queue)?.remembers(name) === true) {
+      if (queues.get(parseTaskName(name).queue)?.remembered.has(name) === true) {
         throw notFound(
           'The task no longer exists, though a task with this name existed recently. The task either successfully completed or was deleted.',
         );
@@ -83,11 +83,18 @@ export function taskMethods(ports: TaskMethodPorts) {
     listTasks(request: ListTasksRequest): object {
       const view = viewOf(request.responseView);
       const { tasks } = findQueue(queues, request.parent);
-      const { items, nextPageToken } = pageOf(tasks.values(), (task) => task.sequence, request, {
+      const limits = {
         maxSize: MAX_PAGE_SIZE,
         maxBytes: MAX_PAGE_BYTES,
-        bytesOf: (task) => ports.sizeOf(taskToMessage(task, view)),
-      });
+        bytesOf: (task: Task) => ports.sizeOf(taskToMessage(task, view)),
+      };
+      const { items, nextPageToken } = pageOf(
+        tasks.values(),
+        (task) => task.sequence,
+        request,
+        limits,
+        clock.now(),
+      );
       return { tasks: items.map((task) => taskToMessage(task, view)), nextPageToken };
     },
 

@@ -24,7 +24,7 @@ export type AttemptRecord = {
 export type Task = HeapItem & {
   readonly name: string;
   readonly id: string;
-  readonly target: Target;
+  target: Target;
   readonly createdMs: number;
   readonly deadlineMs: number;
   /** Whether the deadline is the caller's own. */
@@ -42,6 +42,8 @@ export type Task = HeapItem & {
 };
 
 const HOUR_MS = 3_600_000;
+/** "After a task is 31 days old, the task will be deleted" (API reference, CreateQueue). */
+export const TASK_LIFE_MS = 31 * 24 * HOUR_MS;
 /** "Schedule time must be no more than 720h in the future" (the service's own message). */
 const MAX_AHEAD_MS = 720 * HOUR_MS;
 /** Default and accepted deadlines (API reference, Task.dispatch_deadline; App Engine: automatic scaling). */
@@ -103,6 +105,14 @@ function parseDeadline(
   throw invalidArgument(
     `Task.dispatchDeadline ${deadlineMs / 1000}s must be in the interval [15s, ${MAX_DEADLINE_MS[kind] / 1000}s].`,
   );
+}
+
+/** The tasks that are too old, of all in the order of creation. */
+export function* expired(tasks: Iterable<Task>, now: number): Generator<Task> {
+  for (const task of tasks) {
+    if (now < task.createdMs + TASK_LIFE_MS) return;
+    yield task;
+  }
 }
 
 /** The task as the service returns it. The basic view leaves out the body (API reference, Task.View). */
