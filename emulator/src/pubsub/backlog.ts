@@ -28,7 +28,14 @@ export type Entry = {
   /** The same, counted only while there is a dead-letter policy. */
   countedFailures: number;
   readonly backoff: Alarm;
+  /** A second copy of a message that was handed over: it is never put back. */
+  readonly isCopy?: true;
 };
+
+/** What is known of the earlier deliveries of a message; undefined: it was never delivered. */
+export type FailuresOf = (
+  stored: Stored,
+) => Readonly<Pick<Entry, 'failures' | 'countedFailures'>> | undefined;
 
 type Line = {
   readonly key: string;

@@ -1,15 +1,35 @@
-/** The form in which a message goes to a dead-letter topic: https://cloud.google.com/pubsub/docs/handling-failures */
+/**
+ * Messages whose attempts are used up, and the form in which they go to a dead-letter topic:
+ * https://cloud.google.com/pubsub/docs/handling-failures
+ */
 import type { Entry } from './backlog.ts';
 import { idOf, projectOf } from './names.ts';
-import type { PubsubMessage } from './wire.ts';
+import type { PubsubMessage, Subscription } from './wire.ts';
 
 const SOURCE = 'CloudPubSubDeadLetterSource';
 
+/** Publishes a message to the dead-letter topic; false when that topic does not exist, or it is a second copy. */
+export function toDeadLetters(
+  config: () => Subscription,
+  topics: Readonly<{ has(name: string): boolean }>,
+  publish: (topic: string, messages: readonly PubsubMessage[]) => unknown,
+  log: (line: string) => void,
+): (entry: Entry) => boolean {
+  return (entry) => {
+    if (entry.isCopy) return false;
+    const { name, deadLetterPolicy } = config();
+    const target = deadLetterPolicy?.deadLetterTopic ?? '';
+    if (!topics.has(target)) {
+      log(`dead-letter topic ${target} does not exist: ${name} keeps the message`);
+      return false;
+    }
+    publish(target, [deadLetter(entry, name)]);
+    return true;
+  };
+}
+
 /** The message with what names its origin. Limits are not applied again: a dead letter must always fit. */
-export function deadLetter(
-  { message, countedFailures, publishTimeMs }: Entry,
-  subscription: string,
-): PubsubMessage {
+function deadLetter({ message, countedFailures, publishTimeMs }: Entry, subscription: string): PubsubMessage {
   return {
     ...message,
     attributes: {

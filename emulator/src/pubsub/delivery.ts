@@ -8,8 +8,9 @@
  */
 import type { Clock } from '../clock.ts';
 import { backoffMs } from './backoff.ts';
-import { createBacklog, type Backlog, type Entry } from './backlog.ts';
+import type { Backlog, Entry, FailuresOf } from './backlog.ts';
 import { alarm, createDeadlines, type Deadlines } from './deadlines.ts';
+import type { NewBacklog } from './disturbed-backlog.ts';
 import type { Consumer, Lease, LeaseEnd } from './lease.ts';
 import { retained, type Stored } from './stored.ts';
 import type { Subscription } from './wire.ts';
@@ -27,11 +28,11 @@ export type Delivery = Readonly<{
   /** Takes the messages back as if they had never been delivered. */
   takeBack(leases: readonly Lease[]): void;
   /** Everything that waits or is outstanding, within its retention. */
-  unacked(): readonly Stored[];
+  unacked(): readonly Entry[];
   /** What is retained of what was acknowledged. */
   acked(): readonly Stored[];
   /** Begins anew with these messages, all leases revoked; `acked` are retained if the subscription retains any. */
-  restart(unacked: readonly Stored[], acked: readonly Stored[]): void;
+  restart(unacked: readonly Stored[], acked: readonly Stored[], failuresOf?: FailuresOf): void;
   outstanding(): number;
   backlog(): number;
   close(): void;
@@ -40,6 +41,7 @@ export type Delivery = Readonly<{
 export function createDelivery(
   clock: Clock,
   config: () => Subscription,
+  newBacklog: NewBacklog,
   nextAckId: () => string,
   /** Publishes to the dead-letter topic; false when that topic does not exist. */
   toDeadLetters: (entry: Entry) => boolean,
@@ -54,13 +56,12 @@ export function createDelivery(
   let backlog: Backlog;
   const begin = (): void => {
     deadlines = createDeadlines(clock, () => dispatch());
-    backlog = createBacklog(config().enableMessageOrdering, deadlines, () => clock.now());
+    backlog = newBacklog(deadlines);
   };
   begin();
   let turn = 0;
   let dispatching = false;
   let again = false;
-
   const isStale = ({ publishTimeMs }: Stored): boolean => clock.now() - publishTimeMs > retentionMs();
   const dropIfStale = (entry: Entry): boolean => isStale(entry) && unacked.delete(entry);
   const finish = (entry: Entry): void => {
@@ -180,13 +181,13 @@ export function createDelivery(
     },
     unacked: () => [...unacked].filter((entry) => !isStale(entry)),
     acked: acked.all,
-    restart(messages, ackedBefore) {
+    restart(messages, ackedBefore, failuresOf) {
       for (const held of leases.values()) release(held, 'revoked');
       deadlines.close();
       begin();
       unacked.clear();
       acked.replace(ackedBefore);
-      for (const stored of messages) unacked.add(backlog.add(stored));
+      for (const stored of messages) unacked.add(Object.assign(backlog.add(stored), failuresOf?.(stored)));
       dispatch();
     },
     outstanding: () => leases.size,

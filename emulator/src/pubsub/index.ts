@@ -2,18 +2,22 @@
  * The Pub/Sub server: google.pubsub.v1.Publisher and Subscriber in memory, on 127.0.0.1, for the client
  * libraries of any language (`PUBSUB_EMULATOR_HOST`).
  *
- * Delivery is at least once, as in the service. A restart forgets topics, subscriptions and messages; message
- * IDs do not come again. Methods that are not implemented answer UNIMPLEMENTED, and so do options that would
+ * Delivery is at least once, as in the service. The end of the process forgets topics, subscriptions and messages that
+ * were not saved; message IDs do not come again. Methods that are not implemented answer UNIMPLEMENTED, and so do options that would
  * have to be ignored.
  */
 import { status } from '@grpc/grpc-js';
 import type { Clock } from '../clock.ts';
+import type { Faults } from '../faults/faults.ts';
+import { restartable } from '../faults/restart.ts';
+import { rpcFaults } from '../faults/rpc.ts';
 import { serve, StatusError, type RunningServer } from '../grpc-server.ts';
 import type { Identity } from '../identity.ts';
-import { complete } from './methods.ts';
+import { dropsAck, skipDropAck } from './dropped-acks.ts';
 import { pubsubServiceDefinitions } from './protos.ts';
 import { publisherMethods } from './publisher.ts';
 import { createRegistry } from './registry.ts';
+import { loadPubsub, savePubsub } from './saved.ts';
 import { subscriberMethods } from './subscriber.ts';
 
 export type PubsubOptions = Readonly<{
@@ -24,6 +28,8 @@ export type PubsubOptions = Readonly<{
   log?: (line: string) => void;
   /** Signs the OIDC tokens of authenticated pushes; without it `push_config.oidc_token` is UNIMPLEMENTED. */
   identity?: Identity;
+  /** What goes wrong on request. */
+  faults?: Faults;
 }>;
 
 type PubsubStats = Readonly<{
@@ -35,11 +41,22 @@ type PubsubStats = Readonly<{
   pushing: number;
   /** Waiting for delivery, backing off included. */
   backlog: number;
-  /** Calls of known services answered UNIMPLEMENTED because the method is missing. */
+  /** Calls answered UNIMPLEMENTED; `unimplemented()` tells which. */
   unimplemented: number;
 }>;
 
-export type RunningPubsub = RunningServer & Readonly<{ stats(): PubsubStats }>;
+export type RunningPubsub = RunningServer &
+  Readonly<{
+    stats(): PubsubStats;
+    /** Everything that it holds as plain JSON data; the form is described in saved.ts. */
+    save(): object;
+    /**
+     * Replaces everything that it holds, at once; `{}` is an empty server. Open calls end with UNAVAILABLE, so that
+     * clients connect again, and pushes in flight are dropped. Throws an error of one line that names the place, and
+     * then nothing has changed.
+     */
+    load(saved: unknown): void;
+  }>;
 
 /** Several times what @grpc/grpc-js needs to write the trailers of the calls that end. */
 const CLOSING_TURNS = 20;
@@ -50,27 +67,37 @@ export async function startPubsub({
   clock,
   log = () => {},
   identity,
+  faults,
 }: PubsubOptions): Promise<RunningPubsub> {
   const { publisher, subscriber } = pubsubServiceDefinitions();
-  const registry = createRegistry(clock, log, identity);
-  let missing = 0;
-  const count = (): void => {
-    missing += 1;
+  const registry = createRegistry(clock, log, identity, faults);
+  const server = await serve(
+    port,
+    [
+      [publisher, publisherMethods(registry, log)],
+      [subscriber, subscriberMethods(registry, clock, log, dropsAck(faults, registry.find))],
+    ],
+    { ...(faults && { intercept: rpcFaults(faults, 'pubsub', skipDropAck(registry.find)) }) },
+  );
+  const state = {
+    save: () => savePubsub(registry),
+    load: (saved: unknown) => loadPubsub(registry, saved),
   };
-  const server = await serve(port, [
-    [publisher, complete(publisher, publisherMethods(registry, log), count)],
-    [subscriber, complete(subscriber, subscriberMethods(registry, clock, log), count)],
-  ]);
+  const restarts = restartable(faults, 'pubsub', clock, server, state, log);
   let closing: Promise<void> | undefined;
   const close = async (): Promise<void> => {
+    restarts.detach();
     // Clients take UNAVAILABLE for a reason to connect again. The statuses need some turns of the loop to leave.
-    registry.close(new StatusError(status.UNAVAILABLE, 'The server is shutting down.'));
+    registry.clear(new StatusError(status.UNAVAILABLE, 'The server is shutting down.'));
     for (let turn = 0; turn < CLOSING_TURNS; turn += 1) await new Promise((resolve) => setImmediate(resolve));
     await server.close();
   };
   return {
     address: server.address,
     port: server.port,
+    unimplemented: server.unimplemented,
+    save: restarts.save,
+    load: restarts.load,
     stats() {
       const states = [...registry.states()];
       return {
@@ -79,7 +106,7 @@ export async function startPubsub({
         outstanding: states.reduce((sum, { delivery }) => sum + delivery.outstanding(), 0),
         pushing: states.reduce((sum, state) => sum + state.pushing(), 0),
         backlog: states.reduce((sum, { delivery }) => sum + delivery.backlog(), 0),
-        unimplemented: missing,
+        unimplemented: Object.values(server.unimplemented()).reduce((sum, count) => sum + count, 0),
       };
     },
     close() {

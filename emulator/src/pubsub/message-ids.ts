@@ -8,8 +8,22 @@
 import { randomInt } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 
-export function messageIds(clock: Clock): () => string {
+export type MessageIds = Readonly<{
+  next(): string;
+  /** The one that `next` would return. */
+  upcoming(): string;
+  /** Those before this one do not come any more. */
+  startAt(id: string): void;
+}>;
+
+export function messageIds(clock: Clock): MessageIds {
   const second = BigInt(Math.floor(clock.now() / 1000));
   let next = second * 1_000_000_000n + BigInt(randomInt(1_000_000_000));
-  return () => String(next++);
+  return {
+    next: () => String(next++),
+    upcoming: () => String(next),
+    startAt(id) {
+      if (BigInt(id) > next) next = BigInt(id);
+    },
+  };
 }

@@ -1,16 +1,8 @@
 /**
  * How plain functions become gRPC methods: a returned value is the answer, a thrown StatusError the status.
- * Methods of a service that nobody implements answer UNIMPLEMENTED, each counted.
  */
-import {
-  status,
-  type sendUnaryData,
-  type ServerUnaryCall,
-  type ServiceDefinition,
-  type UntypedHandleCall,
-  type UntypedServiceImplementation,
-} from '@grpc/grpc-js';
-import { StatusError, unimplemented } from '../grpc-server.ts';
+import { status, type sendUnaryData, type ServerUnaryCall, type UntypedHandleCall } from '@grpc/grpc-js';
+import { StatusError } from '../grpc-server.ts';
 
 export type Log = (line: string) => void;
 
@@ -38,23 +30,4 @@ function asStatus(error: unknown, path: string, log: Log): StatusError {
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
   log(`${path} failed: ${text}`);
   return new StatusError(status.INTERNAL, error instanceof Error ? error.message : text);
-}
-
-/** The methods, completed for the whole service; `count` is called for each call of one that is missing. */
-export function complete(
-  definition: ServiceDefinition,
-  methods: UntypedServiceImplementation,
-  count: () => void,
-): UntypedServiceImplementation {
-  const all: UntypedServiceImplementation = { ...methods };
-  for (const [name, { path }] of Object.entries(definition)) {
-    all[name] ??= unary(
-      () => {},
-      () => {
-        count();
-        throw unimplemented(`The server does not implement the method ${path}`);
-      },
-    );
-  }
-  return all;
 }

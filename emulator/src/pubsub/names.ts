@@ -2,6 +2,7 @@
  * Resource names: their form, and the errors about resources in the words of the real service.
  * Rules: https://cloud.google.com/pubsub/docs/pubsub-basics#resource_names
  */
+import { randomBytes } from 'node:crypto';
 import { status } from '@grpc/grpc-js';
 import { invalidArgument, notFound, StatusError } from '../grpc-server.ts';
 
@@ -38,6 +39,10 @@ export function projectPrefix(name: string, collection: Collection): string {
   if (!PROJECT.test(name)) throw invalidArgument(`Invalid project name given (name=${name}).`);
   return `${name}/${collection}/`;
 }
+
+/** For a subscription or snapshot whose request names none: the service then makes one up. */
+export const generatedName = (collection: Collection, project: string): string =>
+  `projects/${project}/${collection}/generated-${randomBytes(8).toString('hex')}`;
 
 /** The last part of a resource name, which is what the real service's errors show. */
 export const idOf = (name: string): string => name.slice(name.lastIndexOf('/') + 1);

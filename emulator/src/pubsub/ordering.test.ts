@@ -7,8 +7,10 @@ const SUB = 'orders-sub';
 const ORDERED = { enableMessageOrdering: true };
 const keyed = (content: string) => ({ data: Buffer.from(content), orderingKey: content[0] ?? '' });
 
-const publishAll = (running: TestServer, ...contents: readonly string[]) =>
-  running.publish('orders', ...contents.map(keyed));
+/** One by one: a request holds messages of one key only. */
+const publishAll = async (running: TestServer, ...contents: readonly string[]) => {
+  for (const content of contents) await running.publish('orders', keyed(content));
+};
 
 test('blocks a key while anything of it is outstanding, and no other key', async (t) => {
   const running = await testServer(t, manualClock());

@@ -6,8 +6,27 @@ import { loadServices } from '../grpc-server.ts';
 
 export type PubsubServices = Readonly<{ publisher: ServiceDefinition; subscriber: ServiceDefinition }>;
 
-/** Throws when one of the packages cannot be found. */
+let loaded: PubsubServices | undefined;
+
+/** Read once and kept: reading takes longer than starting a server. Throws when one of the packages cannot be found. */
 export function pubsubServiceDefinitions(): PubsubServices {
+  loaded ??= load();
+  return loaded;
+}
+
+function load(): PubsubServices {
+  const services = loadServices('google/pubsub/v1/pubsub.proto', pubsubProtoDirs(), [
+    'google.pubsub.v1.Publisher',
+    'google.pubsub.v1.Subscriber',
+  ]);
+  return {
+    publisher: services['google.pubsub.v1.Publisher'],
+    subscriber: services['google.pubsub.v1.Subscriber'],
+  };
+}
+
+/** Where the protos lie that the vendor's packages ship, each with a `google` folder. Throws as above. */
+export function pubsubProtoDirs(): readonly string[] {
   const { resolve } = createRequire(import.meta.url);
   const own = join(dirname(resolve('@google-cloud/pubsub/package.json')), 'build', 'protos');
   // google-gax exports no path but its main module, which lies somewhere below `build`.
@@ -16,13 +35,5 @@ export function pubsubServiceDefinitions(): PubsubServices {
     0,
     main.lastIndexOf(join('google-gax', 'build')) + join('google-gax', 'build').length,
   );
-  const services = loadServices(
-    'google/pubsub/v1/pubsub.proto',
-    [own, join(build, 'protos')],
-    ['google.pubsub.v1.Publisher', 'google.pubsub.v1.Subscriber'],
-  );
-  return {
-    publisher: services['google.pubsub.v1.Publisher'],
-    subscriber: services['google.pubsub.v1.Subscriber'],
-  };
+  return [own, join(build, 'protos')];
 }

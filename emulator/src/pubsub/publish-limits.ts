@@ -30,9 +30,15 @@ export function messageBytes(message: PubsubMessage): number {
 export function assertPublishable(messages: readonly PubsubMessage[]): void {
   if (messages.length === 0) throw invalidArgument('The publish request holds no messages.');
   if (messages.length > MAX_MESSAGES) throw tooLarge('message_count', messages.length, MAX_MESSAGES);
+  const [{ orderingKey } = { orderingKey: '' }] = messages;
   let bytes = 0;
   for (const message of messages) {
     assertMessage(message);
+    if (message.orderingKey !== orderingKey) {
+      throw invalidArgument(
+        'In a single publish request all messages must have no ordering key or they must all have the same ordering key.',
+      );
+    }
     bytes += messageBytes(message);
   }
   if (bytes > MAX_REQUEST_BYTES) throw tooLarge('request_size', bytes, MAX_REQUEST_BYTES);

@@ -88,7 +88,7 @@ test('gives the real client the error of a refused message', async (t) => {
 
 test('message IDs rise, are long, and differ between two starts at the same instant', () => {
   const clock = manualClock();
-  const [first, second] = [messageIds(clock), messageIds(clock)];
+  const [first, second] = [messageIds(clock).next, messageIds(clock).next];
   const a = Array.from({ length: 1000 }, first);
   const b = Array.from({ length: 1000 }, second);
   assert.equal(new Set([...a, ...b]).size, 2000);

@@ -95,4 +95,4 @@ export const isDetached = (): StatusError =>
   new StatusError(status.FAILED_PRECONDITION, 'The subscription is detached from its topic.');
 
 export const notPullable = (): StatusError =>
-  new StatusError(status.FAILED_PRECONDITION, 'This method is not supported for push subscriptions.');
+  new StatusError(status.FAILED_PRECONDITION, 'This method is not supported for this subscription type.');

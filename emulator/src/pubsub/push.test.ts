@@ -233,7 +233,7 @@ test('has a hundred requests in flight at once, and one of each ordering key', a
   const { url, got } = await endpoint(t, (_, response) => void open.push(response));
   await running.create('orders', SUB, { pushConfig: { pushEndpoint: url }, enableMessageOrdering: true });
   await running.publish('orders', ...Array.from({ length: 97 }, (_, index) => message(`x${index}`)));
-  await running.publish('orders', ...['a1', 'a2', 'b1', 'a3', 'b2', 'c1'].map((id) => message(id, id[0])));
+  for (const id of ['a1', 'a2', 'b1', 'a3', 'b2', 'c1']) await running.publish('orders', message(id, id[0]));
   await until(() => open.length === 100);
   assert.deepEqual(
     got
@@ -299,7 +299,7 @@ test('turns from pull to push and back', async (t) => {
   await until(() => got.length === 1);
   await assert.rejects(running.pull(SUB), {
     code: 9,
-    details: 'This method is not supported for push subscriptions.',
+    details: 'This method is not supported for this subscription type.',
   });
   await pubsub.subscription(SUB).modifyPushConfig({});
   await running.publish('orders', message('b'));

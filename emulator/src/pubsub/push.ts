@@ -6,9 +6,11 @@
  * A failed message backs off by itself. An endpoint that fails again and again also gets fewer requests at a
  * time, and in the end one in a while, so that a long backlog does not hammer an endpoint that is down.
  */
-import { Agent, request as httpRequest, type ClientRequest } from 'node:http';
+import { Agent, request as httpRequest } from 'node:http';
 import { Agent as TlsAgent, request as httpsRequest } from 'node:https';
 import type { Cancel, Clock } from '../clock.ts';
+import type { Faults } from '../faults/faults.ts';
+import { type Abort, outgoing } from '../faults/outgoing.ts';
 import type { Identity } from '../identity.ts';
 import type { Delivery } from './delivery.ts';
 import type { Consumer, Lease } from './lease.ts';
@@ -39,12 +41,22 @@ export function startPush(
   delivery: Delivery,
   log: (line: string) => void,
   identity?: Identity,
+  faults?: Faults,
 ): Push {
   const token = pushToken(clock, config, identity);
   const url = new URL(config.pushEndpoint);
   const agent =
     url.protocol === 'https:' ? new TlsAgent({ keepAlive: true }) : new Agent({ keepAlive: true });
-  const inFlight = new Map<Lease, ClientRequest>();
+  const inFlight = new Map<Lease, Abort>();
+  const requests = outgoing<Answer>({
+    faults,
+    clock,
+    service: 'pubsub',
+    method: 'push',
+    answered: (status) => ({ success: SUCCESS.has(status), why: `status ${status}` }),
+    broken: (why) => ({ success: false, why }),
+    copyLimitMs: () => subscription().ackDeadlineSeconds * 1000,
+  });
   let window = MAX_IN_FLIGHT;
   let failuresInARow = 0;
   let pause: Cancel | undefined;
@@ -67,7 +79,7 @@ export function startPush(
     });
   };
   const send = (lease: Lease): void => {
-    const settle = (success: boolean, why: string): void => {
+    const settle = ({ success, why }: Answer): void => {
       if (!inFlight.has(lease)) return;
       // Before the message is settled, because settling delivers the next one.
       inFlight.delete(lease);
@@ -79,7 +91,9 @@ export function startPush(
     };
     const { body, headers } = pushRequest(lease, config, subscription().name);
     // Last, so that no attribute of a message can take its place.
-    inFlight.set(lease, post(url, agent, { body, headers: { ...headers, ...token() } }, settle));
+    const request = { body, headers: { ...headers, ...token() } };
+    const sent = requests.send(subscription().name, (done) => post(url, agent, request, done), settle);
+    inFlight.set(lease, sent);
   };
   const closeWhenDone = (): void => {
     if (stopped && inFlight.size === 0) agent.destroy();
@@ -99,10 +113,10 @@ export function startPush(
         : undefined,
     deliver: (leases) => leases.forEach(send),
     released(lease, end) {
-      const request = inFlight.get(lease);
-      if (request === undefined) return;
+      const abort = inFlight.get(lease);
+      if (abort === undefined) return;
       inFlight.delete(lease);
-      request.destroy();
+      abort();
       if (end === 'failed') failed(lease, `no answer within ${subscription().ackDeadlineSeconds} s`);
       closeWhenDone();
     },
@@ -117,39 +131,42 @@ export function startPush(
   // Joining delivers at once, so it comes last.
   delivery.join(consumer);
   return {
-    inFlight: () => inFlight.size,
+    inFlight: () => inFlight.size + requests.beyond(),
     stop,
     abort() {
       stop();
-      const requests = [...inFlight.values()];
+      const aborts = [...inFlight.values()];
       inFlight.clear();
-      for (const request of requests) request.destroy();
+      for (const abort of aborts) abort();
+      requests.close();
       agent.destroy();
     },
   };
 }
+
+type Answer = Readonly<{ success: boolean; why: string }>;
 
 /** Calls `settle` at least once, whatever happens to the request. */
 function post(
   url: URL,
   agent: Agent,
   { body, headers }: PushRequest,
-  settle: (success: boolean, why: string) => void,
-): ClientRequest {
+  settle: (answer: Answer) => void,
+): Abort {
   const start = url.protocol === 'https:' ? httpsRequest : httpRequest;
   const request = start(url, { method: 'POST', agent, headers });
   // 102 Processing comes as an interim answer; the service counts it as an acknowledgement.
   request.on('information', ({ statusCode }) => {
-    if (SUCCESS.has(statusCode)) settle(true, '');
+    if (SUCCESS.has(statusCode)) settle({ success: true, why: '' });
   });
   request.on('response', (response) => {
     const { statusCode = 0 } = response;
-    response.on('end', () => settle(SUCCESS.has(statusCode), `status ${statusCode}`));
-    response.on('error', (error) => settle(false, error.message));
-    response.on('close', () => settle(false, 'the answer broke off'));
+    response.on('end', () => settle({ success: SUCCESS.has(statusCode), why: `status ${statusCode}` }));
+    response.on('error', (error) => settle({ success: false, why: error.message }));
+    response.on('close', () => settle({ success: false, why: 'the answer broke off' }));
     response.resume();
   });
-  request.on('error', (error) => settle(false, error.message));
+  request.on('error', (error) => settle({ success: false, why: error.message }));
   request.end(body);
-  return request;
+  return () => void request.destroy();
 }

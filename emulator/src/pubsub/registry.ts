@@ -4,61 +4,71 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../clock.ts';
+import type { Faults } from '../faults/faults.ts';
 import type { Identity } from '../identity.ts';
 import { ackIds } from './ack-ids.ts';
-import type { Entry } from './backlog.ts';
-import { deadLetter } from './dead-letter.ts';
-import { createDelivery } from './delivery.ts';
-import { parseFilter } from './filter.ts';
-import { messageIds } from './message-ids.ts';
+import type { FailuresOf } from './backlog.ts';
+import { dropHeld, holdSubscription, setPush, type Held, type HeldPorts } from './held-subscription.ts';
+import { messageIds, type MessageIds } from './message-ids.ts';
 import { alreadyExists, DELETED_TOPIC, refuseMissing, resourceNotFound } from './names.ts';
 import { isDetached, notPullable } from './pull.ts';
-import { startPush, type Push } from './push.ts';
 import { createSnapshots, type Snapshots } from './snapshots.ts';
 import { retained, store, type Retained, type Stored } from './stored.ts';
 import { endCalls, type SubscriptionState } from './subscription-state.ts';
-import { durationMs, type PubsubMessage, type Subscription, type Topic } from './wire.ts';
+import { durationMs, type Duration, type PubsubMessage, type Subscription, type Topic } from './wire.ts';
 
 export type Registry = Readonly<{
   /** Whether pushes can carry OIDC tokens. */
   signs: boolean;
-  createTopic(topic: Topic): Topic;
+  /** `retained`: what it has retained already. */
+  createTopic(topic: Topic, retained?: readonly Stored[]): Topic;
   /** These throw NOT_FOUND, or INVALID_ARGUMENT for a name that cannot be. */
   topic(name: string): Topic;
   replaceTopic(topic: Topic): Topic;
   deleteTopic(name: string): void;
   subscription(name: string): SubscriptionState;
+  /** Undefined where there is none. */
+  find(name: string): SubscriptionState | undefined;
   deleteSubscription(name: string): void;
   /** Drops the backlog and ends deliveries for good; the topic no longer knows the subscription. */
   detachSubscription(name: string): void;
+  /** What the topic itself is configured to retain: null once it is deleted. */
+  topicRetention(topic: string): Duration | null;
   /** What the topic itself retains: nothing once it is deleted. */
   retained(topic: string): readonly Stored[];
   snapshots: Snapshots;
   topicSubscriptions(topic: string): readonly string[];
   publish(topic: string, messages: readonly PubsubMessage[]): readonly string[];
-
+  messageIds: MessageIds;
   createSubscription(config: Subscription): Subscription;
+  /** As it was saved, with what it had not acknowledged and what it retains of the rest. */
+  restoreSubscription(
+    config: Subscription,
+    unacked: readonly Stored[],
+    acked: readonly Stored[],
+    failuresOf: FailuresOf,
+  ): void;
   replaceSubscription(config: Subscription): Subscription;
   topicNames(): Iterable<string>;
   subscriptionNames(): Iterable<string>;
   states(): Iterable<SubscriptionState>;
-  /** Ends all open calls with the error, aborts pushes, stops all timers. */
-  close(error: Error): void;
+  /** Ends all open calls with the error, aborts pushes, stops all timers; holds nothing any more. */
+  clear(error: Error): void;
 }>;
 
 type TopicState = { topic: Topic; readonly subscriptions: Set<Held>; readonly log: Retained };
-type Held = SubscriptionState & { current: Subscription; push: Push | undefined };
 
 export function createRegistry(
   clock: Clock,
   log: (line: string) => void,
   /** Signs the tokens of authenticated pushes. */
   identity?: Identity,
+  faults?: Faults,
 ): Registry {
   const topics = new Map<string, TopicState>();
   const snapshots = createSnapshots(clock.now);
   const subscriptions = new Map<string, Held>();
-  const nextMessageId = messageIds(clock);
+  const ids = messageIds(clock);
   const run = randomBytes(4).toString('hex');
   let serial = 0;
 
@@ -68,13 +78,15 @@ export function createRegistry(
   const held = (name: string): Held => {
     return subscriptions.get(name) ?? refuseMissing('subscriptions', name);
   };
+  const topicRetention = (name: string): Duration | null =>
+    topics.get(name)?.topic.messageRetentionDuration ?? null;
   const topicRetentionMs = (name: string): number => {
-    const duration = topics.get(name)?.topic.messageRetentionDuration ?? null;
+    const duration = topicRetention(name);
     return duration === null ? 0 : durationMs(duration);
   };
   const publish = (name: string, messages: readonly PubsubMessage[]): readonly string[] => {
     const { subscriptions: targets, log } = topicState(name);
-    const stored = store(messages, clock.now(), nextMessageId);
+    const stored = store(messages, clock.now(), ids.next);
     for (const one of stored) log.add(one);
     snapshots.published(name, stored);
     for (const { delivery, matches } of targets) {
@@ -86,51 +98,20 @@ export function createRegistry(
     }
     return stored.map(({ message }) => message.messageId);
   };
-  const create = (config: Subscription): Held => {
-    const changing: Pick<Held, 'current' | 'push'> = { current: config, push: undefined };
-    const current = (): Subscription => changing.current;
-    const toDeadLetters = (entry: Entry): boolean => {
-      const { name, deadLetterPolicy } = current();
-      const target = deadLetterPolicy?.deadLetterTopic ?? '';
-      if (!topics.has(target)) {
-        log(`dead-letter topic ${target} does not exist: ${name} keeps the message`);
-        return false;
-      }
-      publish(target, [deadLetter(entry, name)]);
-      return true;
-    };
-    // What the topic retains for longer can be sought, so the subscription must not drop it earlier.
-    const retentionMs = (): number => {
-      const { messageRetentionDuration, topic } = current();
-      const own = messageRetentionDuration === null ? Infinity : durationMs(messageRetentionDuration);
-      return Math.max(own, topicRetentionMs(topic));
-    };
-    const delivery = createDelivery(clock, current, ackIds(run, serial++), toDeadLetters, retentionMs);
-    const pushing = (): number => changing.push?.inFlight() ?? 0;
-    const matches = parseFilter(config.filter);
-    return Object.assign(changing, { config: current, delivery, matches, pushing, open: new Map() });
-  };
-  const setPush = (state: Held): void => {
-    state.push?.stop();
-    const { detached } = state.current;
-    const pushConfig = detached ? null : state.current.pushConfig;
-    state.push =
-      pushConfig === null
-        ? undefined
-        : startPush(clock, state.config, pushConfig, state.delivery, log, identity);
-  };
-  const remove = (state: Held, error: Error): void => {
-    endCalls(state, error);
-    state.push?.abort();
-    state.delivery.close();
+  const ports: HeldPorts = { clock, log, identity, faults, topics, publish, topicRetentionMs };
+  const hold = (config: Subscription): Held => {
+    const state = holdSubscription(ports, config, ackIds(run, serial++));
+    subscriptions.set(config.name, state);
+    return state;
   };
 
   return {
     signs: identity !== undefined,
-    createTopic(topic) {
+    createTopic(topic, retainedBefore = []) {
       if (topics.has(topic.name)) throw alreadyExists(topic.name);
       const log = retained(clock.now, () => topicRetentionMs(topic.name));
       topics.set(topic.name, { topic, subscriptions: new Set(), log });
+      log.replace(retainedBefore);
       return topic;
     },
     topic: (name) => topicState(name).topic,
@@ -146,11 +127,12 @@ export function createRegistry(
       snapshots.topicDeleted(name);
     },
     subscription: held,
+    find: (name) => subscriptions.get(name),
     deleteSubscription(name) {
       const state = held(name);
       topics.get(state.current.topic)?.subscriptions.delete(state);
       subscriptions.delete(name);
-      remove(state, resourceNotFound(name));
+      dropHeld(state, resourceNotFound(name));
     },
     detachSubscription(name) {
       const state = held(name);
@@ -161,32 +143,43 @@ export function createRegistry(
       state.push = undefined;
       state.delivery.restart([], []);
     },
+    topicRetention,
     retained: (name) => topics.get(name)?.log.all() ?? [],
     snapshots,
+    messageIds: ids,
     topicSubscriptions: (name) => [...topicState(name).subscriptions].map(({ current }) => current.name),
     publish,
     createSubscription(config) {
       const target = topicState(config.topic);
       if (subscriptions.has(config.name)) throw alreadyExists(config.name);
-      const state = create(config);
-      subscriptions.set(config.name, state);
+      const state = hold(config);
       target.subscriptions.add(state);
-      setPush(state);
+      setPush(ports, state);
       return config;
+    },
+    restoreSubscription(config, unacked, acked, failuresOf) {
+      const state = hold(config);
+      // A detached one goes on naming its topic, which does not know it any more.
+      if (!config.detached) topics.get(config.topic)?.subscriptions.add(state);
+      state.delivery.restart(unacked, acked, failuresOf);
+      setPush(ports, state);
     },
     replaceSubscription(config) {
       const state = held(config.name);
       const pushChanged = state.current.pushConfig !== config.pushConfig;
       state.current = config;
       if (config.pushConfig !== null) endCalls(state, notPullable());
-      if (pushChanged) setPush(state);
+      if (pushChanged) setPush(ports, state);
       return config;
     },
     topicNames: () => topics.keys(),
     subscriptionNames: () => subscriptions.keys(),
     states: () => subscriptions.values(),
-    close(error) {
-      for (const state of subscriptions.values()) remove(state, error);
+    clear(error) {
+      for (const state of subscriptions.values()) dropHeld(state, error);
+      subscriptions.clear();
+      topics.clear();
+      snapshots.clear();
     },
   };
 }

@@ -1,9 +1,9 @@
 /** The methods of google.pubsub.v1.Subscriber about snapshots and seeking. */
-import { randomBytes } from 'node:crypto';
 import type { UntypedServiceImplementation } from '@grpc/grpc-js';
 import { invalidArgument } from '../grpc-server.ts';
+import { assertLabels } from './labels.ts';
 import { unary, type Log } from './methods.ts';
-import { assertName, projectOf, projectPrefix } from './names.ts';
+import { assertName, generatedName, projectOf, projectPrefix } from './names.ts';
 import { page } from './paging.ts';
 import { assertAttached } from './pull.ts';
 import { maskedFields, refuseSet, snakeCase } from './refuse.ts';
@@ -24,10 +24,9 @@ export function snapshotMethods(registry: Registry, log: Log): UntypedServiceImp
     CreateSnapshot: unary(log, (request: CreateSnapshot) => {
       refuseSet('snapshot', request, ['tags']);
       const { delivery, config } = registry.subscription(request.subscription);
-      const given =
-        request.name ||
-        `projects/${projectOf(request.subscription)}/snapshots/snapshot-${randomBytes(8).toString('hex')}`;
+      const given = request.name || generatedName('snapshots', projectOf(request.subscription));
       assertName('snapshots', given);
+      assertLabels(request.labels);
       assertAttached(config());
       return snapshots.create(given, config().topic, request.labels, delivery.unacked());
     }),
@@ -41,6 +40,7 @@ export function snapshotMethods(registry: Registry, log: Log): UntypedServiceImp
           );
         }
       }
+      assertLabels(snapshot.labels);
       return snapshots.replace({ ...snapshots.get(snapshot.name), labels: snapshot.labels });
     }),
     DeleteSnapshot: unary(log, ({ snapshot }: { snapshot: string }) => {

@@ -6,7 +6,7 @@ import { status } from '@grpc/grpc-js';
 import { StatusError } from '../grpc-server.ts';
 import { alreadyExists, DELETED_TOPIC, refuseMissing } from './names.ts';
 import type { Stored } from './stored.ts';
-import { timestamp, type Snapshot } from './wire.ts';
+import { timestamp, timestampMs, type Snapshot } from './wire.ts';
 
 /** google/pubsub/v1/pubsub.proto, Snapshot.expire_time. */
 const LIFETIME_MS = 7 * 86_400_000;
@@ -23,6 +23,9 @@ export type Snapshots = Readonly<{
   list(): readonly Snapshot[];
   published(topic: string, stored: readonly Stored[]): void;
   topicDeleted(topic: string): void;
+  /** As it was saved. */
+  restore(snapshot: Snapshot, messages: readonly Stored[]): void;
+  clear(): void;
 }>;
 
 export function createSnapshots(now: () => number): Snapshots {
@@ -69,5 +72,9 @@ export function createSnapshots(now: () => number): Snapshots {
         if (one.snapshot.topic === topic) one.snapshot = { ...one.snapshot, topic: DELETED_TOPIC };
       }
     },
+    restore(snapshot, messages) {
+      held.set(snapshot.name, { snapshot, endMs: timestampMs(snapshot.expireTime), messages: [...messages] });
+    },
+    clear: () => held.clear(),
   };
 }

@@ -9,6 +9,7 @@ import type { ServerDuplexStream } from '@grpc/grpc-js';
 import { invalidArgument } from '../grpc-server.ts';
 import { assertDeadline, assertStreamDeadline } from './ack-deadline.ts';
 import { assertAckIds } from './ack-ids.ts';
+import type { DropsAck } from './dropped-acks.ts';
 import { received, type Consumer } from './lease.ts';
 import { assertPullable, MAX_MESSAGES, MAX_RESPONSE_BYTES } from './pull.ts';
 import type { Registry } from './registry.ts';
@@ -22,7 +23,7 @@ const TURN = 100;
 
 type Stream = Readonly<{ next: (request: StreamingPullRequest) => void; leave: () => void }>;
 
-export function streamingPull(registry: Registry, call: StreamingPullCall): void {
+export function streamingPull(registry: Registry, call: StreamingPullCall, dropsAck: DropsAck): void {
   let stream: Stream | undefined;
   let over = false;
   const leave = (): void => {
@@ -37,7 +38,7 @@ export function streamingPull(registry: Registry, call: StreamingPullCall): void
   call.on('data', (request: StreamingPullRequest) => {
     if (over) return;
     try {
-      if (stream === undefined) stream = open(registry, call, request, abort);
+      if (stream === undefined) stream = open(registry, call, request, abort, dropsAck);
       else stream.next(request);
     } catch (error) {
       abort(error instanceof Error ? error : new Error(String(error)));
@@ -58,6 +59,7 @@ function open(
   call: StreamingPullCall,
   first: StreamingPullRequest,
   abort: (error: Error) => void,
+  dropsAck: DropsAck,
 ): Stream {
   const state = registry.subscription(first.subscription);
   assertPullable(state.config());
@@ -108,18 +110,22 @@ function open(
   };
   call.write({ subscriptionProperties: properties(state.config()) });
   state.open.set(consumer, abort);
-  settle(state, first, confirm);
+  settle(state, first, confirm, dropsAck);
   state.delivery.join(consumer);
   return {
     next(request: StreamingPullRequest): void {
       if (request.subscription !== '' && request.subscription !== first.subscription) {
         throw invalidArgument('subscription must be set in the first request of a stream only');
       }
+      for (const field of ['maxOutstandingMessages', 'maxOutstandingBytes', 'protocolVersion'] as const) {
+        if (Number(request[field]) !== 0)
+          throw invalidArgument(`${field} can only be set in the first request of a stream`);
+      }
       if (request.streamAckDeadlineSeconds !== 0) {
         assertStreamDeadline(request.streamAckDeadlineSeconds);
         ackDeadlineSeconds = request.streamAckDeadlineSeconds;
       }
-      settle(state, request, confirm);
+      settle(state, request, confirm, dropsAck);
       // Clients of protocol version 1 take a stream for dead that does not answer their keep-alive requests.
       if (keepsAlive) call.write({});
     },
@@ -139,8 +145,9 @@ function settle(
   { delivery, config }: SubscriptionState,
   request: StreamingPullRequest,
   confirm: (response: StreamingPullResponse) => void,
+  dropsAck: DropsAck,
 ): void {
-  const exactlyOnce = config().enableExactlyOnceDelivery;
+  const { enableExactlyOnceDelivery: exactlyOnce, name } = config();
   const { ackIds, modifyDeadlineAckIds, modifyDeadlineSeconds } = request;
   if (modifyDeadlineAckIds.length !== modifyDeadlineSeconds.length) {
     throw invalidArgument('modify_deadline_ack_ids and modify_deadline_seconds must be of one length');
@@ -148,10 +155,11 @@ function settle(
   if (ackIds.length > 0) assertAckIds(ackIds, exactlyOnce);
   if (modifyDeadlineAckIds.length > 0) assertAckIds(modifyDeadlineAckIds, exactlyOnce);
   modifyDeadlineSeconds.forEach(assertDeadline);
-  if (ackIds.length > 0) {
+  if (ackIds.length > 0 && !dropsAck('Acknowledge', name)) {
     const invalidAckIds = delivery.acknowledge(ackIds);
     if (exactlyOnce) confirm({ acknowledgeConfirmation: outcome(ackIds, invalidAckIds) });
   }
+  if (modifyDeadlineAckIds.length > 0 && dropsAck('ModifyAckDeadline', name)) return;
   // One call for all of one length, so that nacks of one request are put back together.
   for (const seconds of new Set(modifyDeadlineSeconds)) {
     const ids = modifyDeadlineAckIds.filter((_, index) => modifyDeadlineSeconds[index] === seconds);

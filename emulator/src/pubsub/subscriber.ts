@@ -4,12 +4,13 @@ import type { Clock } from '../clock.ts';
 import { invalidArgument } from '../grpc-server.ts';
 import { assertAckIds } from './ack-ids.ts';
 import { assertDeadline } from './ack-deadline.ts';
+import type { DropsAck } from './dropped-acks.ts';
 import { assertAllValid } from './exactly-once.ts';
 import { unary, type Log } from './methods.ts';
 import { projectPrefix } from './names.ts';
 import { page } from './paging.ts';
 import { pull, type PullRequest, type PullResponse } from './pull.ts';
-import { pushConfig } from './push-config.ts';
+import { envelopeVersion, pushConfig } from './push-config.ts';
 import type { Registry } from './registry.ts';
 import { snapshotMethods } from './snapshot-methods.ts';
 import { streamingPull, type StreamingPullCall } from './streaming-pull.ts';
@@ -20,26 +21,37 @@ type BySubscription = Readonly<{ subscription: string }>;
 type Update = Readonly<{ subscription: Subscription | null; updateMask: FieldMask | null }>;
 type AckIds = BySubscription & Readonly<{ ackIds: readonly string[] }>;
 
-export function subscriberMethods(registry: Registry, clock: Clock, log: Log): UntypedServiceImplementation {
+export function subscriberMethods(
+  registry: Registry,
+  clock: Clock,
+  log: Log,
+  dropsAck: DropsAck,
+): UntypedServiceImplementation {
   /** The dead-letter topic must exist when it is named; when it is deleted later its messages stay. */
   const withDeadLetterTopic = (config: Subscription): Subscription => {
     if (config.deadLetterPolicy !== null) registry.topic(config.deadLetterPolicy.deadLetterTopic);
     return config;
   };
+  const shown = (config: Subscription): Subscription => ({
+    ...config,
+    topicMessageRetentionDuration: registry.topicRetention(config.topic),
+  });
   return {
     CreateSubscription: unary(log, (request: Subscription) =>
-      registry.createSubscription(withDeadLetterTopic(newSubscription(request, registry.signs))),
+      shown(registry.createSubscription(withDeadLetterTopic(newSubscription(request, registry.signs)))),
     ),
     GetSubscription: unary(log, ({ subscription }: BySubscription) =>
-      registry.subscription(subscription).config(),
+      shown(registry.subscription(subscription).config()),
     ),
     UpdateSubscription: unary(log, ({ subscription, updateMask }: Update) => {
       if (subscription === null)
         throw invalidArgument('The UpdateSubscriptionRequest names no subscription.');
       const current = registry.subscription(subscription.name).config();
       const changed = changedSubscription(current, subscription, updateMask, registry.signs);
-      return registry.replaceSubscription(
-        changed.deadLetterPolicy === current.deadLetterPolicy ? changed : withDeadLetterTopic(changed),
+      return shown(
+        registry.replaceSubscription(
+          changed.deadLetterPolicy === current.deadLetterPolicy ? changed : withDeadLetterTopic(changed),
+        ),
       );
     }),
     DeleteSubscription: unary(log, ({ subscription }: BySubscription) => {
@@ -50,11 +62,15 @@ export function subscriberMethods(registry: Registry, clock: Clock, log: Log): U
       const prefix = projectPrefix(request.project, 'subscriptions');
       const own = [...registry.subscriptionNames()].filter((name) => name.startsWith(prefix));
       const { names, nextPageToken } = page(own, request);
-      return { subscriptions: names.map((name) => registry.subscription(name).config()), nextPageToken };
+      return {
+        subscriptions: names.map((name) => shown(registry.subscription(name).config())),
+        nextPageToken,
+      };
     }),
     ModifyPushConfig: unary(log, (request: BySubscription & { pushConfig: PushConfig | null }) => {
       const current = registry.subscription(request.subscription).config();
-      const changed = { ...current, pushConfig: pushConfig(request.pushConfig, registry.signs) };
+      const version = envelopeVersion(current.pushConfig);
+      const changed = { ...current, pushConfig: pushConfig(request.pushConfig, registry.signs, version) };
       assertPullIfExactlyOnce(changed);
       registry.replaceSubscription(changed);
       return {};
@@ -87,6 +103,6 @@ export function subscriberMethods(registry: Registry, clock: Clock, log: Log): U
       }),
     ),
     ...snapshotMethods(registry, log),
-    StreamingPull: (call: StreamingPullCall) => streamingPull(registry, call),
+    StreamingPull: (call: StreamingPullCall) => streamingPull(registry, call, dropsAck),
   };
 }

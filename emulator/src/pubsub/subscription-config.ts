@@ -4,7 +4,8 @@
  */
 import { invalidArgument } from '../grpc-server.ts';
 import { parseFilter } from './filter.ts';
-import { assertName } from './names.ts';
+import { assertLabels } from './labels.ts';
+import { assertName, generatedName, projectOf } from './names.ts';
 import { pushConfig } from './push-config.ts';
 import { maskedFields, refuseSet, snakeCase } from './refuse.ts';
 import {
@@ -48,11 +49,13 @@ const ATTEMPTS = { default: 5, min: 5, max: 100 };
  * `signs`: whether pushes can carry OIDC tokens.
  */
 export function newSubscription(request: Subscription, signs: boolean): Subscription {
-  assertName('subscriptions', request.name);
   assertName('topics', request.topic);
+  const name = request.name || generatedName('subscriptions', projectOf(request.topic));
+  assertName('subscriptions', name);
   refuseSet('subscription', request, NOT_CARRIED_OUT);
+  assertLabels(request.labels);
   const checked: Subscription = {
-    name: request.name,
+    name,
     topic: request.topic,
     pushConfig: pushConfig(request.pushConfig, signs),
     ackDeadlineSeconds: ackDeadline(request.ackDeadlineSeconds),

@@ -9,6 +9,7 @@ import {
   type ServiceDefinition,
 } from '@grpc/grpc-js';
 import { systemClock, type Clock } from '../clock.ts';
+import type { Faults } from '../faults/index.ts';
 import type { Identity } from '../identity.ts';
 import { startPubsub, type RunningPubsub } from './index.ts';
 import { pubsubServiceDefinitions } from './protos.ts';
@@ -45,11 +46,17 @@ export async function testServer(
   t: TestContext,
   clock: Clock = systemClock(),
   identity?: Identity,
+  faults?: Faults,
 ): Promise<TestServer> {
   // Otherwise the client looks for a machine of Google's to run on, and warns that there is none.
   process.env['METADATA_SERVER_DETECTION'] = 'none';
   const log: string[] = [];
-  const server = await startPubsub({ clock, log: (line) => log.push(line), ...(identity && { identity }) });
+  const server = await startPubsub({
+    clock,
+    log: (line) => log.push(line),
+    ...(identity && { identity }),
+    ...(faults && { faults }),
+  });
   const pubsub = new PubSub({ apiEndpoint: server.address, projectId: 'test-project' });
   const { publisher, subscriber } = pubsubServiceDefinitions();
   const clients = new Map<ServiceDefinition, Client>();

@@ -1,5 +1,6 @@
 /** What a topic can be configured to: labels and retention. Everything else that a request may set is refused by name. */
 import { invalidArgument } from '../grpc-server.ts';
+import { assertLabels } from './labels.ts';
 import { assertName } from './names.ts';
 import { maskedFields, refuseSet, snakeCase } from './refuse.ts';
 import { durationMs, type Duration, type FieldMask, type Topic } from './wire.ts';
@@ -20,6 +21,7 @@ export function newTopic(request: Topic): Topic {
   assertName('topics', request.name);
   refuseSet('topic', request, NOT_CARRIED_OUT);
   const { name, labels, messageRetentionDuration } = request;
+  assertLabels(labels);
   assertRetention(messageRetentionDuration);
   return { name, labels, messageRetentionDuration, state: 'ACTIVE' };
 }
@@ -29,6 +31,7 @@ export function changedTopic(current: Topic, request: Topic, mask: FieldMask | n
   let changed = current;
   for (const field of maskedFields(mask, 'UpdateTopicRequest')) {
     if (field === 'labels') {
+      assertLabels(request.labels);
       changed = { ...changed, labels: request.labels };
     } else if (field === 'messageRetentionDuration') {
       assertRetention(request.messageRetentionDuration);

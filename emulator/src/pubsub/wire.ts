@@ -51,6 +51,8 @@ export type Subscription = Readonly<{
   detached: boolean;
   enableExactlyOnceDelivery: boolean;
   state?: string;
+  /** Only in answers. */
+  topicMessageRetentionDuration?: Duration | null;
 }>;
 
 export type FieldMask = Readonly<{ paths: readonly string[] }>;
@@ -91,3 +93,6 @@ export const timestamp = (milliseconds: number): Timestamp => ({
   seconds: String(Math.floor(milliseconds / 1000)),
   nanos: (milliseconds - Math.floor(milliseconds / 1000) * 1000) * 1_000_000,
 });
+
+export const timestampMs = ({ seconds, nanos }: Timestamp): number =>
+  Number(seconds) * 1000 + nanos / 1_000_000;

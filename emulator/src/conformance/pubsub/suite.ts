@@ -1,0 +1,58 @@
+/**
+ * Pub/Sub: google.pubsub.v1.Publisher and Subscriber, case by case. Where documents disagree the case says which one it
+ * follows, and why.
+ */
+import type { Suite } from '../case.ts';
+import { deadLetters } from './cases/dead-letters.ts';
+import { deadlines } from './cases/deadlines.ts';
+import { detaching } from './cases/detaching.ts';
+import { exactlyOnce } from './cases/exactly-once.ts';
+import { filters } from './cases/filters.ts';
+import { limits } from './cases/limits.ts';
+import { lists } from './cases/lists.ts';
+import { malformed } from './cases/malformed.ts';
+import { names } from './cases/names.ts';
+import { ordering } from './cases/ordering.ts';
+import { publishing } from './cases/publish.ts';
+import { pulling } from './cases/pulling.ts';
+import { pushAnswers } from './cases/push-answers.ts';
+import { pushForm } from './cases/push-form.ts';
+import { pushTurning } from './cases/push-turning.ts';
+import { seeking } from './cases/seeking.ts';
+import { snapshots } from './cases/snapshots.ts';
+import { streamFields } from './cases/stream-fields.ts';
+import { streaming } from './cases/streaming.ts';
+import { subscriptions } from './cases/subscriptions.ts';
+import { topics } from './cases/topics.ts';
+import { unserved } from './cases/unserved.ts';
+import { embeddedWorld, officialWorld, type PubsubWorld } from './world.ts';
+
+export const pubsubSuite: Suite<PubsubWorld> = {
+  service: 'Pub/Sub',
+  cases: [
+    ...topics,
+    ...subscriptions,
+    ...lists,
+    ...names,
+    ...malformed,
+    ...limits,
+    ...publishing,
+    ...pulling,
+    ...streaming,
+    ...streamFields,
+    ...deadlines,
+    ...ordering,
+    ...exactlyOnce,
+    ...deadLetters,
+    ...filters,
+    ...seeking,
+    ...snapshots,
+    ...detaching,
+    ...pushForm,
+    ...pushAnswers,
+    ...pushTurning,
+    ...unserved,
+  ],
+  embedded: embeddedWorld,
+  official: officialWorld,
+};

@@ -1,0 +1,191 @@
+/**
+ * Reads the saved state of the Pub/Sub server (see saved.ts for its form), before anything of it takes effect.
+ * Throws an error of one line that names the place for whatever the server could not have held.
+ */
+import {
+  accepted,
+  assertUnique,
+  bool,
+  bytes,
+  duration,
+  list,
+  optional,
+  type Read,
+  record,
+  refused,
+  SavedError,
+  strings,
+  text,
+  time,
+  whole,
+} from '../saved-json.ts';
+import type { FailuresOf } from './backlog.ts';
+import { assertLabels } from './labels.ts';
+import { assertName, DELETED_TOPIC } from './names.ts';
+import { messageBytes } from './publish-limits.ts';
+import type { Stored } from './stored.ts';
+import { newSubscription } from './subscription-config.ts';
+import { newTopic } from './topic-config.ts';
+import { timestampMs, type Snapshot, type Subscription, type Topic } from './wire.ts';
+
+export type ParsedPubsub = Readonly<{
+  topics: readonly Readonly<{ topic: Topic; retained: readonly Stored[] }>[];
+  subscriptions: readonly Readonly<{
+    config: Subscription;
+    unacked: readonly Stored[];
+    acked: readonly Stored[];
+    failuresOf: FailuresOf;
+  }>[];
+  snapshots: readonly Readonly<{ snapshot: Snapshot; messages: readonly Stored[] }>[];
+  nextMessageId: string;
+}>;
+
+/** Any legal name will do where a topic is gone: the checks of a new subscription want one. */
+const SOME_TOPIC = 'projects/p/topics/deleted';
+
+const id: Read<string> = (value, place) => {
+  if (typeof value === 'string' && /^[1-9]\d{0,18}$/.test(value)) return value;
+  throw refused(place, value, 'a string of 1 to 19 digits');
+};
+const ids = optional(list(id), []);
+const labels = optional(strings, {});
+const count = optional(whole(0, Number.MAX_SAFE_INTEGER), 0);
+const flag = optional(bool, false);
+
+const TOPIC = record({
+  name: text,
+  labels,
+  messageRetentionDuration: optional(duration, null),
+  retained: ids,
+});
+
+const PUSH_CONFIG = record({
+  pushEndpoint: text,
+  attributes: labels,
+  oidcToken: optional(record({ serviceAccountEmail: text, audience: optional(text, '') }), null),
+  pubsubWrapper: optional(record({}), null),
+  noWrapper: optional(record({ writeMetadata: flag }), null),
+});
+
+const SUBSCRIPTION = record({
+  name: text,
+  topic: text,
+  pushConfig: optional(PUSH_CONFIG, null),
+  ackDeadlineSeconds: count,
+  messageRetentionDuration: optional(duration, null),
+  labels,
+  enableMessageOrdering: flag,
+  expirationPolicy: optional(record({ ttl: optional(duration, null) }), null),
+  deadLetterPolicy: optional(record({ deadLetterTopic: text, maxDeliveryAttempts: count }), null),
+  retryPolicy: optional(
+    record({ minimumBackoff: optional(duration, null), maximumBackoff: optional(duration, null) }),
+    null,
+  ),
+  filter: optional(text, ''),
+  retainAckedMessages: flag,
+  detached: flag,
+  enableExactlyOnceDelivery: flag,
+  unacknowledged: optional(list(record({ messageId: id, failures: count, countedFailures: count })), []),
+  acknowledged: ids,
+});
+
+const SNAPSHOT = record({ name: text, topic: text, labels, expireTime: time, messages: ids });
+
+const MESSAGE = record({
+  messageId: id,
+  publishTime: time,
+  data: optional(bytes, Buffer.alloc(0)),
+  attributes: labels,
+  orderingKey: optional(text, ''),
+});
+
+const STATE = record({
+  topics: optional(list(TOPIC), []),
+  subscriptions: optional(list(SUBSCRIPTION), []),
+  snapshots: optional(list(SNAPSHOT), []),
+  messages: optional(list(MESSAGE), []),
+  nextMessageId: optional(id, '1'),
+});
+
+/** `signs`: whether this server can sign the tokens of pushes. */
+export function parsePubsub(saved: unknown, signs: boolean): ParsedPubsub {
+  const state = STATE(saved, 'pubsub');
+  for (const kind of ['topics', 'subscriptions', 'snapshots'] as const) {
+    assertUnique<{ name: string }>(state[kind], `pubsub.${kind}`, '.name', ({ name }) => name);
+  }
+  assertUnique(state.messages, 'pubsub.messages', '.messageId', ({ messageId }) => messageId);
+
+  const topicNames = new Set(state.topics.map(({ name }) => name));
+  const messages = new Map(state.messages.map((message) => [message.messageId, storedOf(message)]));
+  const find = (messageId: string, place: string): Stored => {
+    const stored = messages.get(messageId);
+    if (stored === undefined) throw refused(place, messageId, 'the ID of one of pubsub.messages');
+    return stored;
+  };
+  const findAll = (names: readonly string[], place: string): readonly Stored[] => {
+    assertUnique(names, place, '', (name) => name);
+    return names.map((name, index) => find(name, `${place}[${index}]`));
+  };
+  const assertTopic = (topic: string, place: string): void => {
+    if (topic === DELETED_TOPIC || topicNames.has(topic)) return;
+    throw refused(`${place}.topic`, topic, `the name of one of pubsub.topics, ${DELETED_TOPIC}`);
+  };
+
+  const topics = state.topics.map(({ retained, ...topic }, index) => {
+    const place = `pubsub.topics[${index}]`;
+    return {
+      topic: accepted(place, () => newTopic(topic)),
+      retained: findAll(retained, `${place}.retained`),
+    };
+  });
+  const subscriptions = state.subscriptions.map(({ unacknowledged, acknowledged, ...given }, index) => {
+    const place = `pubsub.subscriptions[${index}]`;
+    // A detached one may name a topic that was deleted since.
+    if (!given.detached) assertTopic(given.topic, place);
+    const config = subscriptionOf(given, place, signs);
+    const held = `${place}.unacknowledged`;
+    assertUnique(unacknowledged, held, '.messageId', ({ messageId }) => messageId);
+    const failures = new Map(
+      unacknowledged.map(({ messageId, ...known }, i) => [find(messageId, `${held}[${i}].messageId`), known]),
+    );
+    return {
+      config,
+      unacked: [...failures.keys()],
+      acked: findAll(acknowledged, `${place}.acknowledged`),
+      failuresOf: (stored: Stored) => failures.get(stored),
+    };
+  });
+  const snapshots = state.snapshots.map(({ messages: names, ...snapshot }, index) => {
+    const place = `pubsub.snapshots[${index}]`;
+    assertTopic(snapshot.topic, place);
+    accepted(place, () => {
+      assertName('snapshots', snapshot.name);
+      assertLabels(snapshot.labels);
+    });
+    return { snapshot, messages: findAll(names, `${place}.messages`) };
+  });
+  return { topics, subscriptions, snapshots, nextMessageId: nextId(state.nextMessageId, messages.keys()) };
+}
+
+function subscriptionOf(given: Subscription, place: string, signs: boolean): Subscription {
+  if (given.pushConfig?.pubsubWrapper && given.pushConfig.noWrapper) {
+    throw new SavedError(`${place}.pushConfig has pubsubWrapper and noWrapper; accepted: one of them`);
+  }
+  const { topic, detached } = given;
+  const legal = topic === DELETED_TOPIC ? SOME_TOPIC : topic;
+  const config = accepted(place, () => newSubscription({ ...given, topic: legal, detached: false }, signs));
+  return { ...config, topic, detached };
+}
+
+function storedOf(given: ReturnType<typeof MESSAGE>): Stored {
+  const { publishTime, ...message } = given;
+  const stored = { ...message, publishTime };
+  return { message: stored, publishTimeMs: timestampMs(publishTime), bytes: messageBytes(stored) };
+}
+
+/** Above all that are loaded. */
+function nextId(saved: string, loaded: Iterable<string>): string {
+  let next = BigInt(saved);
+  for (const each of loaded) if (BigInt(each) >= next) next = BigInt(each) + 1n;
+  return String(next);
+}

@@ -1,0 +1,139 @@
+/**
+ * The state of the Pub/Sub server as plain JSON data, and how it is put in place. Resources have Google's JSON form; what
+ * is empty, zero or false may be left out, and `{}` is a server that holds nothing.
+ *
+ *     topics[]          Topic, and `retained`: IDs of the messages that the topic retains
+ *     subscriptions[]   Subscription, and
+ *       unacknowledged[]  { messageId, failures, countedFailures } in the order in which they wait. Failures are nacks and
+ *                         expired deadlines; those that count are the ones under a dead-letter policy
+ *       acknowledged      IDs of the acknowledged messages that it retains
+ *     snapshots[]       Snapshot, and `messages`: IDs
+ *     messages[]        PubsubMessage: data in base64, publish time as RFC 3339. One that nothing names is not kept
+ *     nextMessageId     no message ID below it comes again
+ *
+ * A topic that was deleted is `_deleted-topic_`, as in the service. Limits of publish requests do not hold for messages
+ * here: a dead letter is larger than what was published.
+ *
+ * Leases and backoffs are not kept. What was delivered and not settled waits again, in its place in the order, and that
+ * delivery does not count as failed: it was neither nacked nor did its deadline pass, so that no restart takes a message
+ * nearer to a dead-letter topic. Ack IDs of before are stale.
+ */
+import { status } from '@grpc/grpc-js';
+import { StatusError } from '../grpc-server.ts';
+import { meaningful, writeDuration, writeMs } from '../saved-json.ts';
+import type { Entry } from './backlog.ts';
+import type { Registry } from './registry.ts';
+import { parsePubsub } from './saved-parse.ts';
+import type { Stored } from './stored.ts';
+import { timestampMs, type Duration, type PushConfig, type Subscription } from './wire.ts';
+
+export function savePubsub(registry: Registry): object {
+  const messages = new Map<string, Stored>();
+  const idsOf = (all: readonly Stored[]): readonly string[] =>
+    all.map((stored) => {
+      messages.set(stored.message.messageId, stored);
+      return stored.message.messageId;
+    });
+  const waiting = ({ message: { messageId }, failures, countedFailures }: Entry): object =>
+    meaningful({ messageId, failures, countedFailures });
+  const topics = [...registry.topicNames()].map((name) => {
+    const { labels, messageRetentionDuration } = registry.topic(name);
+    return meaningful({
+      name,
+      labels: filled(labels),
+      messageRetentionDuration: text(messageRetentionDuration),
+      retained: idsOf(registry.retained(name)),
+    });
+  });
+  const subscriptions = [...registry.states()].map(({ config, delivery }) => {
+    const unacked = delivery.unacked();
+    idsOf(unacked);
+    return {
+      ...saveSubscription(config()),
+      ...meaningful({ unacknowledged: unacked.map(waiting), acknowledged: idsOf(delivery.acked()) }),
+    };
+  });
+  const snapshots = registry.snapshots.list().map(({ name, topic, labels, expireTime }) =>
+    meaningful({
+      name,
+      topic,
+      labels: filled(labels),
+      expireTime: writeMs(timestampMs(expireTime)),
+      messages: idsOf(registry.snapshots.messages(name)),
+    }),
+  );
+  return {
+    topics,
+    subscriptions,
+    snapshots,
+    messages: [...messages.values()].map(saveMessage),
+    nextMessageId: registry.messageIds.upcoming(),
+  };
+}
+
+/**
+ * Replaces all that the server holds. Open calls end with UNAVAILABLE, as at a restart, and pushes in flight settle
+ * nothing; those of loaded push subscriptions begin. Throws an error of one line, and then nothing has changed.
+ */
+export function loadPubsub(registry: Registry, saved: unknown): void {
+  const { topics, subscriptions, snapshots, nextMessageId } = parsePubsub(saved, registry.signs);
+  registry.clear(new StatusError(status.UNAVAILABLE, 'The server begins anew with another state.'));
+  registry.messageIds.startAt(nextMessageId);
+  for (const { topic, retained } of topics) registry.createTopic(topic, retained);
+  for (const { snapshot, messages } of snapshots) registry.snapshots.restore(snapshot, messages);
+  for (const { config, unacked, acked, failuresOf } of subscriptions) {
+    registry.restoreSubscription(config, unacked, acked, failuresOf);
+  }
+}
+
+function saveSubscription(config: Subscription): object {
+  const { pushConfig, deadLetterPolicy, retryPolicy, expirationPolicy } = config;
+  return meaningful({
+    name: config.name,
+    topic: config.topic,
+    pushConfig: pushConfig && savePushConfig(pushConfig),
+    ackDeadlineSeconds: config.ackDeadlineSeconds,
+    messageRetentionDuration: text(config.messageRetentionDuration),
+    labels: filled(config.labels),
+    enableMessageOrdering: config.enableMessageOrdering,
+    // Without a ttl it never expires, which is not the default.
+    expirationPolicy: expirationPolicy && meaningful({ ttl: text(expirationPolicy.ttl) }),
+    deadLetterPolicy,
+    retryPolicy:
+      retryPolicy &&
+      meaningful({
+        minimumBackoff: text(retryPolicy.minimumBackoff),
+        maximumBackoff: text(retryPolicy.maximumBackoff),
+      }),
+    filter: config.filter,
+    retainAckedMessages: config.retainAckedMessages,
+    detached: config.detached,
+    enableExactlyOnceDelivery: config.enableExactlyOnceDelivery,
+  });
+}
+
+function savePushConfig({ pushEndpoint, attributes, oidcToken, ...form }: PushConfig): object {
+  return meaningful({
+    pushEndpoint,
+    attributes: filled(attributes),
+    oidcToken: oidcToken && meaningful(oidcToken),
+    pubsubWrapper: form.pubsubWrapper && {},
+    noWrapper: form.noWrapper && meaningful(form.noWrapper),
+  });
+}
+
+function saveMessage({ message, publishTimeMs }: Stored): object {
+  const { messageId, data, attributes, orderingKey } = message;
+  return meaningful({
+    messageId,
+    publishTime: writeMs(publishTimeMs),
+    data: data.toString('base64'),
+    attributes: filled(attributes),
+    orderingKey,
+  });
+}
+
+const text = (duration: Duration | null): string | null => duration && writeDuration(duration);
+
+const filled = (map: Readonly<Record<string, string>>): object | null =>
+  Object.keys(map).length > 0 ? map : null;
