@@ -6,16 +6,25 @@
 export type Timestamp = Readonly<{ seconds: string; nanos: number }>;
 export type Duration = Timestamp;
 
-const RFC_3339 = /^(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(?:[Zz]|([+-])(\d\d):(\d\d))$/;
+const RFC_3339 =
+  /^(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:[Zz]|([+-])(\d\d):(\d\d))$/;
 const SECONDS = /^(-?)(\d{1,12})(?:\.(\d{1,9}))?s$/;
 
 export function readTimestamp(text: string): Timestamp | undefined {
-  const [, date = '', time = '', fraction = '', sign, hours, minutes] = RFC_3339.exec(text) ?? [];
-  const at = new Date(`${date}T${time}Z`);
+  const found = RFC_3339.exec(text);
+  if (found === null) return undefined;
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = found.slice(1, 7).map(Number);
+  const [, , , , , , , fraction = '', sign, hours, minutes] = found;
+  // Date.UTC takes the years below 100 for those of the twentieth century.
+  const at = new Date(0).setUTCFullYear(year, month - 1, day);
   // 30 February is a number of milliseconds too, though of another day.
-  if (Number.isNaN(at.getTime()) || at.toISOString().slice(0, 19) !== `${date}T${time}`) return undefined;
+  const isDay = month >= 1 && month <= 12 && new Date(at).getUTCDate() === day;
+  if (!isDay || hour > 23 || minute > 59 || second > 59) return undefined;
   const offset = sign === undefined ? 0 : Number(`${sign}1`) * (Number(hours) * 3600 + Number(minutes) * 60);
-  return { seconds: String(at.getTime() / 1000 - offset), nanos: nanosOf(fraction) };
+  return {
+    seconds: String(at / 1000 + (hour * 60 + minute) * 60 + second - offset),
+    nanos: nanosOf(fraction),
+  };
 }
 
 export function readDuration(text: string): Duration | undefined {

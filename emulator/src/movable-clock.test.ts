@@ -196,3 +196,62 @@ test('property: however it is moved, timers fire in order of their instants and 
     { numRuns: 100 },
   );
 });
+
+for (const frozen of [false, true]) {
+  test(`starts at a later time without firing what falls due on the way (${frozen ? 'frozen' : 'real'})`, async () => {
+    const real = handClock();
+    const clock = movableClock(settled, real);
+    const fired: string[] = [];
+    const cancel = clock.after(10, () => fired.push('before'));
+    if (frozen) clock.freeze();
+    await clock.startAt(START + DAY_MS, () => {
+      assert.equal(clock.now(), START + DAY_MS);
+      cancel();
+      clock.after(10, () => fired.push('after'));
+    });
+    assert.deepEqual([clock.now(), clock.isFrozen(), fired], [START + DAY_MS, frozen, []]);
+    await clock.startAt(START, () => undefined);
+    assert.equal(clock.now(), START + DAY_MS, 'never back');
+    clock.resume();
+    real.pass(10);
+    assert.deepEqual(fired, ['after']);
+  });
+}
+
+test('is where it was when what should start there fails', async () => {
+  const real = handClock();
+  const clock = movableClock(settled, real);
+  let fired = 0;
+  clock.after(10, () => (fired += 1));
+  const failing = clock.startAt(START + DAY_MS, () => {
+    throw new Error('not a state');
+  });
+  await assert.rejects(failing, /not a state/);
+  assert.deepEqual([clock.now(), fired], [START, 0]);
+  real.pass(10);
+  assert.deepEqual([clock.now(), fired], [START + 10, 1]);
+});
+
+test('a start ends the moves under way and those that wait', async () => {
+  const real = handClock();
+  const clock = movableClock(settled, real);
+  let fired = 0;
+  const again = (): void => {
+    fired += 1;
+    clock.after(1, again);
+  };
+  const cancel = clock.after(1, again);
+  const moves = [clock.advance(DAY_MS), clock.advance(DAY_MS)];
+  const ended = Promise.allSettled(moves);
+  for (let turn = 0; turn < 20; turn++) await settled();
+  await clock.startAt(0, cancel);
+  assert.deepEqual(
+    (await ended).map(({ status }) => status),
+    ['rejected', 'rejected'],
+  );
+  const reached = clock.now();
+  assert.ok(fired > 0 && reached < START + DAY_MS);
+  real.pass(5);
+  assert.equal(clock.now(), reached + 5, 'in real time again');
+  await clock.advance(1);
+});

@@ -3,7 +3,8 @@
  *
  * Moving fires every timer that falls due on the way, in order, each at its own instant; what follows from one
  * (`settled`) is awaited before the next fires, so that a chain of consequences comes out as it would in real time.
- * While it is being moved, real time adds nothing. It never goes back.
+ * While it is being moved, real time adds nothing. It never goes back. A state that is loaded starts at a time of its
+ * own: the clock goes there without firing anything, and moves under way end.
  */
 import { createHeap, type HeapItem } from './heap.ts';
 import { type Cancel, type Clock, systemClock } from './clock.ts';
@@ -23,6 +24,12 @@ export type MovableClock = Clock &
     runUntilIdle(limitMs: number): Promise<number>;
     /** When the earliest timer is due; undefined when there is none. */
     nextDueMs(): number | undefined;
+    /**
+     * Goes to `time` when that is later than now, firing nothing on the way, and runs `act` there, which replaces what
+     * had set the timers. When `act` throws, the clock is where it was, and this rejects with its error. Moves under way
+     * or waiting reject; resolves when they have ended.
+     */
+    startAt(time: number, act: () => void): Promise<void>;
     /** Drops every timer: for the end of the stack. */
     close(): void;
   }>;
@@ -40,6 +47,8 @@ export function movableClock(settled: () => Promise<void>, real: Clock = systemC
   let moves: Promise<unknown> = Promise.resolve();
   let moving = false;
   let wantsFrozen = false;
+  /** How often the clock was started elsewhere: a move belongs to the time in which it was asked for. */
+  let starts = 0;
 
   const now = (): number => (offset === undefined ? stands : real.now() + offset);
 
@@ -76,7 +85,12 @@ export function movableClock(settled: () => Promise<void>, real: Clock = systemC
     isOver: (due: number, end: number) => boolean,
     toEnd: boolean,
   ) {
+    const asked = starts;
+    const assertSameStart = (): void => {
+      if (asked !== starts) throw new Error('the clock was not moved to the end: another state was loaded');
+    };
     const run = async (): Promise<number> => {
+      assertSameStart();
       disarm();
       standAt(now());
       moving = true;
@@ -84,6 +98,7 @@ export function movableClock(settled: () => Promise<void>, real: Clock = systemC
       let fired = 0;
       try {
         await settled();
+        assertSameStart();
         for (
           let due = timers.first();
           due !== undefined && !isOver(due.dueMs, target);
@@ -94,6 +109,7 @@ export function movableClock(settled: () => Promise<void>, real: Clock = systemC
           fired += 1;
           // Everything of one instant belongs together.
           if ((timers.first()?.dueMs ?? Number.POSITIVE_INFINITY) > stands) await settled();
+          assertSameStart();
         }
         if (toEnd) stands = Math.max(stands, target);
       } finally {
@@ -149,6 +165,22 @@ export function movableClock(settled: () => Promise<void>, real: Clock = systemC
         false,
       ),
     nextDueMs: () => timers.first()?.dueMs,
+    async startAt(time, act) {
+      const before = { offset, stands };
+      const ahead = Math.max(time - now(), 0);
+      if (offset === undefined) stands += ahead;
+      else offset += ahead;
+      try {
+        act();
+        starts += 1;
+      } catch (error) {
+        ({ offset, stands } = before);
+        throw error;
+      } finally {
+        if (!moving) arm();
+      }
+      await moves;
+    },
     close() {
       disarm();
       timers.clear();

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { type Stack, startStack } from 'pubsub-guarantees-emulator';
+import { type Toolkit, startToolkit } from 'pubsub-guarantees-emulator';
 
-let stack: Stack;
+let stack: Toolkit;
 
 before(async () => {
-  stack = await startStack();
+  stack = await startToolkit();
 });
 after(() => stack.close());
 

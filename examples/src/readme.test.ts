@@ -6,7 +6,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { startStack } from 'pubsub-guarantees-emulator';
+import { startToolkit } from 'pubsub-guarantees-emulator';
 
 const README = new URL('../../README.md', import.meta.url);
 /** Beside the sources, so that imports resolve as they do for a file in this folder; not kept in git. */
@@ -19,7 +19,7 @@ test('the first handler of the README charges once for two publishes, and ends o
   const file = fileURLToPath(new URL('subscriber.ts', FOLDER));
   await writeFile(file, code);
 
-  const stack = await startStack();
+  const stack = await startToolkit();
   t.after(() => stack.close());
   const { pubsub, firestore, control, project } = stack.addresses;
   const subscriber = spawn(process.execPath, ['--conditions=source', file], {

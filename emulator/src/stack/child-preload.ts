@@ -1,8 +1,11 @@
 /**
- * Loaded first in every process that the stack starts. Two things that a deployed instance has and a laptop needs:
+ * Loaded first in every process that the toolkit starts. Two things that a deployed instance has and a laptop needs:
  * it listens on the loopback interface only (functions-framework has no option for the address), and it ends when
- * the stack has ended, however that happened.
+ * the stack has ended, however that happened. And it tells how many requests are not answered yet: who resets the stack
+ * must know of those whose sender has gone, too.
  */
+import { subscribe } from 'node:diagnostics_channel';
+import type { ServerResponse } from 'node:http';
 import { Server } from 'node:net';
 
 const listen = Reflect.get(Server.prototype, 'listen') as (...args: unknown[]) => unknown;
@@ -14,5 +17,21 @@ Reflect.set(Server.prototype, 'listen', function onLoopback(this: Server, ...arg
   return Reflect.apply(listen, this, local);
 });
 
+const open = new Set<ServerResponse>();
+
+subscribe('http.server.request.start', (message) => {
+  const { response } = message as Readonly<{ response: ServerResponse }>;
+  const end = Reflect.get(response, 'end') as (...args: unknown[]) => unknown;
+  open.add(response);
+  // Not its event: there is none when the sender does not wait any more.
+  Reflect.set(response, 'end', (...args: unknown[]): unknown => {
+    open.delete(response);
+    return Reflect.apply(end, response, args);
+  });
+});
+
+process.on('message', (message) => {
+  if (message === 'inFlight') process.send?.(open.size);
+});
 process.on('disconnect', () => process.exit(0));
 process.channel?.unref();

@@ -3,6 +3,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { connect } from 'node:net';
+import { extname } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
@@ -22,12 +23,18 @@ export type Child = Readonly<{
   kill(): Promise<void>;
   /** SIGTERM, and SIGKILL after three seconds. */
   stop(): Promise<void>;
+  /** Whether it works on no request, be the one who sent it there or not. True when it does not run. */
+  isIdle(): Promise<boolean>;
 }>;
 
-const PRELOAD = fileURLToPath(new URL('./child-preload.ts', import.meta.url));
+const PRELOAD = fileURLToPath(
+  new URL(`./child-preload${extname(fileURLToPath(import.meta.url))}`, import.meta.url),
+);
 const READY_MS = 30_000;
 const GRACE_MS = 3_000;
 const RESTART_MS = 500;
+/** A process that does not tell is taken to be busy. */
+const TELL_MS = 1_000;
 /** What of the user's environment a child sees: nothing that could point it at a real project. */
 const INHERITED = ['PATH', 'HOME', 'TZ', 'LANG', 'TMPDIR'];
 
@@ -91,7 +98,25 @@ export function child({ name, args, env, port, log }: ChildOptions): Child {
     },
     kill: () => end('SIGKILL'),
     stop: () => end('SIGTERM'),
+    isIdle: async () => running === undefined || (await inFlight(running)) === 0,
   };
+}
+
+/** The requests that it works on, as child-preload.ts counts them. */
+function inFlight(asked: ChildProcess): Promise<number> {
+  return new Promise((resolve) => {
+    const answer = (count: number): void => {
+      clearTimeout(late);
+      asked.off('message', told).off('exit', gone);
+      resolve(count);
+    };
+    const told = (message: unknown): void => answer(Number(message));
+    const gone = (): void => answer(0);
+    const late = setTimeout(() => answer(Number.NaN), TELL_MS);
+    asked.once('message', told).once('exit', gone);
+    // Nobody listens when it has just ended: then its exit is the answer.
+    asked.send('inFlight', () => undefined);
+  });
 }
 
 const lastWords = (lines: readonly string[]): string => lines.slice(-6).join(' | ') || 'it wrote nothing';

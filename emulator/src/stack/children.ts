@@ -9,15 +9,17 @@ import {
   type FunctionName,
   LOCATION,
   PACKAGES,
-  type Ports,
   PROJECT,
+  type ProgramPorts,
   QUEUE,
   subscriptionName,
   topicName,
 } from './topology.ts';
 
 export type ChildSettings = Readonly<{
-  ports: Ports;
+  ports: ProgramPorts;
+  /** Of the servers and the control API. */
+  addresses: Readonly<Record<'pubsub' | 'firestore' | 'tasks' | 'control', string>>;
   /** Redis for the claims; absent: Firestore. */
   redisUrl: string | undefined;
   /** Tells this run of the stack from others: letters, digits and hyphens. */
@@ -25,7 +27,8 @@ export type ChildSettings = Readonly<{
   log: (line: string) => void;
 }>;
 
-export function functionChild(name: FunctionName, { ports, redisUrl, runName, log }: ChildSettings): Child {
+export function functionChild(name: FunctionName, settings: ChildSettings): Child {
+  const { ports, addresses, redisUrl, runName, log } = settings;
   const framework = createRequire(join(PACKAGES.functions, 'package.json')).resolve(
     '@google-cloud/functions-framework',
   );
@@ -41,7 +44,7 @@ export function functionChild(name: FunctionName, { ports, redisUrl, runName, lo
       '--signature-type=http',
     ],
     env: {
-      ...common(ports),
+      ...common(addresses),
       NODE_ENV: 'production',
       FUNCTION_TARGET: name,
       K_SERVICE: name,
@@ -61,14 +64,14 @@ export function functionChild(name: FunctionName, { ports, redisUrl, runName, lo
   });
 }
 
-export function republisherChild({ ports, log }: ChildSettings): Child {
+export function republisherChild({ ports, addresses, log }: ChildSettings): Child {
   return child({
     name: 'republisher',
     port: ports.republisher,
     log,
     args: [join(PACKAGES.appengine, 'src/main.ts')],
     env: {
-      ...common(ports),
+      ...common(addresses),
       PORT: String(ports.republisher),
       // What App Engine sets, so that its headers are trusted as they are there.
       GAE_ENV: 'standard',
@@ -79,13 +82,13 @@ export function republisherChild({ ports, log }: ChildSettings): Child {
   });
 }
 
-function common(ports: Ports): Record<string, string> {
+function common(addresses: ChildSettings['addresses']): Record<string, string> {
   return {
     GOOGLE_CLOUD_PROJECT: PROJECT,
-    PUBSUB_EMULATOR_HOST: `127.0.0.1:${ports.pubsub}`,
-    FIRESTORE_EMULATOR_HOST: `127.0.0.1:${ports.firestore}`,
-    CLOUD_TASKS_EMULATOR_HOST: `127.0.0.1:${ports.tasks}`,
-    LOCAL_STACK_CONTROL: `http://127.0.0.1:${ports.control}`,
+    PUBSUB_EMULATOR_HOST: addresses.pubsub,
+    FIRESTORE_EMULATOR_HOST: addresses.firestore,
+    CLOUD_TASKS_EMULATOR_HOST: addresses.tasks,
+    LOCAL_STACK_CONTROL: addresses.control,
     // Otherwise Google's clients first look for a metadata server that a laptop does not have.
     METADATA_SERVER_DETECTION: 'none',
     DEAD_LETTER_TOPIC: topicName(DEAD_LETTERS),

@@ -1,77 +1,15 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { listens } from './child.ts';
-import { assertFree } from '../grpc-server.ts';
-import type { StackAddresses } from './stack.ts';
-
-const CLI = fileURLToPath(new URL('../cli.ts', import.meta.url));
-
-type Run = Readonly<{
-  process: ChildProcess;
-  out: () => string;
-  err: () => string;
-  ended: Promise<number | null>;
-}>;
-
-function run(t: TestContext, ...args: readonly string[]): Run {
-  const started = spawn(process.execPath, ['--conditions=source', CLI, ...args], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let out = '';
-  let err = '';
-  started.stdout.setEncoding('utf8').on('data', (text: string) => (out += text));
-  started.stderr.setEncoding('utf8').on('data', (text: string) => (err += text));
-  const ended = once(started, 'close').then(([code]) => code as number | null);
-  t.after(() => started.kill('SIGKILL'));
-  return { process: started, out: () => out, err: () => err, ended };
-}
-
-async function ready(stack: Run): Promise<StackAddresses> {
-  for (let turn = 0; turn < 1_200 && !stack.out().includes('\n'); turn++) {
-    assert.equal(stack.process.exitCode, null, stack.err());
-    await wait(25);
-  }
-  assert.match(stack.out(), /^\{.*\}\n$/, 'one line of JSON');
-  return JSON.parse(stack.out()) as StackAddresses;
-}
-
-/** Nine free ports in a row, below those that systems hand out, which other tests are given all the time. */
-async function freeBase(): Promise<number> {
-  for (let attempt = 0; attempt < 100; attempt++) {
-    const base = 12_000 + 10 * Math.floor(Math.random() * 1_800);
-    const ports = Array.from({ length: 9 }, (_, index) => base + index);
-    const free = await Promise.allSettled(ports.map(assertFree));
-    if (free.every(({ status }) => status === 'fulfilled')) return base;
-  }
-  throw new Error('no nine free ports in a row');
-}
-
-const portsOf = (addresses: StackAddresses): number[] =>
-  [
-    addresses.pubsub,
-    addresses.firestore,
-    addresses.tasks,
-    ...[addresses.control, addresses.republisher, ...Object.values(addresses.functions)].map(
-      (url) => new URL(url).host,
-    ),
-  ].map((address) => Number(address.split(':')[1]));
-
-async function allFree(ports: readonly number[]): Promise<boolean> {
-  for (let turn = 0; turn < 200; turn++) {
-    const open = await Promise.all(ports.map((port) => listens(port)));
-    if (!open.includes(true)) return true;
-    await wait(25);
-  }
-  return false;
-}
+import { allFree, CLI, freeBase, portsIn, ready, run } from './cli-fixture.ts';
+import type { ToolkitAddresses } from './toolkit.ts';
 
 const REFUSED: readonly (readonly [args: readonly string[], says: RegExp])[] = [
-  [['--port-base', 'x'], /^error: --port-base is "x"; accepted: a whole number from 1024 to \d+\n$/],
+  [['--port-base', 'x'], /^error: --port-base is "x"; accepted: a whole number from 1024 to \d+, or 0\n$/],
   [['--port-base', '80'], /^error: --port-base is "80"/],
   [['--port-base', '65535'], /^error: --port-base is "65535"/],
   [['--store', 'mysql'], /^error: --store is "mysql"; accepted: firestore, redis\n$/],
@@ -86,7 +24,7 @@ const REFUSED: readonly (readonly [args: readonly string[], says: RegExp])[] = [
 for (const [args, says] of REFUSED) {
   test(`answers "${args.join(' ')}" with one line and a non-zero exit within five seconds`, async (t) => {
     const start = performance.now();
-    const stack = run(t, ...args);
+    const stack = run(t, ['--toolkit', ...args]);
     assert.notEqual(await stack.ended, 0);
     assert.match(stack.err(), says);
     assert.equal(stack.err().trimEnd().split('\n').length, 1);
@@ -99,16 +37,16 @@ test('names a port that is taken', async (t) => {
   const holder = createServer().listen(base + 3, '127.0.0.1');
   await once(holder, 'listening');
   t.after(() => holder.close());
-  const stack = run(t, '--port-base', String(base));
+  const stack = run(t, ['--toolkit', '--quiet', '--port-base', String(base)]);
   assert.notEqual(await stack.ended, 0);
   assert.equal(stack.err(), `error: port ${base + 3} on 127.0.0.1 is taken by another process\n`);
 });
 
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGKILL'] as const) {
   test(`leaves nothing running after ${signal}`, async (t) => {
-    const stack = run(t, '--json', '--port-base', String(await freeBase()));
-    const addresses = await ready(stack);
-    const ports = portsOf(addresses);
+    const stack = run(t, ['--toolkit', '--json', '--port-base', String(await freeBase())]);
+    const addresses = await ready<ToolkitAddresses>(stack);
+    const ports = portsIn(addresses);
     assert.deepEqual(
       await Promise.all(ports.map((port) => listens(port))),
       ports.map(() => true),
@@ -122,7 +60,7 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGKILL'] as const) {
 
 test('a signal while it starts ends it at once, with nothing left running', async (t) => {
   const base = await freeBase();
-  const stack = run(t, '--json', '--port-base', String(base));
+  const stack = run(t, ['--toolkit', '--json', '--port-base', String(base)]);
   const ports = Array.from({ length: 9 }, (_, index) => base + index);
   // The servers listen first, the functions some seconds later.
   for (let turn = 0; turn < 1_200 && !(await listens(base)); turn++) await wait(10);
@@ -136,13 +74,17 @@ test('a signal while it starts ends it at once, with nothing left running', asyn
 test('leaves nothing running when npm, which passes a signal on to its shell alone, is ended', async (t) => {
   const base = await freeBase();
   // The shell does not replace itself with the program, as the one that npm uses does not.
-  const shell = spawn('sh', ['-c', `"$NODE" --conditions=source "$CLI" --json --port-base ${base}; true`], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-    env: { ...process.env, NODE: process.execPath, CLI, npm_lifecycle_event: 'start' },
-  });
+  const shell = spawn(
+    'sh',
+    ['-c', `"$NODE" --conditions=source "$CLI" --toolkit --json --port-base ${base}; true`],
+    {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: { ...process.env, NODE: process.execPath, CLI, npm_lifecycle_event: 'start' },
+    },
+  );
   t.after(() => shell.kill('SIGKILL'));
   const [line] = (await once(shell.stdout.setEncoding('utf8'), 'data')) as [string];
-  const ports = portsOf(JSON.parse(line) as StackAddresses);
+  const ports = portsIn(JSON.parse(line) as ToolkitAddresses);
   shell.kill('SIGTERM');
   assert.ok(await allFree(ports), 'every port is free again');
 });

@@ -9,6 +9,7 @@
  * Every answer has the time as it is afterwards. Lengths are a whole number and a unit of ms, s, m, h or d.
  */
 import type { RestAnswer } from '../rest-error.ts';
+import { UnsupportedError } from './services.ts';
 import type { StackClock } from './stack-clock.ts';
 
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
@@ -51,6 +52,7 @@ export async function answerClock(
     }
   } catch (error) {
     if (error instanceof LengthError) return refusal(400, error.message);
+    if (error instanceof UnsupportedError) return refusal(501, error.message);
     return refusal(503, error instanceof Error ? error.message : String(error));
   }
 }

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { type Stack, startStack } from './stack.ts';
+import { type Toolkit, startToolkit } from './toolkit.ts';
 
 const [SECOND_MS, MINUTE_MS, DAY_MS] = [1_000, 60_000, 86_400_000];
 
-let stack: Stack;
+let stack: Toolkit;
 let base: string;
 
 before(async () => {
-  stack = await startStack();
+  stack = await startToolkit();
   base = `${stack.addresses.control}/v1/projects/${stack.addresses.project}`;
   stack.clock.freeze();
 });

@@ -24,9 +24,11 @@ type Unary = (
   callback: (error: ServiceError | null, reply: unknown) => void,
 ) => void;
 
-export function caller(port: number, definition: ServiceDefinition): Caller {
+/** `target`: `host:port`, or a port on the loopback interface. */
+export function caller(target: number | string, definition: ServiceDefinition): Caller {
   const Constructor = makeGenericClientConstructor(definition, '');
-  const client: Client = new Constructor(`127.0.0.1:${port}`, credentials.createInsecure(), {
+  const address = typeof target === 'number' ? `127.0.0.1:${target}` : target;
+  const client: Client = new Constructor(address, credentials.createInsecure(), {
     // As large as the servers take (see grpc-server.ts).
     'grpc.max_receive_message_length': 32 * 1024 * 1024,
   });

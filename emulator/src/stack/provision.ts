@@ -1,51 +1,89 @@
 /**
- * Creates the topics, subscriptions and the queue of the topology, through the servers' own gRPC methods.
+ * Creates the topics, subscriptions and the queue of the topology, through the servers' own gRPC methods. What is there
+ * already stays: a loaded state has it all, and so has an emulator that was running before.
  */
-import type { ServiceDefinition } from '@grpc/grpc-js';
+import { type ServiceError, status, type ServiceDefinition } from '@grpc/grpc-js';
 import { cloudTasksDefinition } from '../cloud-tasks/protos.ts';
 import { pubsubServiceDefinitions } from '../pubsub/protos.ts';
 import { type Caller, caller } from './grpc-call.ts';
 import {
   DEAD_LETTERS,
+  type FunctionName,
   FUNCTIONS,
   LOCATION,
-  type Ports,
   PROJECT,
   QUEUE,
   subscriptionName,
   topicName,
 } from './topology.ts';
 
-export async function provision(ports: Ports): Promise<void> {
+export type ProvisionPorts = Readonly<{
+  addresses: Readonly<{ pubsub: string; tasks: string }>;
+  /** Where each function listens; its push subscription goes there, also one that existed. */
+  functions: Readonly<Record<FunctionName, string>>;
+  /**
+   * Whether pushes get a retry policy. Google's emulator (0.8.20) never pushes a message again that it could not deliver
+   * for some seconds under one; without it tries every second.
+   */
+  pushRetryPolicy: boolean;
+}>;
+
+export async function provision({ addresses, functions, pushRetryPolicy }: ProvisionPorts): Promise<void> {
   const { publisher, subscriber } = pubsubServiceDefinitions();
-  await withClient(ports.pubsub, publisher, async (call) => {
+  await withClient(addresses.pubsub, publisher, async (call) => {
     const topics = [...FUNCTIONS.flatMap((name) => [`${name}-in`, `${name}-out`]), DEAD_LETTERS];
-    await Promise.all(topics.map((id) => call('CreateTopic', { name: topicName(id) })));
+    await Promise.all(topics.map((id) => created(call('CreateTopic', { name: topicName(id) }))));
   });
-  await withClient(ports.pubsub, subscriber, async (call) => {
+  await withClient(addresses.pubsub, subscriber, async (call) => {
+    const create = (subscription: object) => created(call('CreateSubscription', subscription));
+    const pushed = async (name: FunctionName): Promise<void> => {
+      const { retryPolicy, ...rest } = pushSubscription(name, functions[name]);
+      const subscription = pushRetryPolicy ? { ...rest, retryPolicy } : rest;
+      if (await create(subscription)) return;
+      await call('ModifyPushConfig', {
+        subscription: subscription.name,
+        pushConfig: subscription.pushConfig,
+      });
+    };
     await Promise.all([
-      ...FUNCTIONS.map((name) => call('CreateSubscription', pushSubscription(name, ports[name]))),
-      ...FUNCTIONS.map((name) => call('CreateSubscription', pullSubscription(`${name}-out`, true))),
-      call('CreateSubscription', pullSubscription(DEAD_LETTERS, false)),
+      ...FUNCTIONS.map(pushed),
+      ...FUNCTIONS.map((name) => create(pullSubscription(`${name}-out`, true))),
+      create(pullSubscription(DEAD_LETTERS, false)),
     ]);
   });
-  await withClient(ports.tasks, cloudTasksDefinition(), (call) =>
-    call('CreateQueue', {
-      parent: `projects/${PROJECT}/locations/${LOCATION}`,
-      queue: {
-        name: QUEUE,
-        // Without a limit of attempts: a delayed message must outlast a republisher that is down.
-        retryConfig: { maxAttempts: -1, minBackoff: { nanos: 100_000_000 }, maxBackoff: { seconds: 5 } },
-      },
-    }),
+  await withClient(addresses.tasks, cloudTasksDefinition(), (call) =>
+    created(
+      call('CreateQueue', {
+        parent: `projects/${PROJECT}/locations/${LOCATION}`,
+        queue: {
+          name: QUEUE,
+          // Without a limit of attempts: a delayed message must outlast a republisher that is down.
+          retryConfig: { maxAttempts: -1, minBackoff: { nanos: 100_000_000 }, maxBackoff: { seconds: 5 } },
+        },
+      }),
+    ),
   );
 }
 
-function pushSubscription(name: string, port: number): object {
+/** False when it was there before. */
+async function created(call: Promise<unknown>): Promise<boolean> {
+  try {
+    await call;
+    return true;
+  } catch (error) {
+    if ((error as ServiceError).code === status.ALREADY_EXISTS) return false;
+    throw error;
+  }
+}
+
+/** What a function's push subscription sends its messages to. */
+export const pushEndpoint = (functionUrl: string): string => `${functionUrl}/`;
+
+function pushSubscription(name: string, functionUrl: string) {
   return {
     name: subscriptionName(`${name}-in-sub`),
     topic: topicName(`${name}-in`),
-    pushConfig: { pushEndpoint: `http://127.0.0.1:${port}/` },
+    pushConfig: { pushEndpoint: pushEndpoint(functionUrl) },
     // Above the functions' own limit of 60 s for one delivery.
     ackDeadlineSeconds: 90,
     retryPolicy: { minimumBackoff: { nanos: 200_000_000 }, maximumBackoff: { seconds: 5 } },
@@ -62,11 +100,11 @@ function pullSubscription(topic: string, enableMessageOrdering: boolean): object
 }
 
 async function withClient(
-  port: number,
+  address: string,
   definition: ServiceDefinition,
   use: (call: Caller['call']) => Promise<unknown>,
 ): Promise<void> {
-  const client = caller(port, definition);
+  const client = caller(address, definition);
   try {
     await use(client.call);
   } finally {

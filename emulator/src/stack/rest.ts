@@ -72,11 +72,16 @@ const ROUTES: readonly Route[] = [
   },
 ];
 
-export function pubsubRest(pubsubPort: number): Rest {
-  const definitions = pubsubServiceDefinitions();
-  const callers: Record<Route['service'], Caller> = {
-    publisher: caller(pubsubPort, definitions.publisher),
-    subscriber: caller(pubsubPort, definitions.subscriber),
+/** `address`: `host:port` of any Pub/Sub server. */
+export function pubsubRest(address: string): Rest {
+  let made: Record<Route['service'], Caller> | undefined;
+  // Made for the first request: most stacks never have one, and reading the protos takes longer than all the rest.
+  const callers = (): Record<Route['service'], Caller> => {
+    if (made === undefined) {
+      const { publisher, subscriber } = pubsubServiceDefinitions();
+      made = { publisher: caller(address, publisher), subscriber: caller(address, subscriber) };
+    }
+    return made;
   };
   return {
     async handle(method, path, body) {
@@ -86,15 +91,15 @@ export function pubsubRest(pubsubPort: number): Rest {
         if (route === undefined || method !== 'POST') throw notServed(method, path);
         const name = decoded(route.pattern.exec(path)?.[1] ?? '');
         const request = { ...fromJson(route.request, parse(body)), [route.resource]: name };
-        const reply = await callers[route.service].call(route.rpc, request);
+        const reply = await callers()[route.service].call(route.rpc, request);
         return { status: 200, body: toJson(route.reply, reply as object, false) };
       } catch (error) {
         return restError(error);
       }
     },
     close() {
-      callers.publisher.close();
-      callers.subscriber.close();
+      made?.publisher.close();
+      made?.subscriber.close();
     },
   };
 }

@@ -2,6 +2,7 @@
  * The stack's one clock, for tests: in real time until it is frozen or moved.
  */
 import type { MovableClock } from '../movable-clock.ts';
+import { UnsupportedError } from './services.ts';
 
 export type StackClock = Readonly<{
   /** Milliseconds since the epoch. */
@@ -12,18 +13,18 @@ export type StackClock = Readonly<{
   /**
    * Moves forward by milliseconds, firing in order what falls due on the way (ack deadlines, backoffs, task
    * schedules) and awaiting what follows from each before the next. Answers how many timers fired. Rejects when a
-   * request is still under way after a minute of real time.
+   * request is still under way after a minute of real time, and when another state is loaded meanwhile.
    */
   advance(milliseconds: number): Promise<number>;
   /** Moves from timer to timer until none is left, by at most `limitMs`. Answers how many fired. */
   runUntilIdle(limitMs: number): Promise<number>;
 }>;
 
-/** A move ends with a sweep: heads that were to be tried again on the way are tried before anybody looks. */
-export function stackClock(clock: MovableClock, sweep: () => Promise<void>): StackClock {
-  const swept = async (move: Promise<number>): Promise<number> => {
+/** `afterMove` is awaited at the end of each move. */
+export function stackClock(clock: MovableClock, afterMove: () => Promise<void>): StackClock {
+  const moved = async (move: Promise<number>): Promise<number> => {
     const fired = await move;
-    await sweep();
+    await afterMove();
     return fired;
   };
   return {
@@ -31,7 +32,22 @@ export function stackClock(clock: MovableClock, sweep: () => Promise<void>): Sta
     isFrozen: clock.isFrozen,
     freeze: clock.freeze,
     resume: clock.resume,
-    advance: (milliseconds) => swept(clock.advance(milliseconds)),
-    runUntilIdle: (limitMs) => swept(clock.runUntilIdle(limitMs)),
+    advance: (milliseconds) => moved(clock.advance(milliseconds)),
+    runUntilIdle: (limitMs) => moved(clock.runUntilIdle(limitMs)),
+  };
+}
+
+/** The clock of a stack one of whose servers has a clock of its own: real time, and nothing else. */
+export function realTimeOnly(clock: MovableClock, reason: string): StackClock {
+  const refuse = (): never => {
+    throw new UnsupportedError(`the clock can neither be frozen nor moved: ${reason}`);
+  };
+  return {
+    now: clock.now,
+    isFrozen: () => false,
+    freeze: refuse,
+    resume: () => undefined,
+    advance: async () => refuse(),
+    runUntilIdle: async () => refuse(),
   };
 }

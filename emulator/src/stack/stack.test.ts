@@ -1,244 +1,259 @@
 import assert from 'node:assert/strict';
-import { createPublicKey, type JsonWebKey, verify } from 'node:crypto';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { after, before, test } from 'node:test';
+import { after, before, test, type TestContext } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { type Message, PubSub, type Subscription } from '@google-cloud/pubsub';
+import { Firestore } from '@google-cloud/firestore';
+import { PubSub } from '@google-cloud/pubsub';
+import { seedFrom } from '../seed/seed.ts';
+import { allFree, portsIn } from './cli-fixture.ts';
 import { type Stack, startStack } from './stack.ts';
 
-let stack: Stack;
-let client: PubSub;
-const lines: string[] = [];
-const subscriptions: Subscription[] = [];
-const received = new Map<string, { message: Message; at: number }[]>();
-
-const OUTPUTS = ['dedup-out', 'delay-out', 'fifo-out', 'pipeline-out', 'dead-letters'] as const;
-type Output = (typeof OUTPUTS)[number];
-
-// Otherwise the client first looks for a metadata server.
+// Otherwise Google's clients first look for a metadata server.
 process.env['METADATA_SERVER_DETECTION'] = 'none';
 
+const SEED = seedFrom({
+  topics: { orders: { subscriptions: ['billing'] } },
+  queues: ['emails'],
+  firestore: { documents: { 'users/alice': { age: 7 } } },
+});
+const HOUR_MS = 3_600_000;
+
+let stack: Stack;
 before(async () => {
-  stack = await startStack({ log: (line) => lines.push(line) });
-  client = new PubSub({
-    projectId: stack.addresses.project,
-    apiEndpoint: stack.addresses.pubsub,
+  stack = await startStack({ seed: SEED });
+});
+after(() => stack?.close());
+
+type Answer = Readonly<{ status: number; body: Record<string, unknown> }>;
+
+async function ask(method: string, path: string, body?: string | object, of = stack): Promise<Answer> {
+  const response = await fetch(`${of.addresses.control}${path}`, {
+    method,
+    ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  });
+  return { status: response.status, body: (await response.json()) as Answer['body'] };
+}
+
+const v1 = (path: string): string => `/v1/projects/demo-project/${path}`;
+
+async function publish(data: string, of = stack): Promise<void> {
+  const messages = [{ data: Buffer.from(data).toString('base64') }];
+  const { status, body } = await ask('POST', v1('topics/orders:publish'), { messages }, of);
+  assert.equal(status, 200, JSON.stringify(body));
+}
+
+type Received = Readonly<{ ackId: string; message: { data: string } }>;
+
+async function pull(of = stack): Promise<readonly string[]> {
+  const request = { maxMessages: 100, returnImmediately: true };
+  const { body } = await ask('POST', v1('subscriptions/billing:pull'), request, of);
+  const received = (body['receivedMessages'] ?? []) as readonly Received[];
+  return received.map(({ message }) => Buffer.from(message.data, 'base64').toString()).toSorted();
+}
+
+function pubsubClient(t: TestContext, of = stack): PubSub {
+  const client = new PubSub({
+    projectId: 'demo-project',
+    apiEndpoint: of.addresses.pubsub,
     emulatorMode: true,
   });
-  for (const output of OUTPUTS) {
-    received.set(output, []);
-    const subscription = client.subscription(`${output}-sub`);
-    subscriptions.push(subscription);
-    subscription.on('message', (message: Message) => {
-      received.get(output)?.push({ message, at: Date.now() });
-      message.ack();
-    });
-  }
-});
-
-after(async () => {
-  await Promise.all(subscriptions.map((subscription) => subscription.close()));
-  await client?.close();
-  await stack?.close();
-});
-
-type Sent = Readonly<{ data?: string | Buffer; attributes?: Record<string, string>; orderingKey?: string }>;
-
-function send(topic: string, { data = 'data', attributes = {}, orderingKey }: Sent): Promise<string> {
-  const message = { data: Buffer.from(data), attributes, ...(orderingKey !== undefined && { orderingKey }) };
-  return client.topic(topic, { messageOrdering: orderingKey !== undefined }).publishMessage(message);
+  t.after(() => client.close());
+  return client;
 }
 
-/** What came out with this attribute `case`, once there are `count` of it and a moment more has passed. */
-async function outcome(
-  output: Output,
-  name: string,
-  count: number,
-): Promise<{ message: Message; at: number }[]> {
-  const matching = () =>
-    (received.get(output) ?? []).filter(({ message }) => message.attributes['case'] === name);
-  for (let turn = 0; turn < 600 && matching().length < count; turn++) await wait(25);
-  // Long enough for a repeat that should not be there.
-  await wait(300);
-  assert.equal(matching().length, count, `${output} ${name}\n${lines.slice(-20).join('\n')}`);
-  return matching();
+function firestoreClient(t: TestContext, of = stack): Firestore {
+  const client = new Firestore({ projectId: 'demo-project', host: of.addresses.firestore, ssl: false });
+  t.after(() => client.terminate());
+  return client;
 }
 
-test('once: publishes of one dedupId come out once, with their bytes and attributes', async () => {
-  const data = Buffer.from('00fffe80c328', 'hex');
-  const attributes = { case: 'once', dedupId: 'order-1', tenant: 'a' };
-  await Promise.all([1, 2, 3].map(() => send('dedup-in', { data, attributes })));
-  const [only] = await outcome('dedup-out', 'once', 1);
-  assert.deepEqual(only?.message.data, data);
-  assert.equal(only?.message.attributes['dedupId'], 'order-1');
-  assert.equal(only?.message.attributes['tenant'], 'a');
-});
-
-test('once: without a dedupId the message ID is the key, and each message comes out', async () => {
-  const ids = await Promise.all([1, 2].map(() => send('dedup-in', { attributes: { case: 'own id' } })));
-  const messages = await outcome('dedup-out', 'own id', 2);
-  const source = `projects/${stack.addresses.project}/subscriptions/dedup-in-sub`;
-  const keys = new Set(messages.map(({ message }) => message.attributes['dedupId']));
-  assert.deepEqual(keys, new Set(ids.map((id) => `${source}/${id}`)));
-});
-
-test('once: the same dedupId with other data goes to the dead letters', async () => {
-  const attributes = { case: 'conflict', dedupId: 'order-2' };
-  await send('dedup-in', { data: 'one', attributes });
-  await outcome('dedup-out', 'conflict', 1);
-  await send('dedup-in', { data: 'other', attributes });
-  const [dead] = await outcome('dead-letters', 'conflict', 1);
-  assert.equal(dead?.message.data.toString(), 'other');
-  assert.match(dead?.message.attributes['deadLetterReason'] ?? '', /CONFLICT/);
-});
-
-for (const route of ['delay', 'pipeline'] as const) {
-  test(`later: a message through ${route} is never early, and its wish is removed`, async () => {
-    const name = `later ${route}`;
-    await send(`${route}-in`, { attributes: { case: name, delay: '1' }, orderingKey: 'k' });
-    const [only] = await outcome(`${route}-out`, name, 1);
-    const attributes = only?.message.attributes ?? {};
-    const due = Date.parse(attributes['originPublishTime'] ?? '') + 1_000;
-    assert.ok((only?.at ?? 0) >= due, `${only?.at} is before ${due}`);
-    assert.equal(attributes['delay'], undefined);
-    assert.ok(attributes['deliveredAfter'] !== undefined);
-    assert.equal(only?.message.orderingKey, 'k');
+test('a reset brings back what was seeded, and nothing else, in milliseconds', async (t) => {
+  const firestore = firestoreClient(t);
+  await publish('gone');
+  await ask('POST', '/v2/projects/demo-project/locations/us-central1/queues/emails/tasks', {
+    task: { httpRequest: { url: 'http://127.0.0.1:1/' }, scheduleTime: '2090-01-01T00:00:00Z' },
   });
-}
-
-test('later: attribute-only messages are delayed too', async () => {
-  await send('delay-in', { data: '', attributes: { case: 'no data', delay: '1' } });
-  const [only] = await outcome('delay-out', 'no data', 1);
-  assert.equal(only?.message.data.length, 0);
-});
-
-for (const route of ['fifo', 'pipeline'] as const) {
-  test(`in order: a shuffled stream through ${route} comes out as 1, 2, 3, …`, async () => {
-    const name = `order ${route}`;
-    for (const sequence of ['4', '2', '3', '1', '6', '5', '3']) {
-      await send(`${route}-in`, { data: sequence, attributes: { case: name, sequence, sequenceKey: name } });
-    }
-    const messages = await outcome(`${route}-out`, name, 6);
-    assert.deepEqual(
-      messages.map(({ message }) => message.data.toString()),
-      ['1', '2', '3', '4', '5', '6'],
-    );
+  await pubsubClient(t).createTopic('other');
+  await firestore.doc('users/alice').set({ age: 8 });
+  await firestore.doc('users/bob').set({});
+  stack.faults.set({
+    rules: [{ service: 'pubsub', method: 'Publish', action: { type: 'fail', code: 'ABORTED' } }],
   });
-}
-
-test('a delayed message through the pipeline comes out once, however often it was published', async () => {
-  const attributes = { case: 'later once', dedupId: 'order-3', delay: '1' };
-  await Promise.all([1, 2, 3].map(() => send('pipeline-in', { attributes })));
-  await outcome('pipeline-out', 'later once', 1);
-});
-
-test('an invalid attribute goes to the dead letters with a reason', async () => {
-  await send('delay-in', { attributes: { case: 'invalid', delay: '60s' } });
-  const [dead] = await outcome('dead-letters', 'invalid', 1);
-  assert.equal(dead?.message.attributes['deadLetterReason'], 'INVALID_ATTRIBUTE');
-  assert.match(dead?.message.attributes['deadLetterError'] ?? '', /attribute delay is "60s"; accepted:/);
-});
-
-test('a body that is no message is refused with one line', async () => {
-  const response = await fetch(stack.addresses.functions.dedup, { method: 'POST', body: '{"x":1}' });
-  assert.equal(response.status, 400);
-  assert.match(await response.text(), /expected|accepted/);
-});
-
-test('messages published while the functions are down come out after they are back', async () => {
-  await stack.functions.kill();
-  await send('dedup-in', { attributes: { case: 'down', dedupId: 'order-4' } });
-  for (const sequence of ['2', '1']) {
-    await send('fifo-in', { data: sequence, attributes: { case: 'down', sequence, sequenceKey: 'down' } });
-  }
-  await stack.functions.start();
-  await outcome('dedup-out', 'down', 1);
-  const ordered = await outcome('fifo-out', 'down', 2);
+  stack.clock.freeze();
+  await stack.clock.advance(HOUR_MS);
+  const before = stack.clock.now();
+  const started = performance.now();
+  await stack.reset();
+  t.diagnostic(`reset: ${(performance.now() - started).toFixed(1)} ms`);
+  assert.deepEqual(await pull(), []);
+  const {
+    pubsub,
+    tasks,
+    firestore: documents,
+  } = stack.state() as unknown as Record<string, Record<string, number>>;
   assert.deepEqual(
-    ordered.map(({ message }) => message.data.toString()),
-    ['1', '2'],
+    [pubsub?.['topics'], tasks?.['queues'], tasks?.['pending'], documents?.['documents']],
+    [1, 1, 0, 1],
+  );
+  assert.equal((await firestore.doc('users/alice').get()).get('age'), 7);
+  assert.equal(stack.clock.isFrozen(), false);
+  assert.ok(stack.clock.now() >= before, 'the clock never goes back');
+  await publish('after');
+  assert.deepEqual(await pull(), ['after']);
+  await stack.reset();
+});
+
+test('what was saved over HTTP is loaded by another stack, at its time', async (t) => {
+  const other = await startStack();
+  t.after(() => other.close());
+  await stack.clock.advance(HOUR_MS);
+  await publish('saved');
+  const { body: saved } = await ask('GET', '/save');
+  assert.equal((await ask('POST', '/load', saved, other)).status, 200);
+  assert.ok(other.clock.now() - Date.now() > HOUR_MS / 2);
+  assert.deepEqual(await pull(other), ['saved']);
+  assert.equal((await firestoreClient(t, other).doc('users/alice').get()).get('age'), 7);
+  await other.reset();
+  assert.equal((other.state() as { pubsub: { topics: number } }).pubsub.topics, 0);
+  await stack.reset();
+});
+
+test('a state that is refused changes nothing, and is told in one line', async () => {
+  await publish('kept');
+  const saved = stack.save();
+  for (const [bad, says] of [
+    ['{', /^the body is not JSON: /],
+    [{ ...saved, version: 2 }, /^version is 2; accepted: 1$/],
+    [{ ...saved, now: saved.now + HOUR_MS, tasks: { bogus: 1 } }, /^tasks/],
+  ] as const) {
+    const { status, body } = await ask('POST', '/load', bad);
+    assert.equal(status, 400);
+    assert.match(String(body['error']), says);
+    assert.equal(String(body['error']).includes('\n'), false);
+  }
+  assert.ok(stack.clock.now() < saved.now + HOUR_MS);
+  assert.deepEqual(await pull(), ['kept']);
+  await stack.reset();
+});
+
+test('two stacks with equal traffic do not see each other', async (t) => {
+  const stacks = await Promise.all([startStack({ seed: SEED }), startStack({ seed: SEED })]);
+  t.after(() => Promise.all(stacks.map((each) => each.close())));
+  await Promise.all(
+    stacks.flatMap((each, name) => [
+      ...Array.from({ length: 20 }, (_, index) => publish(`${name}-${index + 10}`, each)),
+      firestoreClient(t, each).doc('users/alice').set({ name }),
+    ]),
+  );
+  for (const [name, each] of stacks.entries()) {
+    const own = Array.from({ length: 20 }, (_, index) => `${name}-${index + 10}`);
+    assert.deepEqual(await pull(each), own);
+    assert.equal((await firestoreClient(t, each).doc('users/alice').get()).get('name'), name);
+  }
+  await stacks[0].clock.advance(HOUR_MS);
+  assert.ok(Math.abs(stacks[1].clock.now() - Date.now()) < HOUR_MS / 2);
+  const ports = stacks.map(({ addresses }) => portsIn(addresses));
+  assert.equal(new Set(ports.flat()).size, 8);
+  await stacks[0].close();
+  assert.ok(await allFree(ports[0] ?? []));
+  await publish('still', stacks[1]);
+});
+
+test('faults that were set over HTTP hit a real client, and are told', async (t) => {
+  const client = pubsubClient(t);
+  const action = { type: 'fail', code: 'PERMISSION_DENIED', message: 'on request' };
+  const plan = { rules: [{ service: 'pubsub', method: 'Publish', nth: [1], action }] };
+  assert.equal((await ask('POST', '/faults', plan)).status, 200);
+  await assert.rejects(client.topic('orders').publishMessage({ data: Buffer.from('a') }), { code: 7 });
+  await client.topic('orders').publishMessage({ data: Buffer.from('b') });
+  assert.equal(stack.state().faults, 1);
+  const { body } = await ask('GET', '/log');
+  const [record] = body['records'] as readonly { method: string; n: number }[];
+  assert.deepEqual([record?.method, record?.n], ['Publish', 1]);
+  const refused = await ask('POST', '/faults', { rules: [{ service: 'redis' }] });
+  assert.equal(refused.status, 400);
+  await stack.reset();
+  assert.equal(stack.state().faults, 0);
+});
+
+test('a method that is not implemented is counted by name, for a real client', async (t) => {
+  const client = pubsubClient(t);
+  await assert.rejects(client.topic('orders').iam.getPolicy());
+  await assert.rejects(client.createSchema('schema', 'AVRO', '{}'));
+  const { body } = await ask('GET', '/state');
+  const { pubsub } = body['unimplemented'] as { pubsub: Record<string, number> };
+  assert.ok(
+    Object.keys(pubsub).some((name) => /Schema|IAM/.test(name)),
+    JSON.stringify(pubsub),
   );
 });
 
-test('the control API tells the addresses and what the servers hold', async () => {
-  const response = await fetch(`${stack.addresses.control}/state`);
-  const state = (await response.json()) as { addresses: unknown; pubsub: { topics: number } };
-  assert.deepEqual(state.addresses, stack.addresses);
-  assert.equal(state.pubsub.topics, 9);
-});
-
-test('publish, pull and acknowledge also work over REST', async () => {
-  const base = `${stack.addresses.control}/v1/projects/${stack.addresses.project}`;
-  const call = async (
-    path: string,
-    body: unknown,
-  ): Promise<{ status: number; body: Record<string, unknown> }> => {
-    const response = await fetch(`${base}/${path}`, { method: 'POST', body: JSON.stringify(body) });
-    return { status: response.status, body: (await response.json()) as Record<string, unknown> };
-  };
-  const data = Buffer.from('00fffe80c328', 'hex').toString('base64');
-  const sent = await call('topics/dedup-in:publish', { messages: [{ data, attributes: { case: 'rest' } }] });
-  assert.equal(sent.status, 200);
-  const [only] = await outcome('dedup-out', 'rest', 1);
-  assert.equal(only?.message.data.toString('base64'), data);
-  const refused = async (path: string, body: unknown) => (await call(path, body)).status;
-  assert.equal(await refused('topics/none:publish', { messages: [{ data }] }), 404);
-  assert.equal(await refused('topics/a%ZZ:publish', { messages: [{ data }] }), 400);
-  assert.equal(await refused('topics/dedup-in:publish', { messages: [{ data: '%' }] }), 400);
-  assert.equal(await refused('topics/dedup-in:publish', { messages: [{ data, attributes: { a: 1 } }] }), 400);
-  assert.equal(await refused('topics/dedup-in:publish', { messages: [{ data, bogus: 1 }] }), 400);
-  assert.equal(await refused('topics', {}), 501);
-});
-
-test('a task with an OIDC token is dispatched with one that the key of the stack verifies', async (t) => {
-  const { control, project } = stack.addresses;
-  const seen = Promise.withResolvers<string>();
-  const target = createServer((request, response) => {
-    seen.resolve(request.headers.authorization ?? '');
-    response.end();
-  });
-  await new Promise<void>((resolve) => target.listen(0, '127.0.0.1', resolve));
-  t.after(() => target.close());
-  const url = `http://127.0.0.1:${(target.address() as AddressInfo).port}/`;
-  const created = await fetch(
-    `${control}/v2/projects/${project}/locations/us-central1/queues/delay-queue/tasks`,
-    {
-      method: 'POST',
-      body: JSON.stringify({
-        task: {
-          httpRequest: {
-            url,
-            oidcToken: { serviceAccountEmail: 'caller@demo-project.iam.gserviceaccount.com' },
-          },
-        },
-      }),
-    },
-  );
-  assert.equal(created.status, 200, await created.text());
-  const [header, payload, signature = ''] = (await seen.promise).replace('Bearer ', '').split('.');
-  const { keys } = (await (await fetch(`${control}/oidc/jwks`)).json()) as { keys: JsonWebKey[] };
-  const key = createPublicKey({ key: keys[0] ?? {}, format: 'jwk' });
-  const signed = Buffer.from(`${header}.${payload}`);
-  assert.ok(verify('RSA-SHA256', signed, key, Buffer.from(signature, 'base64url')));
-});
-
-test('attributes come through REST as they are, whatever they are called', async () => {
-  const attributes = { seconds: '1', nanos: '2', empty: '', ackId: 'x' };
-  const base = `${stack.addresses.control}/v1/projects/${stack.addresses.project}`;
-  const post = (path: string, body: object) =>
-    fetch(`${base}/${path}`, { method: 'POST', body: JSON.stringify(body) }).then((response) =>
-      response.json(),
-    );
-  await stack.functions.kill();
-  const dead = subscriptions.find(({ name }) => name.endsWith('dead-letters-sub'));
-  await dead?.close();
-  await post('topics/dead-letters:publish', { messages: [{ attributes }] });
-  const pulled = (await post('subscriptions/dead-letters-sub:pull', { maxMessages: 10 })) as {
-    receivedMessages: { message: { attributes: unknown } }[];
-  };
+test('paths, methods and bodies that are none are refused with one line', async () => {
+  const refusals = await Promise.all([
+    ask('GET', '/bogus'),
+    ask('PUT', '/state', ''),
+    ask('GET', '/reset'),
+    ask('POST', '/save', ''),
+    ask('PUT', '/faults', ''),
+    ask('POST', '/clock/advance', '{'),
+    ask('POST', '/faults', '{'),
+    ask('POST', '/reset/now', 'x'.repeat(17 * 1024 * 1024)),
+  ]);
   assert.deepEqual(
-    pulled.receivedMessages.map(({ message }) => message.attributes),
-    [attributes],
+    refusals.map(({ status }) => status),
+    [404, 405, 405, 405, 405, 400, 400, 413],
+  );
+  for (const { body } of refusals) assert.equal(typeof body['error'], 'string');
+});
+
+test('only the services that were chosen are started, and typed', async (t) => {
+  const only = await startStack({ services: ['tasks'] });
+  t.after(() => only.close());
+  assert.deepEqual(Object.keys(only.addresses).toSorted(), ['control', 'project', 'tasks']);
+  // @ts-expect-error there is no Pub/Sub
+  assert.equal(only.addresses.pubsub, undefined);
+  const answer = await fetch(`${only.addresses.control}${v1('topics/a:publish')}`, { method: 'POST' });
+  assert.equal(answer.status, 404);
+  const plan = {
+    rules: [{ service: 'pubsub', method: 'Publish', action: { type: 'fail', code: 'ABORTED' } }],
+  };
+  assert.throws(() => only.faults.set(plan), /rules\[0\]\.service is "pubsub", which does not run here/);
+});
+
+test('a reset ends a move of the clock that is under way', async () => {
+  await ask('POST', '/v2/projects/demo-project/locations/us-central1/queues/emails/tasks', {
+    task: { httpRequest: { url: 'http://127.0.0.1:1/' } },
+  });
+  const move = stack.clock.advance(1_000 * HOUR_MS).then(
+    () => 'made',
+    () => 'ended',
+  );
+  await wait(5);
+  await stack.reset();
+  assert.equal(await move, 'ended');
+  const now = stack.clock.now();
+  await wait(20);
+  assert.ok(stack.clock.now() > now, 'in real time again');
+});
+
+test('options that cannot be are refused with one line', async () => {
+  const services = ['redis'] as unknown as readonly ['pubsub'];
+  await assert.rejects(
+    startStack({ services }),
+    /^Error: services is \["redis"\]; accepted: one or more of pubsub/,
+  );
+  await assert.rejects(
+    startStack({ ports: { pubsub: 70_000 } }),
+    /^Error: the port of pubsub is 70000; accepted/,
+  );
+  await assert.rejects(startStack({ seed: SEED, state: {} }), /^Error: seed and state cannot both be given/);
+  await assert.rejects(startStack({ state: {} }), /^StateError: version is undefined; accepted: 1$/);
+  await assert.rejects(startStack({ faults: { rules: 5 } }), /rules is 5/);
+  await assert.rejects(
+    startStack({ external: { pubsub: 'x' } }),
+    /^Error: the address of Pub\/Sub is "x"; accepted/,
+  );
+  await assert.rejects(
+    startStack({ external: { pubsub: '127.0.0.1:1' } }),
+    /no Pub\/Sub emulator answers on 127/,
   );
 });

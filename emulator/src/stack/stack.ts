@@ -1,177 +1,64 @@
 /**
- * The whole toolkit on one machine: three servers in this process, the four functions and the republisher as
- * processes of their own, topics and queue created, the sweep driven.
+ * The local stack: Pub/Sub, Firestore and Cloud Tasks on 127.0.0.1 in this process, on one clock that can be moved,
+ * with faults on request and a small HTTP API beside them. It needs nothing but this package.
  *
- * Starting either ends with everything ready or with nothing left running. `close()` may be called at any time and
- * more than once.
+ * Starting it ends with everything ready or with nothing left running.
  */
-import { randomUUID } from 'node:crypto';
-import { startCloudTasks } from '../cloud-tasks/index.ts';
-import { startFirestore } from '../firestore/index.ts';
-import { freePorts } from '../free-ports.ts';
-import { assertFree } from '../grpc-server.ts';
-import { identity } from '../identity.ts';
-import { movableClock } from '../movable-clock.ts';
-import { startPubsub } from '../pubsub/index.ts';
-import { quiet } from '../quiet.ts';
-import { functionChild, republisherChild } from './children.ts';
-import { startControl } from './control.ts';
-import { provision } from './provision.ts';
-import { pubsubRest } from './rest.ts';
-import { assertRedis } from './redis-check.ts';
-import { type StackClock, stackClock } from './stack-clock.ts';
-import { type Sweeping, startSweeping } from './sweeping.ts';
-import {
-  type FunctionName,
-  FUNCTIONS,
-  PORT_COUNT,
-  type Ports,
-  portsFrom,
-  portsOf,
-  PROJECT,
-} from './topology.ts';
+import type { SavedStack } from './saved-stack.ts';
+import { openStack } from './open.ts';
+import type { Service } from './services.ts';
+import type { StackClock } from './stack-clock.ts';
+import type { StackFaults } from './stack-faults.ts';
+import type { StackOptions } from './stack-options.ts';
 
-export type StackOptions = Readonly<{
-  /** Nine ports from here on; absent: any that are free. */
-  portBase?: number;
-  /** Where the claims of `once` live. Default: firestore. */
-  store?: 'firestore' | 'redis';
-  /** Required with `store: 'redis'`. */
-  redisUrl?: string;
-  /** What the servers and processes say, a line at a time. Default: nothing. */
-  log?: (line: string) => void;
-}>;
+/** `host:port` for the services, as the emulator variables want it, and a URL for the control API. */
+export type StackAddresses<S extends Service = Service> = Readonly<Record<S, string>> &
+  Readonly<{ control: string; project: string }>;
 
-export type StackAddresses = Readonly<{
-  pubsub: string;
-  firestore: string;
-  tasks: string;
-  control: string;
-  functions: Readonly<Record<FunctionName, string>>;
-  republisher: string;
-  project: string;
-}>;
+export type StackState = Readonly<{
+  addresses: object;
+  clock: Readonly<{ nowMs: number; now: string; frozen: boolean; nextDueMs?: number }>;
+  /** Calls answered UNIMPLEMENTED since the start, by full method name: what a program missed. */
+  unimplemented: Readonly<Partial<Record<Service, Readonly<Record<string, number>>>>>;
+  /** How many faults were injected; `faults.log()` tells which. */
+  faults: number;
+}> &
+  /** What each service holds, in numbers; `{ external: true }` for one that is not this package's. */
+  Readonly<Partial<Record<Service, object>>>;
 
-export type Stack = Readonly<{
-  addresses: StackAddresses;
+export type Stack<S extends Service = Service> = Readonly<{
+  addresses: StackAddresses<S>;
   clock: StackClock;
-  functions: Readonly<{
-    /** SIGKILL to all of them, as if their instances had crashed. Resolves when they are gone. */
-    kill(): Promise<void>;
-    /** Starts them again where they were. Resolves when they are ready. */
-    start(): Promise<void>;
-  }>;
+  faults: StackFaults;
+  /** What `GET /state` answers. */
+  state(): StackState;
+  /**
+   * All that the services hold, and the time, as plain JSON data. Faults and connections are no part of it. Throws
+   * UnsupportedError when a service is not this package's.
+   */
+  save(): SavedStack;
+  /**
+   * Replaces all of it. The clock goes to the saved time if that is later than now, without firing what falls due on
+   * the way; a service that is not in `saved` is empty then. Calls, pushes and dispatches under way end as they would
+   * at a restart. Rejects with an error of one line that names the place, and then nothing has changed.
+   */
+  load(saved: unknown): Promise<void>;
+  /**
+   * Everything as it was when the stack was ready: what was seeded or loaded at the start is in place, all else is
+   * gone, no faults are set, and the clock runs in real time from where it stands, for it never goes back. A service that
+   * a fault has taken down comes up at its time, with this state.
+   */
+  reset(): Promise<void>;
+  /** Ends everything that was started. May be called at any time and more than once. */
   close(): Promise<void>;
 }>;
 
-export async function startStack(options: StackOptions = {}): Promise<Stack> {
-  const { store = 'firestore', redisUrl, log = () => {} } = options;
-  if (store === 'redis') await assertRedis(redisUrl);
-  const ports =
-    options.portBase === undefined ? portsOf(await freePorts(PORT_COUNT)) : portsFrom(options.portBase);
-  await Promise.all(Object.values(ports).map(assertFree));
-
-  const closers: (() => Promise<void>)[] = [];
-  let closing: Promise<void> | undefined;
-  const close = (): Promise<void> => {
-    closing ??= closeInReverse(closers);
-    return closing;
-  };
-  try {
-    return await startAll(ports, store === 'redis' ? redisUrl : undefined, log, closers, close);
-  } catch (error) {
-    await close();
-    throw error;
-  }
-}
-
-async function startAll(
-  ports: Ports,
-  redisUrl: string | undefined,
-  log: (line: string) => void,
-  closers: (() => Promise<void>)[],
-  close: () => Promise<void>,
-): Promise<Stack> {
-  let sweeping: Sweeping | undefined;
-  let underWay = (): number => 0;
-  const clock = movableClock(() => quiet(() => underWay()));
-  const control = stackClock(clock, async () => sweeping?.once());
-  closers.push(async () => clock.close());
-  const addresses = addressesOf(ports);
-  const signer = identity(clock);
-  const started = async <Part extends { close(): Promise<void> }>(part: Promise<Part>): Promise<Part> => {
-    const ready = await part;
-    closers.push(() => ready.close());
-    return ready;
-  };
-  const [pubsub, firestore, tasks] = await Promise.all([
-    started(
-      startPubsub({ port: ports.pubsub, clock, identity: signer, log: (line) => log(`[pubsub] ${line}`) }),
-    ),
-    started(startFirestore({ port: ports.firestore, clock, log: (line) => log(`[firestore] ${line}`) })),
-    started(
-      startCloudTasks({
-        port: ports.tasks,
-        clock,
-        appEngine: () => addresses.republisher,
-        identity: signer,
-        log: (line) => log(`[tasks] ${line}`),
-      }),
-    ),
-  ]);
-  const state = () => ({
-    addresses,
-    pubsub: pubsub.stats(),
-    firestore: firestore.stats(),
-    tasks: tasks.stats(),
-  });
-  await started(
-    startControl(ports.control, {
-      state,
-      clock: control,
-      pubsub: pubsubRest(ports.pubsub),
-      tasks: tasks.rest,
-      jwks: signer.jwks,
-    }),
-  );
-
-  const settings = { ports, redisUrl, runName: `local-${randomUUID()}`, log };
-  const functions = FUNCTIONS.map((name) => functionChild(name, settings));
-  const republisher = republisherChild(settings);
-  const children = [...functions, republisher];
-  closers.push(async () => void (await Promise.all(children.map((part) => part.stop()))));
-  await Promise.all(children.map((part) => part.start()));
-  await provision(ports);
-  const sweeps = startSweeping(addresses, log);
-  closers.push(() => sweeps.close());
-  sweeping = sweeps;
-  underWay = () => pubsub.stats().pushing + tasks.stats().inFlight + sweeps.running();
-
-  return {
-    addresses,
-    clock: control,
-    functions: {
-      kill: async () => void (await Promise.all(functions.map((part) => part.kill()))),
-      start: async () => void (await Promise.all(functions.map((part) => part.start()))),
-    },
-    close,
-  };
-}
-
-function addressesOf(ports: Ports): StackAddresses {
-  const urls = FUNCTIONS.map((name) => [name, `http://127.0.0.1:${ports[name]}`]);
-  return {
-    pubsub: `127.0.0.1:${ports.pubsub}`,
-    firestore: `127.0.0.1:${ports.firestore}`,
-    tasks: `127.0.0.1:${ports.tasks}`,
-    control: `http://127.0.0.1:${ports.control}`,
-    functions: Object.fromEntries(urls) as Record<FunctionName, string>,
-    republisher: `http://127.0.0.1:${ports.republisher}`,
-    project: PROJECT,
-  };
-}
-
-/** What started last stops first, so that nothing is called that is already gone. */
-async function closeInReverse(closers: (() => Promise<void>)[]): Promise<void> {
-  for (const closer of closers.splice(0).toReversed()) await closer();
+/**
+ * Rejects with an error of one line for an option that cannot be, a port that is taken, and a seed or a saved state
+ * that is refused.
+ */
+export async function startStack<S extends Service = Service>(
+  options: StackOptions<S> = {},
+): Promise<Stack<S>> {
+  return (await openStack(options)) as Stack<S>;
 }

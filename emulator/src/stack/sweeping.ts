@@ -2,8 +2,7 @@
  * Does what Cloud Scheduler does in production, only more often: calls the sweep of every function that keeps an
  * order. One call of each at a time; a function that is down is tried again at the next turn.
  */
-import type { StackAddresses } from './stack.ts';
-import { SWEPT } from './topology.ts';
+import { type FunctionName, SWEPT } from './topology.ts';
 
 export type Sweeping = Readonly<{
   /** Sweeps that are not answered yet. */
@@ -16,7 +15,7 @@ export type Sweeping = Readonly<{
 const EVERY_MS = 2_000;
 
 export function startSweeping(
-  addresses: Pick<StackAddresses, 'functions'>,
+  functions: Readonly<Record<FunctionName, string>>,
   log: (line: string) => void,
 ): Sweeping {
   const stop = new AbortController();
@@ -24,7 +23,7 @@ export function startSweeping(
   const sweep = async (name: (typeof SWEPT)[number]): Promise<void> => {
     running.add(name);
     try {
-      const response = await fetch(`${addresses.functions[name]}/sweep`, {
+      const response = await fetch(`${functions[name]}/sweep`, {
         method: 'POST',
         signal: stop.signal,
       });

@@ -1,9 +1,10 @@
 /**
- * What the stack creates when it starts: the same names that the deployed toolkit uses, in a project of its own.
+ * What the toolkit creates when it starts: the same names that the deployed one uses, in a project of its own.
  */
 import { fileURLToPath } from 'node:url';
+import { DEFAULT_PROJECT, LISTENERS } from './services.ts';
 
-export const PROJECT = 'demo-project';
+export const PROJECT = DEFAULT_PROJECT;
 export const LOCATION = 'us-central1';
 export const QUEUE = `projects/${PROJECT}/locations/${LOCATION}/queues/delay-queue`;
 export const DEAD_LETTERS = 'dead-letters';
@@ -16,23 +17,21 @@ export const SWEPT = ['fifo', 'pipeline'] as const satisfies readonly FunctionNa
 export const topicName = (id: string): string => `projects/${PROJECT}/topics/${id}`;
 export const subscriptionName = (id: string): string => `projects/${PROJECT}/subscriptions/${id}`;
 
-/** Where the other two packages live: the stack starts them, and knows nothing else of them. */
+/** Where the other two packages live: the toolkit starts them, and knows nothing else of them. */
 export const PACKAGES = {
   functions: fileURLToPath(new URL('../../../functions/', import.meta.url)),
   appengine: fileURLToPath(new URL('../../../appengine/', import.meta.url)),
 } as const;
 
-/** Everything listens on one of these ports, in this order from the base. */
-const LISTENERS = ['pubsub', 'firestore', 'tasks', 'control', 'republisher', ...FUNCTIONS] as const;
-type PortName = (typeof LISTENERS)[number];
-export const PORT_COUNT = LISTENERS.length;
-export type Ports = Readonly<Record<PortName, number>>;
+/** The processes of the toolkit, in the order of their ports, which follow those of the stack. */
+export const PROGRAMS = ['republisher', ...FUNCTIONS] as const;
+type Program = (typeof PROGRAMS)[number];
+export type ProgramPorts = Readonly<Record<Program, number>>;
 
-export const DEFAULT_PORT_BASE = 8700;
-export const HIGHEST_PORT_BASE = 65_536 - PORT_COUNT;
+/** Ports from the toolkit's first to its last. */
+export const PORT_COUNT = LISTENERS.length + PROGRAMS.length;
 
-export const portsFrom = (base: number): Ports => portsOf(LISTENERS.map((_, index) => base + index));
+export const programPorts = (ports: readonly number[]): ProgramPorts =>
+  Object.fromEntries(PROGRAMS.map((name, index) => [name, ports[index]])) as ProgramPorts;
 
-export function portsOf(ports: readonly number[]): Ports {
-  return Object.fromEntries(LISTENERS.map((name, index) => [name, ports[index]])) as Ports;
-}
+export const urlOf = (port: number): string => `http://127.0.0.1:${port}`;

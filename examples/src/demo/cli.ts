@@ -47,6 +47,7 @@ async function main(): Promise<number> {
     const { report, facts } = await runDemo({
       events,
       ...(options.redisUrl !== undefined && { redisUrl: options.redisUrl }),
+      official: options.official,
       clock,
       signal: stop.signal,
       show: (text) => progress.show(text),

@@ -3,13 +3,14 @@ import { test } from 'node:test';
 import { parseOptions } from './options.ts';
 
 test('reads every option', () => {
-  assert.deepEqual(parseOptions([]), { json: false, store: 'firestore', help: false });
+  assert.deepEqual(parseOptions([]), { json: false, store: 'firestore', official: false, help: false });
   const args = ['--file', 'x', '--json', '--store', 'redis', '--redis-url', 'redis://127.0.0.1:1'];
   assert.deepEqual(parseOptions(args), {
     file: 'x',
     json: true,
     store: 'redis',
     redisUrl: 'redis://127.0.0.1:1',
+    official: false,
     help: false,
   });
 });

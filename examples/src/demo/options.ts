@@ -13,6 +13,8 @@ export type DemoOptions = Readonly<{
   json: boolean;
   store: 'firestore' | 'redis';
   redisUrl?: string;
+  /** On Google's own Pub/Sub and Firestore emulators. */
+  official: boolean;
   help: boolean;
 }>;
 
@@ -22,13 +24,14 @@ export const USAGE = `Usage: npm run demo -- [options]
   --json              end with one line of JSON on standard output
   --store STORE       where the claims of "once" are kept: firestore (default) or redis
   --redis-url URL     with --store redis: redis://host:port
+  --official          on Google's own Pub/Sub and Firestore emulators, where they are installed
   --help              this text
 
 Exit code 0: every guarantee held. 1: one did not, or the run failed. 2: wrong options or a bad events file.`;
 
 /** Throws UsageError. */
 export function parseOptions(args: readonly string[]): DemoOptions {
-  const { file, json, store, 'redis-url': redisUrl, help } = parse(args);
+  const { file, json, store, 'redis-url': redisUrl, official, help } = parse(args);
   if (store !== 'firestore' && store !== 'redis') {
     throw new UsageError(`--store is ${JSON.stringify(store)}; accepted: firestore, redis`);
   }
@@ -47,6 +50,7 @@ export function parseOptions(args: readonly string[]): DemoOptions {
     json,
     store,
     ...(redisUrl !== undefined && { redisUrl }),
+    official,
     help,
   };
 }
@@ -60,6 +64,7 @@ function parse(args: readonly string[]) {
         json: { type: 'boolean', default: false },
         store: { type: 'string', default: 'firestore' },
         'redis-url': { type: 'string' },
+        official: { type: 'boolean', default: false },
         help: { type: 'boolean', short: 'h', default: false },
       },
     }).values;

@@ -5,7 +5,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { type Clock, sleep } from 'pubsub-guarantees';
-import { type Stack, startStack } from 'pubsub-guarantees-emulator';
+import { type Toolkit, startToolkit } from 'pubsub-guarantees-emulator';
 import { check, type Report } from './check.ts';
 import { connect } from './connections.ts';
 import { type CrashFacts, type CrashPlan, crashAt } from './crash.ts';
@@ -21,6 +21,8 @@ export type RunOptions = Readonly<{
   events: readonly DemoEvent[];
   /** Absent: the claims are in the stack's Firestore. */
   redisUrl?: string;
+  /** On Google's own Pub/Sub and Firestore emulators. Default: false. */
+  official?: boolean;
   clock: Clock;
   /** Ends the run early; it then rejects with its reason. */
   signal: AbortSignal;
@@ -32,10 +34,11 @@ export type RunOptions = Readonly<{
 const LOOK_EVERY_MS = 250;
 
 export async function runDemo(options: RunOptions): Promise<Readonly<{ report: Report; facts: RunFacts }>> {
-  const { redisUrl, clock, signal, show, log } = options;
+  const { redisUrl, official = false, clock, signal, show, log } = options;
   const start = clock.monotonic();
   show('starting the local stack …');
-  const stack = await startStack({
+  const stack = await startToolkit({
+    official,
     ...(redisUrl !== undefined && { store: 'redis', redisUrl }),
     ...(log !== undefined && { log }),
   });
@@ -50,7 +53,7 @@ export async function runDemo(options: RunOptions): Promise<Readonly<{ report: R
 }
 
 async function observe(
-  stack: Stack,
+  stack: Toolkit,
   options: RunOptions,
 ): Promise<{ observed: Observed; crash: CrashFacts }> {
   const { events, redisUrl, clock, signal } = options;

@@ -1,0 +1,43 @@
+/**
+ * A command that runs beside the stack, with its variables, on the terminal of whoever started both. When it ends the
+ * stack does; when the stack is stopped first, the command is.
+ */
+import { spawn } from 'node:child_process';
+import { constants } from 'node:os';
+
+export type Beside = Readonly<{
+  /** SIGTERM, and SIGKILL after three seconds. Resolves when it is gone. */
+  end(): Promise<void>;
+}>;
+
+const GRACE_MS = 3_000;
+/** As shells answer for a command that cannot be run, and for one that a signal ended. */
+const NOT_RUN = 127;
+const SIGNALLED = 128;
+
+/** `onEnd` gets the exit code, and what was wrong when it could not be run. */
+export function beside(
+  [file = '', ...args]: readonly string[],
+  environment: Readonly<Record<string, string>>,
+  onEnd: (code: number, problem?: string) => void,
+): Beside {
+  const started = spawn(file, args, { stdio: 'inherit', env: { ...process.env, ...environment } });
+  const gone = new Promise<void>((resolve) => {
+    started.once('error', (error) => {
+      resolve();
+      onEnd(NOT_RUN, `${file} cannot be run: ${error.message}`);
+    });
+    started.once('exit', (code, signal) => {
+      resolve();
+      onEnd(code ?? SIGNALLED + constants.signals[signal ?? 'SIGTERM']);
+    });
+  });
+  return {
+    async end() {
+      started.kill('SIGTERM');
+      const late = setTimeout(() => started.kill('SIGKILL'), GRACE_MS);
+      await gone;
+      clearTimeout(late);
+    },
+  };
+}

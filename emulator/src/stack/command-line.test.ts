@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { folder } from './cli-fixture.ts';
+import { readCommandLine } from './command-line.ts';
+import { OptionError } from './option-error.ts';
+import { planned } from './planned.ts';
+
+function refusal(args: readonly string[]): string {
+  try {
+    planned(readCommandLine(args, {}));
+  } catch (error) {
+    assert.ok(error instanceof OptionError, String(error));
+    assert.equal(error.message.includes('\n'), false);
+    return error.message;
+  }
+  return 'accepted';
+}
+
+const REFUSED: readonly (readonly [args: readonly string[], says: RegExp])[] = [
+  [['--services', 'pubsub,redis'], /^--services is "pubsub,redis"; accepted: pubsub,firestore,tasks or/],
+  [['--services', ''], /^--services is ""/],
+  [['--pubsub-port', '80'], /^--pubsub-port is "80"; accepted: a whole number from 1024 to 65535, or 0$/],
+  [['--control-port', 'x'], /^--control-port is "x"/],
+  [['--port-base', '65534'], /^--port-base is "65534"; accepted: a whole number from 1024 to 65532, or 0$/],
+  [['--indexes', 'maybe'], /^--indexes is "maybe"; accepted: warn, enforce, off$/],
+  [['--store', 'redis'], /^--store is for the toolkit: npm start$/],
+  [['--toolkit', '--seed', 'x'], /^--seed is not for the toolkit/],
+  [['--official', '--save', 'x'], /^--save is not possible with --official$/],
+  [['--official', '--external'], /^--external is not possible together with --official$/],
+  [['--external'], /^--external needs PUBSUB_EMULATOR_HOST or FIRESTORE_EMULATOR_HOST; neither is set$/],
+  [['--print-env', '--port-base', '0'], /^--print-env needs fixed ports: that of pubsub is any/],
+  [['--seed', '/nowhere/s.yaml'], /^\/nowhere\/s\.yaml cannot be read: ENOENT/],
+  [['--'], /^there is no command behind --$/],
+];
+
+for (const [args, says] of REFUSED) {
+  test(`refuses "${args.join(' ')}" with one line`, () => assert.match(refusal(args), says));
+}
+
+const FILES: readonly (readonly [option: string, text: string, says: RegExp])[] = [
+  ['seed', 'topics: [a\n', /^\S+:\d: /],
+  ['faults', 'rules: [a\n', /^\S+: /],
+  ['faults', '{ "rules": [{ "service": "redis" }] }', /^\S+: rules\[0\]\.service is "redis"/],
+  ['load', '{', /^\S+ is not JSON: /],
+];
+
+for (const [option, text, says] of FILES) {
+  test(`refuses a --${option} file of ${JSON.stringify(text)} with one line that names it`, (t) => {
+    const file = folder(t)('file');
+    writeFileSync(file, text);
+    const said = refusal([`--${option}`, file]);
+    assert.match(said, says);
+    assert.ok(said.startsWith(file));
+  });
+}
+
+test('single ports win over the base, and 0 is any that is free', () => {
+  const { start } = readCommandLine(['--port-base', '9000', '--tasks-port', '0', '--services', 'tasks'], {});
+  assert.deepEqual(start, {
+    kind: 'stack',
+    options: { portBase: 9000, ports: { tasks: 0 }, official: false, indexes: {}, services: ['tasks'] },
+  });
+});
+
+test('--external takes what the variables name', () => {
+  const { start } = readCommandLine(['--external'], { PUBSUB_EMULATOR_HOST: 'localhost:8085' });
+  assert.deepEqual(start.options.external, { pubsub: 'localhost:8085' });
+});

@@ -1,0 +1,54 @@
+/** The variables that lead programs to a running stack, and the shell lines that set them. */
+import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+
+export type EnvironmentSource = Readonly<{
+  pubsub?: string | undefined;
+  firestore?: string | undefined;
+  tasks?: string | undefined;
+  control: string;
+  project: string;
+}>;
+
+/** Of the services that run, and no others. */
+export function environmentOf(addresses: EnvironmentSource): Readonly<Record<string, string>> {
+  const { pubsub, firestore, tasks, control, project } = addresses;
+  return {
+    ...(pubsub !== undefined && { PUBSUB_EMULATOR_HOST: pubsub }),
+    ...(firestore !== undefined && { FIRESTORE_EMULATOR_HOST: firestore }),
+    ...(tasks !== undefined && { CLOUD_TASKS_EMULATOR_HOST: tasks }),
+    LOCAL_STACK_CONTROL: control,
+    GOOGLE_CLOUD_PROJECT: project,
+    // Otherwise Google's Node clients first look for a metadata server that a laptop does not have.
+    METADATA_SERVER_DETECTION: 'none',
+    // gcloud speaks REST, which the control address does.
+    ...(pubsub !== undefined && { CLOUDSDK_API_ENDPOINT_OVERRIDES_PUBSUB: `${control}/` }),
+    ...(tasks !== undefined && { CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDTASKS: `${control}/` }),
+    CLOUDSDK_AUTH_DISABLE_CREDENTIALS: 'true',
+    CLOUDSDK_CORE_PROJECT: project,
+  };
+}
+
+export const exportLines = (environment: Readonly<Record<string, string>>): readonly string[] =>
+  Object.entries(environment).map(([name, value]) => `export ${name}=${quoted(value)}`);
+
+/** As a POSIX shell takes it for one word, whatever it holds. */
+const quoted = (value: string): string =>
+  /^[\w./:@%+,=-]+$/.test(value) ? value : `'${value.replaceAll("'", `'\\''`)}'`;
+
+/** The file is there as a whole or as it was before, whatever happens. Throws an error that names it. */
+export function writeWhole(file: string, text: string): void {
+  const temporary = `${file}.${process.pid}.tmp`;
+  try {
+    const open = openSync(temporary, 'w');
+    try {
+      writeFileSync(open, text);
+      fsyncSync(open);
+    } finally {
+      closeSync(open);
+    }
+    renameSync(temporary, file);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw new Error(`${file} cannot be written: ${(error as Error).message}`, { cause: error });
+  }
+}

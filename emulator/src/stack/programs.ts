@@ -1,0 +1,59 @@
+/**
+ * What the toolkit runs beside the servers: the functions and the republisher as processes, the topology that connects
+ * them, and the sweep. They end with the stack.
+ */
+import { randomUUID } from 'node:crypto';
+import { type ChildSettings, functionChild, republisherChild } from './children.ts';
+import type { Closers } from './closers.ts';
+import type { Extended } from './open.ts';
+import { provision, type ProvisionPorts } from './provision.ts';
+import type { Stack } from './stack.ts';
+import { startSweeping } from './sweeping.ts';
+import { type FunctionName, FUNCTIONS } from './topology.ts';
+
+export type FunctionUrls = Readonly<Record<FunctionName, string>>;
+
+export type Programs = Readonly<{
+  functions: Readonly<{
+    /** SIGKILL to all of them, as if their instances had crashed. Resolves when they are gone. */
+    kill(): Promise<void>;
+    /** Starts them again where they were. Resolves when they are ready. */
+    start(): Promise<void>;
+  }>;
+  extended: Extended;
+}>;
+
+export type ProgramSettings = Omit<ChildSettings, 'runName'> &
+  Pick<ProvisionPorts, 'pushRetryPolicy'> &
+  Readonly<{ addresses: Stack['addresses'] }>;
+
+/** Resolves when all of them listen and the topology is there. */
+export async function startPrograms(
+  settings: ProgramSettings,
+  urls: FunctionUrls,
+  closers: Closers,
+): Promise<Programs> {
+  const { addresses, log, pushRetryPolicy } = settings;
+  const connect = (): Promise<void> => provision({ addresses, functions: urls, pushRetryPolicy });
+  const childSettings = { ...settings, runName: `local-${randomUUID()}` };
+  const functions = FUNCTIONS.map((name) => functionChild(name, childSettings));
+  const children = [...functions, republisherChild(childSettings)];
+  closers.add(async () => void (await Promise.all(children.map((child) => child.stop()))));
+  await Promise.all([...children.map((child) => child.start()), connect()]);
+  const sweeps = startSweeping(urls, log);
+  closers.add(() => sweeps.close());
+  return {
+    functions: {
+      kill: async () => void (await Promise.all(functions.map((child) => child.kill()))),
+      start: async () => void (await Promise.all(functions.map((child) => child.start()))),
+    },
+    extended: {
+      underWay: () => sweeps.running(),
+      // Heads that were to be tried again on the way are tried before anybody looks.
+      afterMove: () => sweeps.once(),
+      // What was loaded may come from a stack without this topology.
+      afterLoad: connect,
+      isIdle: async () => !(await Promise.all(children.map((child) => child.isIdle()))).includes(false),
+    },
+  };
+}

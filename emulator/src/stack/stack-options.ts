@@ -1,0 +1,62 @@
+/** What a stack can be started with. */
+import type { FirestoreOptions } from '../firestore/index.ts';
+import type { Seed } from '../seed/seed.ts';
+import type { Replaceable } from './servers.ts';
+import { type PortOptions, type Service, SERVICES } from './services.ts';
+
+export type StackOptions<S extends Service = Service> = Readonly<{
+  /** Default: all three. */
+  services?: readonly S[];
+  /** The first of four ports in a row: Pub/Sub, Firestore, Cloud Tasks, control. Default: any that are free. */
+  portBase?: number;
+  /** Single ports, which win over `portBase`; 0 is any that is free. */
+  ports?: PortOptions;
+  /** Of what a seed names without a project, and of the addresses. Default: that of the seed, or `demo-project`. */
+  project?: string;
+  /** What the servers say, a line at a time. Default: nothing. */
+  log?: (line: string) => void;
+  /** Time-to-live policies of Firestore, beside those of the seed. */
+  ttl?: NonNullable<FirestoreOptions['ttl']>;
+  /** The indexes that queries would need in the service, and what becomes of a query that has none. */
+  indexes?: NonNullable<FirestoreOptions['indexes']>;
+  /** Topics, subscriptions, queues and documents to begin with: see `parseSeed` and `seedFrom`. */
+  seed?: Seed;
+  /** A state to begin with, as `save()` gave it; not together with `seed`. */
+  state?: unknown;
+  /** A plan of faults, set when everything else is ready. */
+  faults?: unknown;
+  /** Largest task in bytes. Default: that of `startCloudTasks`. */
+  maxTaskBytes?: number;
+  /** Base URL that tasks with an App Engine target go to. Without it they are refused. */
+  appEngine?: string;
+  /**
+   * Google's own Pub/Sub and Firestore emulators in place of this package's. Then the clock cannot be moved, faults are
+   * for Cloud Tasks alone, and nothing can be saved, loaded or reset. Default: false.
+   */
+  official?: boolean;
+  /** `host:port` of emulators that run already, used in place of this package's. The same holds as for `official`. */
+  external?: Readonly<Partial<Record<Replaceable, string>>>;
+}>;
+
+/** Throws an error that names the option. */
+export function chosenServices({
+  services = SERVICES,
+  seed,
+  state,
+  indexes,
+}: StackOptions): ReadonlySet<Service> {
+  const known: readonly string[] = SERVICES;
+  const unknown = services.find((name) => !known.includes(name));
+  if (unknown !== undefined || services.length === 0) {
+    throw new Error(
+      `services is ${JSON.stringify(services)}; accepted: one or more of ${SERVICES.join(', ')}`,
+    );
+  }
+  if (seed !== undefined && state !== undefined) {
+    throw new Error('seed and state cannot both be given: a saved state has its own topics and queues');
+  }
+  if (seed?.indexes !== undefined && indexes?.definitions !== undefined) {
+    throw new Error('indexes are defined twice: in the seed and beside it');
+  }
+  return new Set(services);
+}

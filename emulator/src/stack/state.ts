@@ -1,0 +1,30 @@
+/** What a stack tells of itself: `GET /state`. */
+import type { Faults } from '../faults/index.ts';
+import type { MovableClock } from '../movable-clock.ts';
+import type { Servers } from './servers.ts';
+import type { StackState } from './stack.ts';
+
+export type StatePorts = Readonly<{
+  addresses: () => object;
+  clock: MovableClock;
+  servers: Servers;
+  faults: Pick<Faults, 'log'>;
+}>;
+
+export function stateOf({ addresses, clock, servers, faults }: StatePorts): StackState {
+  const nowMs = clock.now();
+  const nextDueMs = clock.nextDueMs();
+  const all = Object.entries(servers);
+  return {
+    addresses: addresses(),
+    clock: {
+      nowMs,
+      now: new Date(nowMs).toISOString(),
+      frozen: clock.isFrozen(),
+      ...(nextDueMs !== undefined && { nextDueMs }),
+    },
+    ...Object.fromEntries(all.map(([name, { own }]) => [name, own?.stats() ?? { external: true }])),
+    unimplemented: Object.fromEntries(all.map(([name, { own }]) => [name, own?.unimplemented() ?? {}])),
+    faults: faults.log().length,
+  };
+}
