@@ -186,3 +186,24 @@ test('what a person wrote by hand is enough: what is left out has its default', 
   ]);
   assert.ok(BigInt(id!) > 99n);
 });
+
+test('message IDs go on above those that were saved and those that are loaded', () => {
+  const held = registry();
+  const publish = () => {
+    const content = {
+      data: Buffer.from('y'),
+      attributes: {},
+      messageId: '',
+      publishTime: null,
+      orderingKey: '',
+    };
+    return held.publish(TOPIC, [content])[0];
+  };
+  loadPubsub(held, { topics, nextMessageId: '8000000000000000000' });
+  assert.equal(publish(), '8000000000000000000');
+  const top = { ...messages[0], messageId: '8000000000000000007' };
+  loadPubsub(held, { ...sub({ unacknowledged: [{ messageId: top.messageId }] }), messages: [top] });
+  assert.equal(publish(), '8000000000000000008');
+  loadPubsub(held, { topics });
+  assert.equal(publish(), '8000000000000000009', 'and never go back');
+});

@@ -4,7 +4,6 @@ import type { AddressInfo } from 'node:net';
 import { test, type TestContext } from 'node:test';
 import { manualClock } from '../manual-clock.ts';
 import { subscriptionName, testServer, texts, topicName, until, type TestServer } from './test-server.ts';
-import type { StreamingPullResponse } from './wire.ts';
 
 const HOUR = 3_600_000;
 const message = (content: string, rest: object = {}) => ({ data: Buffer.from(content), ...rest });
@@ -175,7 +174,7 @@ test('streams and waiting pulls end with UNAVAILABLE, ack IDs are stale, and no 
   await running.create('orders', 'idle');
   const ends: unknown[] = [];
   const stream = running.stream();
-  stream.on('data', (_: StreamingPullResponse) => {});
+  stream.resume();
   stream.on('error', (error: Error & { code?: number }) => ends.push(error.code));
   stream.write({ subscription: subscriptionName('idle'), streamAckDeadlineSeconds: 10 });
   const waiting = running.call('Pull', { subscription: subscriptionName('idle'), maxMessages: 1 });
