@@ -4,29 +4,18 @@
  * read-write transactions lock what they read, and every commit waits for the locks of others.
  */
 import type { Clock } from '../clock.ts';
-import { invalidArgument, unimplemented } from '../grpc-server.ts';
+import { invalidArgument } from '../grpc-server.ts';
 import { type ChangeFeed, changeFeed } from './change-feed.ts';
-import type { Change } from './doc.ts';
+import type { Change, Doc } from './doc.ts';
 import { documents, type View } from './documents.ts';
+import { history } from './history.ts';
 import type { Attempt, Owner } from './lock-types.ts';
 import { lockTable } from './locks.ts';
 import { alters, overlap, type QueryRange } from './query-run.ts';
+import type { Reading, Selector } from './reading.ts';
 import { databaseTime, type Microseconds } from './time.ts';
 import { type Transaction, type TransactionOptions, transactions } from './transactions.ts';
 import { type Plan, parseWrite, planWrites, type WireWrite } from './writes.ts';
-
-/** How consistent a read is asked to be. */
-export type Selector =
-  | Readonly<{ kind: 'strong' }>
-  | Readonly<{ kind: 'transaction'; id: Uint8Array }>
-  | Readonly<{ kind: 'newTransaction'; options: TransactionOptions }>
-  | Readonly<{ kind: 'readTime'; time: Microseconds }>;
-
-/** A read: what it finds in a view, and what a read-write transaction must lock for it. */
-export type Reading<T> = Readonly<{
-  range?: QueryRange;
-  look(view: View): Readonly<{ documents: readonly string[]; range?: QueryRange; result: T }>;
-}>;
 
 type ReadResult<T> = Readonly<{
   result: T;
@@ -62,20 +51,29 @@ export type Database = Readonly<{
   stats(): DatabaseStats;
   /** Removes every document and ends every transaction. */
   clear(): void;
+  /** The same; what waits for a lock fails with the error. */
+  end(error: Error): void;
+  /** Documents as they were saved: there is no reading at times before this one. */
+  restore(docs: readonly Doc[]): void;
+  /** The latest time that was given out. */
+  latest(): Microseconds;
 }>;
 
-/** `onCommit` is told the changes of each commit as they are applied; it may not throw. */
+/**
+ * `onCommit` is told the changes of each commit as they are applied; it may not throw. Commit times are later than `after`.
+ */
 export function database(
   name: string,
   clock: Clock,
   onCommit: (changes: readonly Change[]) => void = () => undefined,
+  after: Microseconds = 0,
 ): Database {
   const store = documents();
-  const time = databaseTime(clock);
+  const time = databaseTime(clock, after);
+  const past = history();
   const locks = lockTable<QueryRange, Change>(clock, { overlap, alters });
-  const open = transactions(clock, locks, store, time);
+  const open = transactions(clock, locks, store, time, past);
   const feed = changeFeed();
-  let lastCommit: Microseconds = 0;
 
   function readIn<T>(
     transaction: Transaction,
@@ -101,15 +99,6 @@ export function database(
     return open.during(transaction, () => locks.request(owner, attempt, signal));
   }
 
-  function checkReadTime(asked: Microseconds): void {
-    if (asked > time.read()) throw invalidArgument('read_time is in the future');
-    if (asked < lastCommit) {
-      throw unimplemented(
-        'read_time before the last commit is not implemented: this server keeps no history',
-      );
-    }
-  }
-
   async function commitAs(
     owner: Owner,
     writes: readonly WireWrite[],
@@ -129,13 +118,20 @@ export function database(
       },
       run() {
         store.apply(plan.changes);
-        lastCommit = commitTime;
+        past.record(plan.changes, commitTime);
         feed.changed(plan.changes);
         onCommit(plan.changes);
         return { commitTime, results: plan.results };
       },
     };
     return await locks.request(owner, attempt, signal);
+  }
+
+  function clear(): void {
+    open.endAll();
+    store.clear();
+    past.forget(time.latest());
+    feed.cleared();
   }
 
   return {
@@ -153,20 +149,18 @@ export function database(
             throw error;
           }
         }
-        case 'readTime':
-          checkReadTime(selector.time);
-          return { result: reading.look(store).result, readTime: selector.time, began: undefined };
+        case 'readTime': {
+          const view = store.before(past.since(selector.time, time.read()));
+          return { result: reading.look(view).result, readTime: selector.time, began: undefined };
+        }
         case 'strong':
           return { result: reading.look(store).result, readTime: time.read(), began: undefined };
       }
     },
     async commit(writes, id, signal) {
       if (id === undefined) {
-        return await commitAs(
-          locks.owner(open.nextAge(), () => undefined),
-          writes,
-          signal,
-        );
+        const owner = locks.owner(open.nextAge(), () => undefined);
+        return await commitAs(owner, writes, signal);
       }
       const transaction = open.get(id);
       try {
@@ -189,10 +183,17 @@ export function database(
       waitingRequests: locks.waiting(),
       replacedDocuments: store.replaced(),
     }),
-    clear() {
-      open.endAll();
-      store.clear();
-      feed.cleared();
+    clear,
+    end(error) {
+      locks.refuseWaiting(error);
+      clear();
     },
+    restore(docs) {
+      const changes = docs.map((doc) => ({ name: doc.name, before: undefined, after: doc }));
+      past.forget(Math.max(Math.floor(clock.now() * 1_000), time.latest()));
+      store.apply(changes);
+      onCommit(changes);
+    },
+    latest: time.latest,
   };
 }

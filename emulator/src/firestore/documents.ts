@@ -24,8 +24,10 @@ export type Documents = View &
   Readonly<{
     /** Applies the changes of one commit, all or nothing: nothing here can fail. */
     apply(changes: readonly Change[]): void;
-    /** A view of what is committed now, whatever is committed later. */
-    snapshot(): Snapshot;
+    /** A view of what is committed now, or was before these changes, whatever is committed later. */
+    snapshot(past?: ReadonlyMap<string, Change>): Snapshot;
+    /** A view of what was before these changes, until the next one. */
+    before(past: ReadonlyMap<string, Change>): View;
     count(): number;
     /** How many replaced documents open snapshots keep. */
     replaced(): number;
@@ -66,18 +68,30 @@ export function documents(): Documents {
       replaced.record(changes);
       for (const change of changes) put(change);
     },
-    snapshot() {
+    snapshot(past = new Map()) {
       const taken = replaced.open();
-      return { ...viewBefore(current, taken), close: taken.close };
+      return { ...viewBefore(current, undone(past, taken)), close: taken.close };
     },
+    before: (past) => viewBefore(current, undone(past, undefined)),
     count: () => [...collections.values()].reduce((sum, { docs }) => sum + docs.size, 0),
     replaced: replaced.kept,
     clear: () => collections.clear(),
   };
 }
 
+type Undone = Pick<Taken, 'changeOf' | 'changes'>;
+
+/** What was before the past changes, whatever has changed since the snapshot was taken. */
+const undone = (past: ReadonlyMap<string, Change>, taken: Taken | undefined): Undone => ({
+  changeOf: (name) => past.get(name) ?? taken?.changeOf(name),
+  *changes() {
+    yield* past.values();
+    for (const change of taken?.changes() ?? []) if (!past.has(change.name.full)) yield change;
+  },
+});
+
 /** The current view with the changes undone. */
-function viewBefore(current: View, taken: Taken): View {
+function viewBefore(current: View, taken: Undone): View {
   return {
     get(name) {
       const change = taken.changeOf(name.full);

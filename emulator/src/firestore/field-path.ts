@@ -10,6 +10,9 @@ export type FieldPath = readonly string[];
 /** What a filter, an order or a projection calls the document itself. */
 export const NAME = '__name__';
 
+/** Of its field names and the periods between them (https://cloud.google.com/firestore/quotas). */
+const MAX_PATH_BYTES = 1_500;
+
 const SIMPLE = /[A-Za-z_][A-Za-z0-9_]*/y;
 const QUOTED = /`((?:[^`\\]|\\[^])+)`/y;
 
@@ -24,11 +27,16 @@ export function parseFieldPath(text: string): FieldPath {
     if (match === null) throw invalidArgument(`"${text}" is not a field path: see position ${position}`);
     segments.push(match[1] === undefined ? match[0] : match[1].replace(/\\([^])/g, '$1'));
     position += match[0].length;
-    if (position === text.length) return segments;
+    if (position === text.length) return checkLength(segments);
     if (text[position] !== '.')
       throw invalidArgument(`"${text}" is not a field path: see position ${position}`);
     position += 1;
   }
+}
+
+function checkLength(path: FieldPath): FieldPath {
+  if (Buffer.byteLength(path.join('.')) <= MAX_PATH_BYTES) return path;
+  throw invalidArgument(`a field path is longer than ${MAX_PATH_BYTES} bytes`);
 }
 
 export const isName = (path: FieldPath): boolean => path.length === 1 && path[0] === NAME;

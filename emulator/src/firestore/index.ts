@@ -1,30 +1,41 @@
 /**
  * Firestore in memory for the real client libraries: `FIRESTORE_EMULATOR_HOST=<address>`. Isolation is real
- * (see locks.ts); projects and databases are separate and exist as soon as they are named. Nothing survives
- * a restart.
+ * (see locks.ts); projects and databases are separate and exist as soon as they are named. What is
+ * not saved is gone with the process.
  */
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import type { ServiceDefinition } from '@grpc/grpc-js';
+import { type ServiceDefinition, status } from '@grpc/grpc-js';
 import type { Clock } from '../clock.ts';
-import { loadServices, type RunningServer, serve } from '../grpc-server.ts';
+import type { Faults } from '../faults/faults.ts';
+import { restartable } from '../faults/restart.ts';
+import { rpcFaults } from '../faults/rpc.ts';
+import { loadServices, type RunningServer, serve, StatusError } from '../grpc-server.ts';
 import { abandoned } from './abandoned.ts';
 import type { Database, DatabaseStats } from './database.ts';
+import { indexChecks, type IndexOptions } from './index-check.ts';
+import type { OpenStreams } from './listen.ts';
+import { parseFirestore, saveFirestore } from './saved.ts';
 import { firestoreService, measured } from './service.ts';
+import type { Microseconds } from './time.ts';
 import { expiringDatabase, parsePolicies, type TtlPolicy } from './ttl.ts';
 
 export type FirestoreOptions = Readonly<{
   /** Default 0: any free port. */
   port?: number;
   clock: Clock;
-  /** Gets one line for each error that is this server's own fault. Default: nowhere. */
+  /** Gets one line for each error that is this server's own fault, and for each index that is missing. Default: nowhere. */
   log?: (line: string) => void;
+  /** What goes wrong on request. */
+  faults?: Faults;
   /**
    * Time-to-live policies of every database: a document of the collection group is deleted within an hour of the
    * clock after the time in the field (the service: typically within 24 hours). A field of another type than
    * timestamp never expires. One field for each collection group. Default: none.
    */
   ttl?: readonly TtlPolicy[];
+  /** The indexes that queries would need in the service. */
+  indexes?: IndexOptions;
 }>;
 
 /** Sums over all databases. */
@@ -40,33 +51,73 @@ export type RunningFirestore = RunningServer &
     stats(): FirestoreStats;
     /** Removes every document of every database and ends every transaction. */
     clear(): void;
+    /** Everything that it holds as plain JSON data; the form is described in saved.ts. */
+    save(): object;
+    /**
+     * Replaces everything that it holds, at once; `{}` is an empty server. Listeners and calls that wait end with
+     * UNAVAILABLE, so that clients try again, and transactions are rolled back. Throws an error of one line that names
+     * the place, and then nothing has changed.
+     */
+    load(saved: unknown): void;
   }>;
 
-/** Throws an error that names the port when another process listens on it, or a policy that is not legal. */
+/** Throws an error that names the port when another process listens on it, or a policy or an index that is not legal. */
 export async function startFirestore(options: FirestoreOptions): Promise<RunningFirestore> {
-  const { port = 0, clock, log = () => undefined, ttl = [] } = options;
+  const { port = 0, clock, log = () => undefined, ttl = [], indexes = {}, faults } = options;
   const policies = parsePolicies(ttl);
+  const checks = indexChecks(indexes, log);
   const databases = new Map<string, Database>();
+  const streams: OpenStreams = new Set();
+  /** By name: a database that is there again, for another state was loaded, does not go back in time. */
+  const latestTimes = new Map<string, Microseconds>();
   const named = (name: string): Database => {
     const known = databases.get(name);
     if (known !== undefined) return known;
-    const created = expiringDatabase(name, clock, policies, log);
+    const created = expiringDatabase(name, clock, policies, log, latestTimes.get(name));
     databases.set(name, created);
     return created;
   };
-  const definition = measured(firestoreDefinition(), ['Commit', 'BatchWrite']);
+  const definition = measured(firestoreDefinition(), [
+    'Commit',
+    'BatchWrite',
+    'CreateDocument',
+    'UpdateDocument',
+  ]);
   const follow = abandoned(clock, (name, transaction) => named(name).rollback(transaction));
-  const server = await serve(port, [[definition, firestoreService(named, follow, log)]], {
+  const server = await serve(port, [[definition, firestoreService(named, checks, follow, log, streams)]], {
     onDisconnect: follow.disconnected,
+    ...(faults && { intercept: rpcFaults(faults, 'firestore') }),
   });
   const clear = (): void => {
     for (const each of databases.values()) each.clear();
   };
+  const state = {
+    save: () => saveFirestore(databases),
+    load(saved: unknown): void {
+      const parsed = parseFirestore(saved);
+      const error = new StatusError(status.UNAVAILABLE, 'The server begins anew with another state.');
+      for (const end of streams) end(error);
+      for (const [name, each] of databases) {
+        each.end(error);
+        latestTimes.set(name, each.latest());
+      }
+      databases.clear();
+      follow.close();
+      for (const { name, docs, latestTime } of parsed) {
+        latestTimes.set(name, Math.max(latestTime, latestTimes.get(name) ?? 0));
+        named(name).restore(docs);
+      }
+    },
+  };
+  const restarts = restartable(faults, 'firestore', clock, server, state, log);
   return {
     ...server,
+    save: restarts.save,
+    load: restarts.load,
     stats: () => sum([...databases.values()]),
     clear,
     async close() {
+      restarts.detach();
       // First what waits, so that nothing holds the server up; then what came in meanwhile, so that no timer is left.
       clear();
       await server.close();
@@ -78,12 +129,16 @@ export async function startFirestore(options: FirestoreOptions): Promise<Running
 
 /** The service as the client package describes it. */
 export function firestoreDefinition(): ServiceDefinition {
+  if (loaded !== undefined) return loaded;
   const client = createRequire(import.meta.url).resolve('@google-cloud/firestore/package.json');
   const name = 'google.firestore.v1.Firestore';
-  return loadServices('google/firestore/v1/firestore.proto', [join(dirname(client), 'build/protos')], [name])[
-    name
-  ];
+  const protos = join(dirname(client), 'build/protos');
+  loaded = loadServices('google/firestore/v1/firestore.proto', [protos], [name])[name];
+  return loaded;
 }
+
+/** Reading it takes longer than all the rest of a start, and it is the same for every server. */
+let loaded: ServiceDefinition | undefined;
 
 function sum(all: readonly Database[]): FirestoreStats {
   const stats = all.map((each) => each.stats());

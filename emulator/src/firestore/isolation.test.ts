@@ -2,12 +2,13 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { StatusError } from '../grpc-server.ts';
-import { type Database, database, type Reading, type Selector } from './database.ts';
+import { type Database, database } from './database.ts';
 import { parseDocument } from './names.ts';
 import { parseQuery, type WireQuery } from './query.ts';
 import { rangeOf, runQuery } from './query-run.ts';
 import { manualClock } from '../manual-clock.ts';
 import type { WireWrite } from './writes.ts';
+import type { Reading, Selector } from './reading.ts';
 
 /**
  * Transactions, plain writes and snapshots run at once over five documents, and give way to each other at random

@@ -8,6 +8,7 @@ import type { Interest, Touched } from './change-feed.ts';
 import type { Doc } from './doc.ts';
 import type { View } from './documents.ts';
 import type { FieldPath } from './field-path.ts';
+import type { IndexCheck } from './index-check.ts';
 import { type DocumentName, parseDocument } from './names.ts';
 import { parseQuery, type Query } from './query.ts';
 import { alters, type QueryRange, rangeOf, runQuery } from './query-run.ts';
@@ -28,7 +29,7 @@ export type Target = Readonly<{
 }>;
 
 /** Throws INVALID_ARGUMENT, or UNIMPLEMENTED for a query that this server does not run. */
-export function parseTarget(wire: WireTarget, database: string): Target {
+export function parseTarget(wire: WireTarget, database: string, check: IndexCheck = () => () => []): Target {
   if (wire.targetType === 'documents' && wire.documents !== undefined) {
     const names = [...new Set(wire.documents.documents)];
     if (names.length === 0) throw invalidArgument('a target of documents must name one');
@@ -37,7 +38,9 @@ export function parseTarget(wire: WireTarget, database: string): Target {
   if (wire.targetType === 'query' && wire.query !== undefined) {
     const { structuredQuery, parent } = wire.query;
     if (!structuredQuery) throw invalidArgument('a target with a query needs a structured_query');
-    return queryTarget(parseQuery(structuredQuery, parent, database));
+    const query = parseQuery(structuredQuery, parent, database);
+    check(query, structuredQuery.where);
+    return queryTarget(query);
   }
   throw invalidArgument(`the target type ${wire.targetType ?? '(not set)'} is not known`);
 }

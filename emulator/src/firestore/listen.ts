@@ -9,6 +9,7 @@ import { type handleBidiStreamingCall, Metadata } from '@grpc/grpc-js';
 import { invalidArgument, StatusError } from '../grpc-server.ts';
 import type { Watched } from './change-feed.ts';
 import type { Database } from './database.ts';
+import type { IndexChecks } from './index-check.ts';
 import { parseTarget, type Target, type Update } from './listen-targets.ts';
 import { parseDatabase } from './names.ts';
 import { type ListenRequest, toWireDocument, type WireTarget } from './requests.ts';
@@ -17,9 +18,14 @@ import { type Microseconds, toWire } from './time.ts';
 type Listening = Readonly<{ target: Target; watched: Watched }>;
 type Send = (response: object) => void;
 
+/** What ends each open stream with an error. */
+export type OpenStreams = Set<(error: unknown) => void>;
+
 export function listen(
   databases: (name: string) => Database,
+  checks: IndexChecks,
   toStatus: (error: unknown, method: string) => StatusError,
+  streams: OpenStreams,
 ): handleBidiStreamingCall<ListenRequest, object> {
   return (call) => {
     let isSlow = false;
@@ -27,6 +33,7 @@ export function listen(
     let isOver = false;
     const end = (): void => {
       isOver = true;
+      streams.delete(fail);
       targets?.close();
     };
     const fail = (error: unknown): void => {
@@ -56,7 +63,7 @@ export function listen(
     });
     call.on('data', (request: ListenRequest) =>
       guarded(() => {
-        targets ??= targetsOf(parseDatabase(request.database), databases, send, refresh);
+        targets ??= targetsOf(parseDatabase(request.database), databases, checks, send, refresh);
         targets.handle(request);
       })(),
     );
@@ -68,6 +75,7 @@ export function listen(
     call.on('cancelled', end);
     call.on('close', end);
     call.on('error', end);
+    streams.add(fail);
   };
 }
 
@@ -76,6 +84,7 @@ type Targets = Readonly<{ handle(request: ListenRequest): void; refresh(): void;
 function targetsOf(
   name: string,
   databases: (name: string) => Database,
+  checks: IndexChecks,
   send: Send,
   tell: () => void,
 ): Targets {
@@ -112,7 +121,7 @@ function targetsOf(
         throw invalidArgument('after a target with target_id 0 all targets must have target_id 0');
       }
       assignsIds ||= wire.targetId === 0;
-      begin(id, parseTarget(wire, name), wire);
+      begin(id, parseTarget(wire, name, checks(name)), wire);
     } catch (error) {
       if (!(error instanceof StatusError)) throw error;
       remove(id, { code: error.code, message: error.message, details: [] });

@@ -4,16 +4,18 @@
  * written since the one before.
  */
 import { invalidArgument } from '../grpc-server.ts';
-import type { Database, Reading } from './database.ts';
+import type { Database } from './database.ts';
 import type { Doc } from './doc.ts';
 import type { View } from './documents.ts';
 import { entryIn } from './entries.ts';
+import type { IndexChecks } from './index-check.ts';
 import { databaseOf, parseParent } from './names.ts';
 import { comparePaths, compareStrings } from './order.ts';
 import { parsePageSize, parseToken, toToken } from './pages.ts';
 import { readQuery } from './queries.ts';
 import { parseQuery, type WireQuery } from './query.ts';
 import { rangeOf } from './query-run.ts';
+import type { Reading } from './reading.ts';
 import {
   type ListCollectionIdsRequest,
   type ListDocumentsRequest,
@@ -40,29 +42,27 @@ const NO_QUERY: WireQuery = {
   limit: null,
 };
 
-export async function listDocuments(
-  databases: DatabaseNamed,
-  request: ListDocumentsRequest,
-  signal: AbortSignal,
-) {
-  const mask = parseMask(request.mask);
-  const size = parsePageSize(request, MAX_DOCUMENTS);
-  const page = { size, after: parseToken(request) };
-  if (request.showMissing && request.orderBy !== '') {
-    throw invalidArgument('show_missing may not go with order_by');
-  }
-  const reading = request.showMissing ? readWithMissing(request, page) : readPage(request, page);
-  const database = databases(databaseOf(request.parent));
-  const { result } = await database.read(parseSelector(request), reading, signal);
-  return {
-    documents: result.rows.map(({ name, doc }) =>
-      doc === undefined
-        ? { name, fields: fieldsOf([]), createTime: null, updateTime: null }
-        : toWireDocument(doc, mask),
-    ),
-    nextPageToken: result.next === undefined ? '' : toToken(request, result.next),
+export const listDocuments =
+  (checks: IndexChecks) =>
+  async (databases: DatabaseNamed, request: ListDocumentsRequest, signal: AbortSignal) => {
+    const mask = parseMask(request.mask);
+    const size = parsePageSize(request, MAX_DOCUMENTS);
+    const page = { size, after: parseToken(request) };
+    if (request.showMissing && request.orderBy !== '') {
+      throw invalidArgument('show_missing may not go with order_by');
+    }
+    const reading = request.showMissing ? readWithMissing(request, page) : readPage(request, page, checks);
+    const database = databases(databaseOf(request.parent));
+    const { result } = await database.read(parseSelector(request), reading, signal);
+    return {
+      documents: result.rows.map(({ name, doc }) =>
+        doc === undefined
+          ? { name, fields: fieldsOf([]), createTime: null, updateTime: null }
+          : toWireDocument(doc, mask),
+      ),
+      nextPageToken: result.next === undefined ? '' : toToken(request, result.next),
+    };
   };
-}
 
 export async function listCollectionIds(databases: DatabaseNamed, request: ListCollectionIdsRequest) {
   const size = parsePageSize(request, MAX_COLLECTIONS);
@@ -89,7 +89,11 @@ type Row = Readonly<{ name: string; doc: Doc | undefined }>;
 type PageFound = Readonly<{ rows: readonly Row[]; next: unknown }>;
 
 /** A page of documents that exist is a query with a cursor and a limit. */
-function readPage(request: ListDocumentsRequest, { size, after }: PageAsked): Reading<PageFound> {
+function readPage(
+  request: ListDocumentsRequest,
+  { size, after }: PageAsked,
+  checks: IndexChecks,
+): Reading<PageFound> {
   const startAt = Array.isArray(after) ? { values: after as WireValue[], before: false } : null;
   const query = parseQuery(
     {
@@ -103,6 +107,7 @@ function readPage(request: ListDocumentsRequest, { size, after }: PageAsked): Re
     request.parent,
     databaseOf(request.parent),
   );
+  checks(databaseOf(request.parent))(query, null);
   return readQuery(query, ({ docs }) => {
     const page = docs.slice(0, size);
     const last = docs.length > size ? page.at(-1) : undefined;

@@ -31,6 +31,8 @@ export type Locks<R, C> = Readonly<{
   request<T>(owner: Owner, attempt: Attempt<R, C, T>, signal?: AbortSignal): Promise<T>;
   /** Ends an owner: its locks are freed, its waiting requests fail with the error. May be called twice. */
   release(owner: Owner, error?: Error): void;
+  /** What waits fails with the error; what is held stays. */
+  refuseWaiting(error: Error): void;
   held(): number;
   waiting(): number;
 }>;
@@ -179,6 +181,9 @@ export function lockTable<R, C>(clock: Clock, rules: LockRules<R, C>): Locks<R, 
       });
     },
     release,
+    refuseWaiting(error) {
+      for (const request of waiting) settle(request, () => request.reject(error));
+    },
     held: () => queues.held(),
     waiting: () => waiting.size,
   };

@@ -2,12 +2,13 @@
  * What the methods of google.firestore.v1.Firestore receive and answer, as the wire gives it: the oneofs by
  * their names, 64-bit numbers as strings. Whatever an option asks that is not handled is refused here.
  */
-import { invalidArgument, unimplemented } from '../grpc-server.ts';
+import { invalidArgument } from '../grpc-server.ts';
 import type { WireAggregation } from './aggregations.ts';
-import type { Selector } from './database.ts';
 import type { Doc } from './doc.ts';
+import type { WireExplain } from './explain.ts';
 import { type FieldPath, parseFieldPath, projectFields } from './field-path.ts';
 import type { WireQuery } from './query.ts';
+import type { Selector } from './reading.ts';
 import { fromWire, type Microseconds, toWire, type WireTimestamp } from './time.ts';
 import type { TransactionOptions } from './transactions.ts';
 import type { WireMask, WireWrite } from './writes.ts';
@@ -29,7 +30,7 @@ export type GetDocumentRequest = Consistency & Readonly<{ name: string; mask: Wi
 export type BatchGetRequest = Consistency &
   Readonly<{ database: string; documents: readonly string[]; mask: WireMask }>;
 export type RunQueryRequest = Consistency &
-  Readonly<{ parent: string; structuredQuery?: WireQuery; explainOptions?: unknown }>;
+  Readonly<{ parent: string; structuredQuery?: WireQuery; explainOptions?: WireExplain }>;
 export type RunAggregationQueryRequest = Consistency &
   Readonly<{
     parent: string;
@@ -37,7 +38,7 @@ export type RunAggregationQueryRequest = Consistency &
       structuredQuery?: WireQuery;
       aggregations: readonly WireAggregation[];
     }>;
-    explainOptions?: unknown;
+    explainOptions?: WireExplain;
   }>;
 export type BeginRequest = Readonly<{ database: string; options: WireOptions }>;
 export type CommitRequest = Readonly<{
@@ -101,12 +102,8 @@ export function parseOptions(options: WireOptions): TransactionOptions {
     return { mode: 'readWrite', retry: retry === undefined || retry.length === 0 ? undefined : retry };
   }
   if (options.mode !== 'readOnly') throw invalidArgument(`the transaction mode ${options.mode} is not known`);
-  if (options.readOnly?.readTime) {
-    throw unimplemented(
-      'a read-only transaction at a read_time is not implemented: this server keeps no history',
-    );
-  }
-  return { mode: 'readOnly' };
+  const readTime = options.readOnly?.readTime;
+  return readTime ? { mode: 'readOnly', readTime: fromWire(readTime, 'read_time') } : { mode: 'readOnly' };
 }
 
 export const parseMask = (mask: WireMask): readonly FieldPath[] | undefined =>

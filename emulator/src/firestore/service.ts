@@ -17,7 +17,9 @@ import { StatusError, unimplemented } from '../grpc-server.ts';
 import type { Abandoned, SeenCall } from './abandoned.ts';
 import { batchWrite, beginTransaction, checkRequestSize, commit, rollback } from './commits.ts';
 import type { Database } from './database.ts';
-import { listen } from './listen.ts';
+import { createDocument, deleteDocument, updateDocument } from './document-writes.ts';
+import type { IndexChecks } from './index-check.ts';
+import { listen, type OpenStreams } from './listen.ts';
 import { listCollectionIds, listDocuments } from './lists.ts';
 import { partitionQuery } from './partitions.ts';
 import { runAggregationQuery, runQueryMethod } from './queries.ts';
@@ -29,8 +31,10 @@ type Method<Request, Answer> = (request: Request, signal: AbortSignal) => Promis
 
 export function firestoreService(
   databases: (name: string) => Database,
+  checks: IndexChecks,
   follow: Abandoned,
   log: (line: string) => void,
+  streams: OpenStreams,
 ): UntypedServiceImplementation {
   const edge: Edge = { follow, log };
   const bind =
@@ -41,13 +45,16 @@ export function firestoreService(
       method(databases, request, signal);
   return {
     getDocument: unary(bind(getDocument), edge),
+    createDocument: unary(sizeChecked(bind(createDocument)), edge),
+    updateDocument: unary(sizeChecked(bind(updateDocument)), edge),
+    deleteDocument: unary(bind(deleteDocument), edge),
     batchGetDocuments: streaming(bind(batchGetDocuments), edge),
-    runQuery: streaming(bind(runQueryMethod), edge),
-    runAggregationQuery: streaming(bind(runAggregationQuery), edge),
-    listDocuments: unary(bind(listDocuments), edge),
+    runQuery: streaming(bind(runQueryMethod(checks)), edge),
+    runAggregationQuery: streaming(bind(runAggregationQuery(checks)), edge),
+    listDocuments: unary(bind(listDocuments(checks)), edge),
     partitionQuery: unary(bind(partitionQuery), edge),
     listCollectionIds: unary(bind(listCollectionIds), edge),
-    listen: listen(databases, (error, method) => toStatus(error, method, log)),
+    listen: listen(databases, checks, (error, method) => toStatus(error, method, log), streams),
     beginTransaction: unary(bind(beginTransaction), edge),
     rollback: unary(bind(rollback), edge),
     commit: unary(sizeChecked(bind(commit)), edge),

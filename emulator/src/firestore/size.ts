@@ -14,8 +14,11 @@ const stringSize = (text: string): number => Buffer.byteLength(text) + 1;
 const nameSize = (segments: readonly string[]): number =>
   segments.reduce((sum, segment) => sum + stringSize(segment), 16);
 
+export const documentSize = (name: DocumentName, fields: Fields): number =>
+  nameSize(name.segments) + fieldsSize(fields) + 32;
+
 export function checkDocumentSize(name: DocumentName, fields: Fields): void {
-  const size = nameSize(name.segments) + fieldsSize(fields) + 32;
+  const size = documentSize(name, fields);
   if (size > MAX_DOCUMENT_BYTES) {
     throw invalidArgument(
       `the document "${name.full}" cannot be written because its size (${size} bytes) exceeds the maximum of ${MAX_DOCUMENT_BYTES} bytes`,

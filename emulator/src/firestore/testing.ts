@@ -31,10 +31,15 @@ export type TestBed = Readonly<{
 /** Errors that the server counts as its own fault fail the test through `close`. */
 export async function testBed(
   clock: Clock = systemClock(),
-  options: Pick<FirestoreOptions, 'ttl'> = {},
+  options: Pick<FirestoreOptions, 'faults' | 'indexes' | 'ttl'> = {},
 ): Promise<TestBed> {
   const faults: string[] = [];
-  const server = await startFirestore({ ...options, clock, log: (line) => faults.push(line) });
+  const server = await startFirestore({
+    indexes: { mode: 'off' },
+    ...options,
+    clock,
+    log: (line) => faults.push(line),
+  });
   const definition = firestoreDefinition();
   const clients: Firestore[] = [];
   const raw = new Client(server.address, credentials.createInsecure());

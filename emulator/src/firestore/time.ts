@@ -40,10 +40,13 @@ export type DatabaseTime = Readonly<{
   read(): Microseconds;
   /** A time for a commit: later than every time given out before. */
   commit(): Microseconds;
+  /** The latest that was given out. */
+  latest(): Microseconds;
 }>;
 
-export function databaseTime(clock: Clock): DatabaseTime {
-  let last = 0;
+/** Commits get times later than `after`. */
+export function databaseTime(clock: Clock, after: Microseconds): DatabaseTime {
+  let last = after;
   const now = (): Microseconds => Math.floor(clock.now() * 1_000);
   return {
     read() {
@@ -54,5 +57,6 @@ export function databaseTime(clock: Clock): DatabaseTime {
       last = Math.max(now(), last + 1);
       return last;
     },
+    latest: () => last,
   };
 }

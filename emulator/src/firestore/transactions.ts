@@ -8,13 +8,16 @@ import type { Cancel, Clock } from '../clock.ts';
 import { invalidArgument } from '../grpc-server.ts';
 import type { Change } from './doc.ts';
 import type { Documents, Snapshot } from './documents.ts';
+import type { History } from './history.ts';
 import type { Owner } from './lock-types.ts';
 import type { Locks } from './locks.ts';
 import type { QueryRange } from './query-run.ts';
 import type { DatabaseTime, Microseconds } from './time.ts';
 
 export type TransactionOptions = Readonly<
-  { mode: 'readWrite'; retry: Uint8Array | undefined } | { mode: 'readOnly' }
+  | { mode: 'readWrite'; retry: Uint8Array | undefined }
+  /** `readTime`: what it reads at. Default: now. */
+  | { mode: 'readOnly'; readTime?: Microseconds }
 >;
 
 export type Transaction = Readonly<{
@@ -61,6 +64,7 @@ export function transactions(
   locks: Locks<QueryRange, Change>,
   documents: Documents,
   time: DatabaseTime,
+  past: History,
 ): Transactions {
   // Marks the identifiers of this run of this database: those of another are expired here.
   const nonce = randomBytes(NONCE_BYTES);
@@ -87,7 +91,14 @@ export function transactions(
     return id.subarray(0, NONCE_BYTES).equals(nonce) ? id.readUIntBE(NONCE_BYTES, 6) : undefined;
   }
 
+  function snapshotAt(readTime: Microseconds | undefined): NonNullable<Transaction['snapshot']> {
+    const now = time.read();
+    if (readTime === undefined) return { view: documents.snapshot(), time: now };
+    return { view: documents.snapshot(past.since(readTime, now)), time: readTime };
+  }
+
   function begin(options: TransactionOptions): Transaction {
+    const snapshot = options.mode === 'readOnly' ? snapshotAt(options.readTime) : undefined;
     numbers += 1;
     const retry = options.mode === 'readWrite' ? options.retry : undefined;
     const age = (retry === undefined ? undefined : inheritedAge(retry)) ?? numbers;
@@ -97,8 +108,6 @@ export function transactions(
       const entry = entries.get(key);
       if (entry !== undefined) entry.failure = error;
     });
-    const snapshot =
-      options.mode === 'readOnly' ? { view: documents.snapshot(), time: time.read() } : undefined;
     const transaction: Transaction = { id, owner, snapshot };
     const now = clock.now();
     const entry = {

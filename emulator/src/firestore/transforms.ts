@@ -40,7 +40,7 @@ const MIN_INT64 = -(2n ** 63n);
 export function parseTransform(wire: WireTransform): Transform {
   const path = parseFieldPath(wire.fieldPath);
   for (const segment of path) checkFieldName(segment, wire.fieldPath);
-  return { path, apply: operation(wire, formatFieldPath(path)) };
+  return { path, apply: operation(wire, path) };
 }
 
 /** Applies them in order. Gives the new fields and one result for each transform. */
@@ -58,7 +58,8 @@ export function applyTransforms(
   return { fields: changed, results };
 }
 
-function operation(wire: WireTransform, where: string): Transform['apply'] {
+function operation(wire: WireTransform, path: FieldPath): Transform['apply'] {
+  const where = formatFieldPath(path);
   switch (wire.transformType) {
     case 'setToServerValue':
       if (wire.setToServerValue !== 'REQUEST_TIME') {
@@ -76,11 +77,11 @@ function operation(wire: WireTransform, where: string): Transform['apply'] {
       return (current) => ({ value: isNumber(current) ? extreme(current, operand, sign) : operand });
     }
     case 'appendMissingElements': {
-      const elements = checkElements(wire.appendMissingElements, where);
+      const elements = checkElements(wire.appendMissingElements, where, path.length);
       return (current) => ({ value: append(elementsOf(current), elements), result: NULL });
     }
     case 'removeAllFromArray': {
-      const elements = checkElements(wire.removeAllFromArray, where);
+      const elements = checkElements(wire.removeAllFromArray, where, path.length);
       const removed = (value: Value): boolean => elements.some((element) => equalValues(element, value));
       return (current) => ({
         value: arrayOf(elementsOf(current).filter((value) => !removed(value))),
@@ -102,8 +103,12 @@ function checkNumber(wire: WireValue, where: string): Value {
   return value;
 }
 
-function checkElements(wire: WireTransform['appendMissingElements'], where: string): readonly Value[] {
-  const value = checkValue({ valueType: 'arrayValue', arrayValue: wire } as WireValue, where);
+function checkElements(
+  wire: WireTransform['appendMissingElements'],
+  where: string,
+  depth: number,
+): readonly Value[] {
+  const value = checkValue({ valueType: 'arrayValue', arrayValue: wire } as WireValue, where, depth);
   return elementsOf(value);
 }
 

@@ -11,7 +11,7 @@ import { type Database, database } from './database.ts';
 import type { Change, Doc } from './doc.ts';
 import { type FieldPath, getField, parseFieldPath } from './field-path.ts';
 import { checkCollectionId } from './names.ts';
-import { toWire } from './time.ts';
+import { type Microseconds, toWire } from './time.ts';
 
 export type TtlPolicy = Readonly<{ collectionGroup: string; field: string }>;
 
@@ -33,21 +33,25 @@ export function parsePolicies(policies: readonly TtlPolicy[]): Policies {
   return parsed;
 }
 
-/** A database with these policies. `log` is told of deletions that failed for no known reason. */
+/**
+ * A database with these policies. `log` is told of deletions that failed for no known reason. `after`: see database.ts.
+ */
 export function expiringDatabase(
   name: string,
   clock: Clock,
   policies: Policies,
   log: (line: string) => void,
+  after: Microseconds = 0,
 ): Database {
-  if (policies.size === 0) return database(name, clock);
+  if (policies.size === 0) return database(name, clock, undefined, after);
   const expiring = new Map<string, Readonly<{ doc: Doc; atMs: number }>>();
   let sweep: Readonly<{ atMs: number; cancel: Cancel }> | undefined;
 
-  const store = database(name, clock, (changes) => {
+  const noteAll = (changes: readonly Change[]): void => {
     for (const change of changes) note(change);
     if (expiring.size === 0) disarm();
-  });
+  };
+  const store = database(name, clock, noteAll, after);
 
   function note({ name: { full }, after }: Change): void {
     const atMs = after && expiryOf(after, policies);
@@ -78,6 +82,11 @@ export function expiringDatabase(
     for (const { atMs } of expiring.values()) arm(atMs);
   }
 
+  function forget(): void {
+    expiring.clear();
+    disarm();
+  }
+
   async function remove({ name: { full }, updateTime }: Doc): Promise<void> {
     const unchanged = { conditionType: 'updateTime', updateTime: toWire(updateTime) };
     const deletion = {
@@ -99,8 +108,11 @@ export function expiringDatabase(
     ...store,
     clear() {
       store.clear();
-      expiring.clear();
-      disarm();
+      forget();
+    },
+    end(error) {
+      store.end(error);
+      forget();
     },
   };
 }

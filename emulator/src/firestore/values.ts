@@ -70,9 +70,12 @@ export function checkFieldName(name: string, where: string): void {
 
 /** Checks one value; timestamps are cut to microseconds, as the service does. Throws INVALID_ARGUMENT. */
 export function checkValue(wire: WireValue, where: string, depth = 0): Value {
-  if (depth > MAX_DEPTH) throw invalidArgument(`${where}: values nest deeper than ${MAX_DEPTH} levels`);
   if (!isKnown(wire)) {
     throw invalidArgument(`${where}: a value of type ${wire?.valueType ?? '(not set)'} is not accepted`);
+  }
+  const isNested = wire.valueType === 'mapValue' || wire.valueType === 'arrayValue';
+  if (isNested && depth > MAX_DEPTH) {
+    throw invalidArgument(`${where}: maps and arrays nest deeper than ${MAX_DEPTH} levels`);
   }
   switch (wire.valueType) {
     case 'timestampValue':

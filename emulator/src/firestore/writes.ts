@@ -42,7 +42,12 @@ export type Write = Readonly<{
 export type Plan = Readonly<{
   changes: readonly Change[];
   /** One for each write. The update time is undefined after a delete. */
-  results: readonly Readonly<{ updateTime: Microseconds | undefined; transformResults: readonly Value[] }>[];
+  results: readonly Readonly<{
+    updateTime: Microseconds | undefined;
+    transformResults: readonly Value[];
+    /** As it is after all the writes. */
+    doc: Doc | undefined;
+  }>[];
 }>;
 
 /** Field transforms of one document in one commit (https://firebase.google.com/docs/firestore/quotas). */
@@ -94,6 +99,7 @@ export function planWrites(view: View, writes: readonly Write[], now: Microsecon
     results: drafts.map(({ name, deleted, transformResults }) => ({
       updateTime: deleted ? undefined : (changes.get(name.full)?.after?.updateTime ?? now),
       transformResults,
+      doc: changes.get(name.full)?.after,
     })),
   };
 }

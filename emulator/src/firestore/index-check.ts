@@ -1,0 +1,78 @@
+/**
+ * What becomes of a query whose index nobody has defined. This server needs no indexes, the service does: so that a
+ * query does not fail there for the first time, it is told of, once for each index, or refused as the service would.
+ */
+import { status } from '@grpc/grpc-js';
+import { StatusError } from '../grpc-server.ts';
+import type { FieldPath } from './field-path.ts';
+import type { WireFilter } from './filters.ts';
+import { parseDefinitions } from './index-definitions.ts';
+import { type IndexPlan, indexPlans } from './index-needs.ts';
+import type { Query } from './query.ts';
+
+export type IndexOptions = Readonly<{
+  /**
+   * What becomes of a query that needs an index which is not defined: `warn` runs it and tells `log` the index, once;
+   * `enforce` answers FAILED_PRECONDITION as the service does; `off` runs it. Default: `warn`.
+   */
+  mode?: 'warn' | 'enforce' | 'off';
+  /** The content of a firestore.indexes.json, parsed: `indexes` and `fieldOverrides`. Default: none are defined. */
+  definitions?: unknown;
+}>;
+
+/**
+ * Throws FAILED_PRECONDITION for a query that is refused. `aggregated`: the fields that are summed or averaged. What it
+ * gives tells how the service would serve the query.
+ */
+export type IndexCheck = (
+  query: Query,
+  where: WireFilter | null,
+  aggregated?: readonly FieldPath[],
+) => () => readonly IndexPlan[];
+
+/** By the name of the database. */
+export type IndexChecks = (database: string) => IndexCheck;
+
+/** Of the indexes that were told of. Queries over fields whose names are data could need any number. */
+const MAX_TOLD = 1_000;
+
+/** Throws an error of one line for a mode that is not known or definitions that are not legal. */
+export function indexChecks(
+  { mode = 'warn', definitions }: IndexOptions,
+  log: (line: string) => void,
+): IndexChecks {
+  if (!['warn', 'enforce', 'off'].includes(mode)) {
+    throw new Error(`indexes.mode is ${JSON.stringify(mode)}; accepted: warn, enforce, off`);
+  }
+  const defined = parseDefinitions(definitions ?? {}, 'indexes.definitions');
+  const told = new Set<string>();
+  const tell = (definition: string): void => {
+    if (told.has(definition) || told.size >= MAX_TOLD) return;
+    told.add(definition);
+    log(
+      `firestore: a query needs an index that is not defined; add to firestore.indexes.json: ${definition}`,
+    );
+  };
+  return (database) =>
+    (query, where, aggregated = []) => {
+      if (mode === 'off') return () => indexPlans(defined, query, where, aggregated);
+      const plans = indexPlans(defined, query, where, aggregated);
+      for (const { missing } of plans) {
+        if (missing === undefined) continue;
+        const definition = JSON.stringify(missing);
+        if (mode === 'enforce') throw requiresIndex(database, definition);
+        tell(definition);
+      }
+      return () => plans;
+    };
+}
+
+/** The service's link opens the console with the index filled in; here it is in the text, and the link is to the page. */
+function requiresIndex(name: string, definition: string): StatusError {
+  const [, project, , database] = name.split('/');
+  const within = database === '(default)' ? '' : `/databases/${database}`;
+  return new StatusError(
+    status.FAILED_PRECONDITION,
+    `The query requires an index. You can create it here: https://console.firebase.google.com/project/${project}/firestore${within}/indexes or add to firestore.indexes.json: ${definition}`,
+  );
+}
