@@ -31,7 +31,11 @@ function clientOf(address: string): Firestore {
 
 async function onLocalStack(): Promise<Opened> {
   const faults: string[] = [];
-  const server = await startFirestore({ clock: systemClock(), log: (line) => faults.push(line) });
+  const server = await startFirestore({
+    clock: systemClock(),
+    indexes: { mode: 'off' },
+    log: (line) => faults.push(line),
+  });
   const firestore = clientOf(server.address);
   const close = async (): Promise<void> => {
     await firestore.terminate();
