@@ -42,12 +42,12 @@ async function stop(code: number, problem?: string): Promise<void> {
       problems.push(error instanceof Error ? error.message : String(error));
     }
   };
-  const { save, envFile } = options ?? {};
+  const { save, writeEnv } = options ?? {};
   const { save: saved, close } = running;
   await command?.end();
   if (save !== undefined) await attempt(() => writeWhole(pathOf(save), `${JSON.stringify(saved())}\n`));
   await attempt(close);
-  if (envFile !== undefined) await attempt(() => rmSync(pathOf(envFile), { force: true }));
+  if (writeEnv !== undefined) await attempt(() => rmSync(pathOf(writeEnv), { force: true }));
   for (const problem of problems) console.error(`error: ${problem}`);
   process.exit(problems.length > 0 ? code || 1 : code);
 }
@@ -59,16 +59,16 @@ function started({ start }: CommandLine, log: (line: string) => void): Promise<R
 }
 
 async function main(line: CommandLine): Promise<void> {
-  const { json, quiet, envFile, command: wanted } = line;
+  const { json, quiet, writeEnv, command: wanted } = line;
   // With a command standard output is its own.
   const print = wanted.length > 0 ? console.error : console.log;
   const log = quiet ? () => undefined : json ? console.error : print;
-  if (envFile !== undefined) rmSync(pathOf(envFile), { force: true });
+  if (writeEnv !== undefined) rmSync(pathOf(writeEnv), { force: true });
   if (!json) log('starting …');
   running = await started(line, log);
   const { addresses } = running;
   const environment = environmentOf(addresses);
-  if (envFile !== undefined) writeWhole(pathOf(envFile), `${exportLines(environment).join('\n')}\n`);
+  if (writeEnv !== undefined) writeWhole(pathOf(writeEnv), `${exportLines(environment).join('\n')}\n`);
   if (wanted.length > 0) command = beside(wanted, environment, (code, problem) => void stop(code, problem));
   else print(json ? JSON.stringify(addresses) : summary(addresses));
 }

@@ -12,6 +12,11 @@ export type Case<World> = Readonly<{
   source: string;
   /** Resolves when the server behaves so; rejects, with what it did in the message, when it does not. */
   run(world: World): Promise<void>;
+  /**
+   * The service does this and the embedded server refuses it: resolves when it is refused, loudly and without a trace.
+   * It is asked in place of `run`, which is for Google's emulator, and never counts as documented.
+   */
+  refusedHere?: ((world: World) => Promise<void>) | undefined;
   /** Why Google's emulator cannot be asked: `waits seven days`. Absent where it can. */
   embeddedOnly?: string;
 }>;

@@ -11,14 +11,17 @@ import { cloudTasksSuite } from './cloud-tasks/suite.ts';
 import { firestoreSuite } from './firestore/suite.ts';
 import { pubsubSuite } from './pubsub/suite.ts';
 import { runEmbedded, runOfficial } from './run.ts';
-import { conformanceTable, type Section } from './table.ts';
+import { asDocumented, conformanceTable, refused, type Section } from './table.ts';
 
 const TABLE = fileURLToPath(new URL('../../../docs/conformance.md', import.meta.url));
 
 type Started = Readonly<{ address: string; close(): Promise<void> }>;
 
 /** `start` is undefined where Google's emulator is missing, or does not exist. */
-async function sectionOf<Own extends World>(suite: Suite<Own>, start?: () => Promise<Started>): Promise<Section> {
+async function sectionOf<Own extends World>(
+  suite: Suite<Own>,
+  start?: () => Promise<Started>,
+): Promise<Section> {
   const embedded = await runEmbedded(suite);
   const emulator = await start?.();
   try {
@@ -42,15 +45,18 @@ for (const { service, embedded, official } of sections) {
     ['official', official ?? []],
   ] as const) {
     const differing = outcomes.filter(({ verdict }) => verdict === 'differs');
-    const asked = outcomes.filter(({ verdict }) => verdict !== 'not asked');
-    if (asked.length > 0) {
-      console.log(`${service}, ${server}: ${asked.length - differing.length} of ${asked.length} as documented`);
+    if (outcomes.length > 0) {
+      const beside = refused(outcomes) > 0 ? `, ${refused(outcomes)} refused` : '';
+      console.log(`${service}, ${server}: ${asDocumented(outcomes)} as documented${beside}`);
     }
-    if (server === 'embedded') for (const { title, seen } of differing) console.log(`  differs: ${title}: ${seen}`);
+    if (server === 'embedded')
+      for (const { title, seen } of differing) console.log(`  differs: ${title}: ${seen}`);
   }
 }
 if (found.ok) {
   writeFileSync(TABLE, conformanceTable(sections, found.versions));
   console.log(`wrote ${TABLE}`);
 }
-process.exitCode = sections.some(({ embedded }) => embedded.some(({ verdict }) => verdict === 'differs')) ? 1 : 0;
+process.exitCode = sections.some(({ embedded }) => embedded.some(({ verdict }) => verdict === 'differs'))
+  ? 1
+  : 0;

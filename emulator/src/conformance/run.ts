@@ -8,8 +8,8 @@ export type Outcome = Readonly<{
   feature: string;
   title: string;
   source: string;
-  /** `not asked` has the reason in `seen`. */
-  verdict: 'as documented' | 'differs' | 'not asked';
+  /** `not asked` has the reason in `seen`; `refused` is what a case says that this server refuses, and it did. */
+  verdict: 'as documented' | 'refused' | 'differs' | 'not asked';
   /** One line of what the server did instead; empty where it did as documented. */
   seen: string;
 }>;
@@ -22,7 +22,12 @@ const LONGEST_LINE = 200;
 
 export async function runEmbedded<Own extends World>(suite: Suite<Own>): Promise<readonly Outcome[]> {
   const outcomes: Outcome[] = [];
-  for (const each of suite.cases) outcomes.push(await outcomeOf(each, () => suite.embedded()));
+  for (const each of suite.cases) {
+    const { refusedHere } = each;
+    const outcome = await outcomeOf({ ...each, run: refusedHere ?? each.run }, () => suite.embedded());
+    const refused = refusedHere !== undefined && outcome.verdict === 'as documented';
+    outcomes.push(refused ? { ...outcome, verdict: 'refused' } : outcome);
+  }
   return outcomes;
 }
 

@@ -3,11 +3,11 @@ import { test } from 'node:test';
 import type { Suite, World } from './case.ts';
 
 export function testSuite<Own extends World>({ service, cases, embedded }: Suite<Own>): void {
-  for (const { feature, title, run } of cases) {
+  for (const { feature, title, run, refusedHere } of cases) {
     test(`${service}, ${feature}: ${title}`, async () => {
       const world = await embedded();
       try {
-        await run(world);
+        await (refusedHere ?? run)(world);
       } finally {
         await world.close();
       }

@@ -20,7 +20,7 @@ export type CommandLine = Readonly<{
   quiet: boolean;
   load?: string;
   save?: string;
-  envFile?: string;
+  writeEnv?: string;
   /** To be run beside the stack; empty: none. */
   command: readonly string[];
 }>;
@@ -40,7 +40,7 @@ export function readCommandLine(args: readonly string[], environment: Environmen
     command,
     ...given('load', values.load),
     ...given('save', values.save),
-    ...given('envFile', values['env-file']),
+    ...given('writeEnv', values['write-env']),
   };
   if (values.help || values.version) {
     const text = values.help ? 'help' : 'version';
@@ -82,7 +82,7 @@ function parse(args: readonly string[]) {
         external: flag,
         store: text,
         'redis-url': text,
-        'env-file': text,
+        'write-env': text,
         'print-env': flag,
         json: flag,
         quiet: flag,

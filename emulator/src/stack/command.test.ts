@@ -87,10 +87,10 @@ test('prints what was chosen and no more, as lines that a shell takes', async (t
   assert.equal(await listens(base), false, 'no Pub/Sub');
 });
 
-test('--env-file is there when everything is ready, can be sourced, and is gone afterwards', async (t) => {
+test('--write-env is there when everything is ready, can be sourced, and is gone afterwards', async (t) => {
   const file = folder(t)('env');
   writeFileSync(file, 'export PUBSUB_EMULATOR_HOST=stale\n');
-  const stack = run(t, ['--json', '--port-base', '0', '--env-file', file]);
+  const stack = run(t, ['--json', '--port-base', '0', '--write-env', file]);
   const { pubsub, control } = await ready<StackAddresses>(stack);
   const shell = spawn('sh', ['-c', '. "$0"; echo "$PUBSUB_EMULATOR_HOST $LOCAL_STACK_CONTROL"', file]);
   const [said] = (await once(shell.stdout.setEncoding('utf8'), 'data')) as [string];

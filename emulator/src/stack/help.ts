@@ -16,7 +16,7 @@ const COMMON = `
   --index-file FILE      a firestore.indexes.json: the indexes that are defined
   --official             Google's own Pub/Sub and Firestore emulators, where they are installed
   --external             those that PUBSUB_EMULATOR_HOST and FIRESTORE_EMULATOR_HOST name
-  --env-file FILE        write the variables there when ready; removed at the end
+  --write-env FILE       write the variables there when ready; removed at the end
   --print-env            print the variables and start nothing, for eval
   --json                 one line of JSON when ready, everything else on standard error
   --quiet                nothing but what is printed when ready

@@ -18,6 +18,20 @@ export const section =
 
 type Code = keyof typeof status;
 
+/** The service does it, this server says UNIMPLEMENTED, in a text that names it. */
+export const refusedHere = (
+  title: string,
+  source: string,
+  attempt: (world: TasksWorld) => Promise<unknown>,
+  text?: RegExp,
+): TasksCase => ({
+  feature: 'Refused here, not ignored',
+  title,
+  source,
+  run: async (world) => void (await attempt(world)),
+  refusedHere: (world) => refused(attempt(world), 'UNIMPLEMENTED', text),
+});
+
 /** The call must be refused with the code, and with exactly the text where it is a string. */
 export async function refused(call: Promise<unknown>, code: Code, text?: string | RegExp): Promise<void> {
   let seen = 'it was accepted';

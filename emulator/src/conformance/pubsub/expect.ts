@@ -70,3 +70,17 @@ export const of =
     run,
     ...(embeddedOnly !== undefined && { embeddedOnly }),
   });
+
+/** The service does it, the embedded server says UNIMPLEMENTED; `run` is what the service does. */
+export const refusedHere = (
+  title: string,
+  source: string,
+  attempt: (world: PubsubWorld) => Promise<unknown>,
+  run: PubsubCase['run'],
+): PubsubCase => ({
+  feature: 'Refused here, not ignored',
+  title,
+  source,
+  run,
+  refusedHere: (world) => refused(attempt(world), 'UNIMPLEMENTED', 'it'),
+});

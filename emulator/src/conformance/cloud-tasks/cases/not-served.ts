@@ -1,35 +1,81 @@
-/** What the embedded server does not serve: it says so, and keeps nothing that it would not honour. */
-import { openQueue, refused, section, type TasksCase } from '../section.ts';
-import { METHODS, QUEUE } from '../sources.ts';
+/** What the service does and the embedded server does not: it says so, and keeps nothing that it would not honour. */
+import assert from 'node:assert/strict';
+import { status } from '@grpc/grpc-js';
+import { createTask, get, openQueue, refusedHere, type TasksCase } from '../section.ts';
+import { HTTP_REQUEST, METHODS, QUEUE } from '../sources.ts';
+import type { TasksWorld } from '../world.ts';
 
-const of = section('Not served');
+const EMAIL = 'invoker@demo-project.iam.gserviceaccount.com';
+
+const logged = { stackdriverLoggingConfig: { samplingRatio: 0.5 } };
+
+/** The error of the attempt, once the queue is known to be as it was. */
+async function unchanged(world: TasksWorld, attempt: () => Promise<unknown>): Promise<void> {
+  const before = await get(world, 'GetQueue', world.queue);
+  const ended = await attempt().then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  assert.deepEqual(await get(world, 'GetQueue', world.queue), before, 'the queue was changed');
+  const { tasks } = await world.call('ListTasks', { parent: world.queue });
+  assert.deepEqual(tasks, [], 'a task was kept');
+  if (ended !== undefined) throw ended;
+}
 
 export const notServedCases: readonly TasksCase[] = [
   ...(['GetIamPolicy', 'SetIamPolicy', 'TestIamPermissions'] as const).map((rpc) =>
-    of(`${rpc} is answered UNIMPLEMENTED`, METHODS, async (world) => {
+    refusedHere(`${rpc}: this server refuses it`, METHODS, async (world) => {
       await openQueue(world);
-      await refused(world.call(rpc, { resource: world.queue }), 'UNIMPLEMENTED');
+      await world.call(rpc, { resource: world.queue });
     }),
   ),
-  of('a queue that would log to Cloud Logging is refused: UNIMPLEMENTED', QUEUE, async (world) => {
-    await refused(
-      openQueue(world, { stackdriverLoggingConfig: { samplingRatio: 0.5 } }),
-      'UNIMPLEMENTED',
-      /stackdriver/,
-    );
-  }),
-  of('an update of what a queue logs is refused: UNIMPLEMENTED', QUEUE, async (world) => {
+  refusedHere('The policy of a queue over REST: this server refuses it with 501', METHODS, async (world) => {
     await openQueue(world);
-    const paths = ['stackdriver_logging_config.sampling_ratio'];
-    await refused(
-      world.call('UpdateQueue', { queue: { name: world.queue }, updateMask: { paths } }),
-      'UNIMPLEMENTED',
-    );
+    const answered = await world.http('POST', `/v2/${world.queue}:getIamPolicy`, {});
+    if (answered.status === 200) return;
+    const { error } = answered.body as Readonly<{ error: { code: number; status: string; message: string } }>;
+    assert.deepEqual([answered.status, error.code], [501, 501]);
+    throw Object.assign(new Error(error.message), {
+      code: status[error.status as keyof typeof status],
+      details: error.message,
+    });
   }),
-  of('the locations of a project are answered UNIMPLEMENTED', METHODS, async (world) => {
-    const listing = async (): Promise<void> => {
-      for await (const _ of world.client().listLocationsAsync({ name: 'projects/demo-project' })) return;
-    };
-    await refused(listing(), 'UNIMPLEMENTED');
+  refusedHere(
+    'A queue that logs to Cloud Logging: this server refuses it, and makes none',
+    QUEUE,
+    async (world) => {
+      try {
+        await openQueue(world, logged);
+      } finally {
+        const { queues } = await world.call('ListQueues', { parent: world.parent });
+        assert.deepEqual(queues, []);
+      }
+    },
+    /stackdriver/,
+  ),
+  refusedHere(
+    'An update of what a queue logs: this server refuses it, and changes nothing',
+    QUEUE,
+    async (world) => {
+      await openQueue(world);
+      const paths = ['stackdriver_logging_config.sampling_ratio', 'rate_limits.max_dispatches_per_second'];
+      const queue = { name: world.queue, ...logged, rateLimits: { maxDispatchesPerSecond: 1 } };
+      await unchanged(world, () => world.call('UpdateQueue', { queue, updateMask: { paths } }));
+    },
+    /stackdriver/,
+  ),
+  refusedHere('The locations of a project: this server refuses to list them', METHODS, async (world) => {
+    for await (const _ of world.client().listLocationsAsync({ name: 'projects/demo-project' })) return;
   }),
+  // Only Google can issue access tokens to its APIs: the embedded server refuses what it could only forge.
+  refusedHere(
+    'A task with an OAuth token: this server refuses it, and keeps none',
+    HTTP_REQUEST,
+    async (world) => {
+      await openQueue(world);
+      const oauthToken = { serviceAccountEmail: EMAIL };
+      await unchanged(world, () => createTask(world, { httpRequest: { url: world.target.url, oauthToken } }));
+    },
+    /oauthToken/,
+  ),
 ];

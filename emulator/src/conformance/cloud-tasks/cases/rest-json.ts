@@ -63,7 +63,6 @@ export const restJsonCases: readonly TasksCase[] = [
         (world) => world.http('POST', `/v2/${world.parent}/queues`, { name: world.queue }),
       ],
       ['FAILED_PRECONDITION', 400, (world) => recreated(world)],
-      ['UNIMPLEMENTED', 501, (world) => world.http('POST', queuePath(world, ':getIamPolicy'), {})],
     ] as const satisfies readonly (readonly [
       string,
       number,

@@ -97,12 +97,4 @@ export const tokenCases: readonly TasksCase[] = [
       'INVALID_ARGUMENT',
     );
   }),
-  // Only Google can issue access tokens to its APIs: the embedded server refuses what it could only forge.
-  of('a task with an OAuth token is refused: UNIMPLEMENTED', HTTP_REQUEST, async (world) => {
-    await refused(
-      dispatched(world, { oauthToken: { serviceAccountEmail: EMAIL } }),
-      'UNIMPLEMENTED',
-      /oauthToken/,
-    );
-  }),
 ];

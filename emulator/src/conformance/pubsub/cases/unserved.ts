@@ -1,110 +1,161 @@
 /**
- * What a local server may leave out. Each case is content with the feature as documented, and with UNIMPLEMENTED, which
- * tells the user; what no case accepts is an option that is taken and then ignored.
+ * What the service does and a local server may leave out. The embedded one refuses each with UNIMPLEMENTED, which tells
+ * the user; what must not be is an option that is taken and then ignored.
  */
 import assert from 'node:assert/strict';
-import { status } from '@grpc/grpc-js';
-import { of, refused, type PubsubCase, same } from '../expect.ts';
-import { CODES } from '../sources.ts';
+import { refused, refusedHere, type PubsubCase, same } from '../expect.ts';
+import { CODES, PROTO } from '../sources.ts';
 import { text, type Fields, type PubsubWorld } from '../world.ts';
 
-const make = of('Carried out or refused');
 const AVRO = '{"type":"record","name":"R","fields":[{"name":"a","type":"string"}]}';
-const PROTO2 = 'syntax = "proto3"; message R { string a = 1; }';
+const PROTO3 = 'syntax = "proto3"; message R { string a = 1; }';
 const SHOUT =
   'function shout(message, metadata) { message.data = message.data.toUpperCase(); return message; }';
 const transform = { messageTransforms: [{ javascriptUdf: { functionName: 'shout', code: SHOUT } }] };
 
-/** False when the call is answered UNIMPLEMENTED; any other error is one. */
-async function served(answer: Promise<unknown>): Promise<boolean> {
-  try {
-    await answer;
-    return true;
-  } catch (error) {
-    if ((error as { code?: number }).code === status.UNIMPLEMENTED) return false;
-    throw error;
-  }
+type Attempt = (world: PubsubWorld) => Promise<unknown>;
+
+const schemaName = (world: PubsubWorld, id: string): string => `projects/${world.project}/schemas/${id}`;
+
+const createSchema =
+  (type: string, definition: string): Attempt =>
+  (world) => {
+    const parent = `projects/${world.project}`;
+    return world.call('CreateSchema', { parent, schemaId: 'orders-schema', schema: { type, definition } });
+  };
+
+/** What is published must fit the schema. */
+async function enforced(world: PubsubWorld, made: Promise<unknown>): Promise<void> {
+  await made;
+  const schemaSettings = { schema: schemaName(world, 'orders-schema'), encoding: 'JSON' };
+  await world.call('CreateTopic', { name: world.topic('orders'), schemaSettings });
+  await refused(world.publish('orders', '{"b":1}'), 'INVALID_ARGUMENT', 'what the schema does not allow');
 }
 
-const rejected = (answer: Promise<unknown>, what: string): Promise<void> =>
-  answer.then(
-    () => assert.fail(`${what} is answered OK`),
+const withTopic =
+  (fields: Fields): Attempt =>
+  async (world) => {
+    try {
+      return await world.call('CreateTopic', { name: world.topic('orders'), ...fields });
+    } catch (error) {
+      await refused(world.call('GetTopic', { topic: world.topic('orders') }), 'NOT_FOUND', 'a refused topic');
+      throw error;
+    }
+  };
+
+const withSubscription =
+  (fields: (world: PubsubWorld) => Fields): Attempt =>
+  async (world) => {
+    try {
+      return await world.create('orders', 'orders-sub', fields(world));
+    } catch (error) {
+      const subscription = world.subscription('orders-sub');
+      await refused(world.call('GetSubscription', { subscription }), 'NOT_FOUND', 'a refused subscription');
+      throw error;
+    }
+  };
+
+async function shouts(world: PubsubWorld): Promise<void> {
+  await world.publish('orders', 'a');
+  same((await world.receive('orders-sub', 1)).map(text), ['A'], 'the transform was not carried out');
+}
+
+/** Where there is nothing to write to or read from, the service does not take it either. */
+const failing = async (attempt: Promise<unknown>): Promise<void> =>
+  attempt.then(
+    () => assert.fail('it is answered OK, although what it names does not exist'),
     () => {},
   );
 
-const schema = (world: PubsubWorld, type: string, definition: string) => {
-  const parent = `projects/${world.project}`;
-  return world.call('CreateSchema', { parent, schemaId: 'orders-schema', schema: { type, definition } });
+const exports: readonly (readonly [field: string, config: (world: PubsubWorld) => Fields])[] = [
+  ['bigquery_config', () => ({ bigqueryConfig: { table: 'p.d.t' } })],
+  ['cloud_storage_config', () => ({ cloudStorageConfig: { bucket: 'bucket-of-mine' } })],
+  [
+    'bigtable_config',
+    ({ project }) => ({ bigtableConfig: { table: `projects/${project}/instances/i/tables/t` } }),
+  ],
+];
+
+const bindings = [{ role: 'roles/pubsub.publisher', members: ['user:a@example.com'] }];
+const setPolicy: Attempt = async (world) => {
+  await world.pubsub.createTopic('orders');
+  return await world.call('SetIamPolicy', { resource: world.topic('orders'), policy: { bindings } });
 };
 
-const cloud = (world: PubsubWorld): Readonly<Record<string, Fields>> => ({
-  bigquery_config: { bigqueryConfig: { table: 'p.d.t' } },
-  cloud_storage_config: { cloudStorageConfig: { bucket: 'bucket-of-mine' } },
-  bigtable_config: { bigtableConfig: { table: `projects/${world.project}/instances/i/tables/t` } },
-});
-
 export const unserved: readonly PubsubCase[] = [
-  make('An Avro schema is enforced, or not accepted', CODES, async (world) => {
-    if (!(await served(schema(world, 'AVRO', AVRO)))) return;
-    const schemaSettings = { schema: `projects/${world.project}/schemas/orders-schema`, encoding: 'JSON' };
-    await world.call('CreateTopic', { name: world.topic('orders'), schemaSettings });
-    await refused(world.publish('orders', '{"b":1}'), 'INVALID_ARGUMENT', 'what the schema does not allow');
-  }),
-  make('A Protocol Buffers schema is enforced, or not accepted', CODES, async (world) => {
-    if (!(await served(schema(world, 'PROTOCOL_BUFFER', PROTO2)))) return;
-    const schemaSettings = { schema: `projects/${world.project}/schemas/orders-schema`, encoding: 'JSON' };
-    await world.call('CreateTopic', { name: world.topic('orders'), schemaSettings });
-    await refused(world.publish('orders', '{"b":1}'), 'INVALID_ARGUMENT', 'what the schema does not allow');
-  }),
   ...(
     [
-      ['GetSchema', 'name'],
-      ['DeleteSchema', 'name'],
-      ['ListSchemaRevisions', 'name'],
+      ['An Avro', createSchema('AVRO', AVRO)],
+      ['A Protocol Buffers', createSchema('PROTOCOL_BUFFER', PROTO3)],
     ] as const
-  ).map(([method, field]) =>
-    make(`${method} of a schema that does not exist is refused`, CODES, async (world) => {
-      const answer = world.call(method, { [field]: `projects/${world.project}/schemas/missing` });
-      const seen = await answer.then(
-        () => 'OK',
-        ({ code }: { code: number }) => status[code] ?? String(code),
-      );
-      assert.ok(['NOT_FOUND', 'UNIMPLEMENTED'].includes(seen), `it is answered ${seen}`);
-    }),
+  ).map(([kind, attempt]) =>
+    refusedHere(`${kind} schema is enforced: this server refuses schemas`, CODES, attempt, (world) =>
+      enforced(world, attempt(world)),
+    ),
   ),
-  make('A topic with a schema that does not exist is refused', CODES, async (world) => {
-    const schemaSettings = { schema: `projects/${world.project}/schemas/missing`, encoding: 'JSON' };
-    const answer = world.call('CreateTopic', { name: world.topic('orders'), schemaSettings });
-    await rejected(answer, 'CreateTopic');
+  ...['GetSchema', 'DeleteSchema', 'ListSchemaRevisions'].map((method) => {
+    const attempt: Attempt = (world) => world.call(method, { name: schemaName(world, 'missing') });
+    const title = `${method} of a missing schema is NOT_FOUND: this server refuses the method`;
+    return refusedHere(title, CODES, attempt, (world) => refused(attempt(world), 'NOT_FOUND', method));
   }),
-  make('A transform of a topic is carried out, or not accepted', CODES, async (world) => {
-    if (!(await served(world.call('CreateTopic', { name: world.topic('orders'), ...transform })))) return;
-    await world.create('orders', 'orders-sub');
-    await world.publish('orders', 'a');
-    same((await world.receive('orders-sub', 1)).map(text), ['A'], 'the transform was not carried out');
-  }),
-  make('A transform of a subscription is carried out, or not accepted', CODES, async (world) => {
-    if (!(await served(world.create('orders', 'orders-sub', transform)))) return;
-    await world.publish('orders', 'a');
-    same((await world.receive('orders-sub', 1)).map(text), ['A'], 'the transform was not carried out');
-  }),
-  ...['bigquery_config', 'cloud_storage_config', 'bigtable_config'].map((field) =>
-    make(`A subscription with ${field} is refused: there is nothing to write to`, CODES, async (world) => {
-      const answer = world.create('orders', 'orders-sub', cloud(world)[field]);
-      await rejected(answer, 'CreateSubscription');
-    }),
+  refusedHere(
+    'A topic with a schema: this server refuses it, and makes none',
+    CODES,
+    (world) =>
+      withTopic({ schemaSettings: { schema: schemaName(world, 'missing'), encoding: 'JSON' } })(world),
+    (world) =>
+      failing(
+        withTopic({ schemaSettings: { schema: schemaName(world, 'missing'), encoding: 'JSON' } })(world),
+      ),
   ),
-  make('Ingestion into a topic is refused: there is nothing to read from', CODES, async (world) => {
-    const ingestionDataSourceSettings = { cloudStorage: { bucket: 'bucket-of-mine', textFormat: {} } };
-    const answer = world.call('CreateTopic', { name: world.topic('orders'), ingestionDataSourceSettings });
-    await rejected(answer, 'CreateTopic');
-  }),
-  make('The policy of a topic can be set and read, or is UNIMPLEMENTED', CODES, async (world) => {
-    await world.pubsub.createTopic('orders');
-    const bindings = [{ role: 'roles/pubsub.publisher', members: ['user:a@example.com'] }];
-    const resource = world.topic('orders');
-    if (!(await served(world.call('SetIamPolicy', { resource, policy: { bindings } })))) return;
-    const policy = await world.call('GetIamPolicy', { resource });
-    assert.partialDeepStrictEqual(policy['bindings'], bindings);
-  }),
+  refusedHere(
+    'A transform of a topic is carried out: this server refuses it',
+    PROTO,
+    withTopic(transform),
+    async (world) => {
+      await withTopic(transform)(world);
+      await world.create('orders', 'orders-sub');
+      await shouts(world);
+    },
+  ),
+  refusedHere(
+    'A transform of a subscription is carried out: this server refuses it',
+    PROTO,
+    withSubscription(() => transform),
+    async (world) => {
+      await withSubscription(() => transform)(world);
+      await shouts(world);
+    },
+  ),
+  ...exports.map(([field, config]) =>
+    refusedHere(
+      `A subscription with ${field} writes to a cloud: this server refuses it`,
+      PROTO,
+      withSubscription(config),
+      (world) => failing(withSubscription(config)(world)),
+    ),
+  ),
+  refusedHere(
+    'Ingestion into a topic reads from a cloud: this server refuses it',
+    PROTO,
+    withTopic({
+      ingestionDataSourceSettings: { cloudStorage: { bucket: 'bucket-of-mine', textFormat: {} } },
+    }),
+    (world) =>
+      failing(
+        withTopic({
+          ingestionDataSourceSettings: { cloudStorage: { bucket: 'bucket-of-mine', textFormat: {} } },
+        })(world),
+      ),
+  ),
+  refusedHere(
+    'The policy of a topic can be set and read: this server refuses policies',
+    CODES,
+    setPolicy,
+    async (world) => {
+      await setPolicy(world);
+      const policy = await world.call('GetIamPolicy', { resource: world.topic('orders') });
+      assert.partialDeepStrictEqual(policy['bindings'], bindings);
+    },
+  ),
 ];
