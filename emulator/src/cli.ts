@@ -5,16 +5,18 @@
  */
 import { createRequire } from 'node:module';
 import { rmSync } from 'node:fs';
+import { PlanError } from './faults/checked.ts';
 import { SeedError } from './seed/named.ts';
 import { type Beside, beside } from './stack/beside.ts';
 import { type CommandLine, readCommandLine } from './stack/command-line.ts';
-import { environmentOf, exportLines, writeWhole } from './stack/environment.ts';
+import { assertWritable, environmentOf, exportLines, writeWhole } from './stack/environment.ts';
 import { summary } from './stack/help.ts';
 import { pathOf } from './stack/input-files.ts';
-import { OptionError } from './stack/option-error.ts';
+import { asOption, OptionError } from './stack/option.ts';
 import { onOrphaned } from './stack/orphan.ts';
 import { planned } from './stack/planned.ts';
 import { StateError } from './stack/saved-stack.ts';
+import { UnsupportedError } from './stack/services.ts';
 import { type Stack, startStack } from './stack/stack.ts';
 import { startToolkit } from './stack/toolkit.ts';
 
@@ -23,17 +25,28 @@ type Running = Pick<Stack, 'addresses' | 'save' | 'close'>;
 let running: Running | undefined;
 let options: CommandLine | undefined;
 let command: Beside | undefined;
-let stopping = false;
+/** When it began to stop. */
+let stopping: number | undefined;
+
+/** npm passes on a Ctrl-C that the terminal has sent to everybody: that is no second one. */
+const SAME_SIGNAL_MS = 500;
 
 function fail(message: string, code: number): never {
   console.error(`error: ${message}`);
   process.exit(code);
 }
 
-async function stop(code: number, problem?: string): Promise<void> {
-  // While it starts, and at a second Ctrl-C, nothing waits: the processes of the stack end with this one.
-  if (running === undefined || stopping) process.exit(130);
-  stopping = true;
+/** While it starts, and at a second signal, nothing waits: the processes of the stack end with this one. */
+function interrupted(signal?: NodeJS.Signals): void {
+  if (running === undefined) process.exit(130);
+  if (stopping === undefined) void stop(0, undefined, signal);
+  else if (performance.now() - stopping > SAME_SIGNAL_MS) process.exit(130);
+}
+
+/** With a command its exit code is the end of both, whoever ended it. */
+async function stop(code: number, problem?: string, signal?: NodeJS.Signals): Promise<void> {
+  if (running === undefined || stopping !== undefined) return;
+  stopping = performance.now();
   const problems = problem === undefined ? [] : [problem];
   const attempt = async (act: () => unknown): Promise<void> => {
     try {
@@ -44,12 +57,13 @@ async function stop(code: number, problem?: string): Promise<void> {
   };
   const { save, writeEnv } = options ?? {};
   const { save: saved, close } = running;
-  await command?.end();
+  // What is typed at a terminal goes to all that run there.
+  const ended = (await command?.end(signal === 'SIGINT' && process.stdin.isTTY)) ?? code;
   if (save !== undefined) await attempt(() => writeWhole(pathOf(save), `${JSON.stringify(saved())}\n`));
   await attempt(close);
   if (writeEnv !== undefined) await attempt(() => rmSync(pathOf(writeEnv), { force: true }));
   for (const problem of problems) console.error(`error: ${problem}`);
-  process.exit(problems.length > 0 ? code || 1 : code);
+  process.exit(problems.length > 0 ? ended || 1 : ended);
 }
 
 function started({ start }: CommandLine, log: (line: string) => void): Promise<Running> {
@@ -59,7 +73,9 @@ function started({ start }: CommandLine, log: (line: string) => void): Promise<R
 }
 
 async function main(line: CommandLine): Promise<void> {
-  const { json, quiet, writeEnv, command: wanted } = line;
+  const { json, quiet, save, writeEnv, command: wanted } = line;
+  // Not only at the end, when what was to be saved would be lost.
+  for (const file of [save, writeEnv]) if (file !== undefined) asOption(() => assertWritable(pathOf(file)));
   // With a command standard output is its own.
   const print = wanted.length > 0 ? console.error : console.log;
   const log = quiet ? () => undefined : json ? console.error : print;
@@ -73,10 +89,8 @@ async function main(line: CommandLine): Promise<void> {
   else print(json ? JSON.stringify(addresses) : summary(addresses));
 }
 
-process.on('SIGINT', () => void stop(0));
-process.on('SIGTERM', () => void stop(0));
-process.on('SIGHUP', () => void stop(0));
-onOrphaned(() => void stop(0));
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, interrupted);
+onOrphaned(interrupted);
 
 try {
   options = readCommandLine(process.argv.slice(2), process.env);
@@ -88,5 +102,7 @@ try {
 } catch (error) {
   const message = error instanceof Error ? error.message : String(error);
   if (error instanceof StateError) fail(`${options?.load}: ${message}`, 2);
+  if (error instanceof PlanError || error instanceof UnsupportedError)
+    fail(`${options?.faults}: ${message}`, 2);
   fail(message, error instanceof OptionError || error instanceof SeedError ? 2 : 1);
 }

@@ -15,7 +15,8 @@ export type RememberedNames = Readonly<{
 }>;
 
 export function createRememberedNames(clock: Clock, forMs: number): RememberedNames {
-  // A Map keeps the order of insertion, and all live equally long: the first is always the oldest.
+  // A Map keeps the order of insertion, and all live equally long: the first is the oldest, but for what was restored
+  // from a server that remembers for longer.
   const until = new Map<string, number>();
   const dropExpired = (now: number): void => {
     for (const [name, end] of until) {
@@ -31,8 +32,9 @@ export function createRememberedNames(clock: Clock, forMs: number): RememberedNa
     },
     has: (name) => (until.get(name) ?? 0) > clock.now(),
     entries() {
-      dropExpired(clock.now());
-      return [...until];
+      const now = clock.now();
+      dropExpired(now);
+      return [...until].filter(([, end]) => end > now);
     },
     restore: (name, untilMs) => void until.set(name, untilMs),
     clear: () => until.clear(),

@@ -197,3 +197,22 @@ test('a task that was loaded ends at 31 days of age, and none is dispatched befo
   second.clock.advance(1);
   assert.deepEqual((await second.client.listTasks({ parent: second.queue }))[0], []);
 });
+
+test('a name that was remembered for longer elsewhere does not keep shorter ones in the saved state', async (t) => {
+  const first = await fixtureOf(t);
+  const { queue, clock, tasks, target } = first;
+  const later = new Date(START_MS + 4 * HOUR).toISOString();
+  tasks.load({
+    queues: [{ name: queue, rememberedTaskNames: [{ name: `${queue}/tasks/long`, until: later }] }],
+  });
+  await create(first, 't');
+  await arrived(first, 1);
+  await quiet(first);
+  clock.advance(2 * HOUR);
+  // Free again, and used again.
+  await create(first, 't', { scheduleTime: { seconds: (START_MS + 3 * HOUR) / 1000 } });
+  const second = await fixtureOf(t, clock.now());
+  second.tasks.load(filed(tasks.save()));
+  second.clock.advance(HOUR);
+  await until(() => target.received.length === 2, 'the second task of the name');
+});

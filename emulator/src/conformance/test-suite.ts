@@ -4,7 +4,7 @@ import type { Suite, World } from './case.ts';
 
 export function testSuite<Own extends World>({ service, cases, embedded }: Suite<Own>): void {
   for (const { feature, title, run, refusedHere } of cases) {
-    test(`${service}, ${feature}: ${title}`, async () => {
+    void test(`${service}, ${feature}: ${title}`, async () => {
       const world = await embedded();
       try {
         await (refusedHere ?? run)(world);

@@ -17,10 +17,24 @@ export function fires(seed: number, index: number, rule: Rule, call: Call): bool
   return createHash('sha256').update(text).digest().readUInt32BE(0) / 2 ** 32 < rule.share;
 }
 
-/** The text as a pattern: each `*` stands for any characters, none included. */
+/**
+ * The text as a pattern: each `*` stands for any characters, none included. No regular expression: one with many stars
+ * would look for longer than anybody waits.
+ */
 export function wildcard(pattern: string): (resource: string) => boolean {
-  if (/^\*+$/.test(pattern)) return () => true;
-  const parts = pattern.split('*').map((part) => part.replace(/[\\^$.*+?()[\]{}|/]/g, String.raw`\$&`));
-  const form = new RegExp(`^${parts.join('.*')}$`, 's');
-  return (resource) => form.test(resource);
+  const [first = '', ...inner] = pattern.split('*');
+  const last = inner.pop();
+  if (last === undefined) return (resource) => resource === pattern;
+  return (resource) => {
+    const end = resource.length - last.length;
+    if (!resource.startsWith(first) || !resource.endsWith(last)) return false;
+    let at = first.length;
+    // The earliest place for each part leaves the most for those behind it.
+    for (const part of inner) {
+      const found = resource.indexOf(part, at);
+      if (found < 0) return false;
+      at = found + part.length;
+    }
+    return at <= end;
+  };
 }

@@ -27,6 +27,8 @@ export type FaultTarget = Readonly<{
   clock: Clock;
   /** Resolves when the service is down and has changed its state, with `downMs: 0` when it is up again. */
   restart(spec: RestartSpec): Promise<void>;
+  /** Resolves when the service listens: before its time, if it is down. */
+  up(): Promise<void>;
 }>;
 
 type DecideOptions = Readonly<{
@@ -53,6 +55,8 @@ export type Faults = Readonly<{
   dropped(): number;
   /** At once, without a rule. Rejects when the stack does not run the service, or it is down. */
   restart(service: Service, spec: RestartSpec): Promise<void>;
+  /** Brings up what restarts have taken down, before its time. Rejects when a port is taken. */
+  up(): Promise<void>;
   /** For the servers: whether any rule is about the method, and about the resource if one is named. */
   concern(service: Service, method: string, resource?: string): boolean;
   /** For the servers: counts the call, and says what is to happen to it. The first rule that fires decides. */
@@ -115,6 +119,7 @@ export function createFaults({ log = () => {} }: Readonly<{ log?: (line: string)
       record({ service, method: 'restart', resource: '', n: 0, rule: null, action: 'restart' });
       await target.restart(spec);
     },
+    up: async () => void (await Promise.all([...targets.values()].map((target) => target.up()))),
     async restartDecided(service, spec) {
       try {
         await targets.get(service)?.restart(spec);

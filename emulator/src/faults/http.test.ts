@@ -11,7 +11,11 @@ const ask = async (faults: Faults, method: string, path: string, body = '', quer
 
 test('sets a plan, tells how often its rules fired, shows what was injected, and removes all of it', async () => {
   const faults = createFaults();
-  const detach = faults.attach('pubsub', { clock: manualClock(5_000), restart: async () => {} });
+  const detach = faults.attach('pubsub', {
+    clock: manualClock(5_000),
+    restart: async () => {},
+    up: async () => {},
+  });
   const plan = {
     seed: 3,
     rules: [{ service: 'pubsub', method: 'Pull', nth: [1, 2], action: { type: 'fail' } }],
@@ -42,7 +46,11 @@ test('sets a plan, tells how often its rules fired, shows what was injected, and
 test('restarts a service at once, and records it', async () => {
   const faults = createFaults();
   const seen: object[] = [];
-  faults.attach('tasks', { clock: manualClock(0), restart: async (spec) => void seen.push(spec) });
+  faults.attach('tasks', {
+    clock: manualClock(0),
+    restart: async (spec) => void seen.push(spec),
+    up: async () => {},
+  });
   const answer = await ask(
     faults,
     'POST',

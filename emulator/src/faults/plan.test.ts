@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Call, fires } from './decide.ts';
+import { type Call, fires, wildcard } from './decide.ts';
 import { createFaults, type Rule } from './index.ts';
 import { createRecords } from './record.ts';
 
@@ -230,4 +230,32 @@ test('records are bounded, and tell how many are gone', () => {
   assert.equal(records.dropped(), 25);
   records.clear();
   assert.deepEqual([records.all(), records.dropped()], [[], 0]);
+});
+
+test('a star stands for any characters, however many stars there are', () => {
+  const fits: readonly (readonly [pattern: string, resource: string, fits: boolean])[] = [
+    ['*', '', true],
+    ['**', 'a', true],
+    ['a', 'a', true],
+    ['a', 'aa', false],
+    ['a*', 'a', true],
+    ['*a', 'ba', true],
+    ['a*a', 'a', false],
+    ['a*a', 'aa', true],
+    ['a*b*a', 'aba', true],
+    ['a*b*a', 'aca', false],
+    ['*ab*ab', 'abab', true],
+    ['*ab*ab', 'abxb', false],
+    ['*/topics/*-mail', 'projects/p/topics/e-mail', true],
+    ['*.*', 'ab', false],
+    ['a*', 'a\nb', true],
+    [`${'*a'.repeat(30)}*b`, 'a'.repeat(10_000), false],
+  ];
+  for (const [pattern, resource, expected] of fits) {
+    assert.equal(
+      wildcard(pattern)(resource),
+      expected,
+      `${pattern.slice(0, 20)} on ${resource.slice(0, 20)}`,
+    );
+  }
 });

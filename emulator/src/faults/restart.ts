@@ -18,6 +18,16 @@ export type State = Readonly<{ save(): object; load(saved: unknown): void }>;
 /** The state as others see it; `detach` takes the server out of reach of faults: one that is down stays down. */
 export type Restartable = State & Readonly<{ detach(): void }>;
 
+type Outage = {
+  /** What it comes back with. */
+  kept: object;
+  /** Resolves when its connections are gone. */
+  readonly down: Promise<void>;
+  isDown: boolean;
+  cancel: Cancel;
+  over?: Promise<void>;
+};
+
 /** Lets faults restart the server, which holds nothing yet. */
 export function restartable(
   faults: Faults | undefined,
@@ -29,45 +39,54 @@ export function restartable(
 ): Restartable {
   if (faults === undefined) return { ...state, detach: () => {} };
   const empty = state.save();
-  /** While it is down: what it comes back with. */
-  let kept: object | undefined;
-  let cancel: Cancel = () => {};
+  let outage: Outage | undefined;
   let closed = false;
 
-  async function up(): Promise<void> {
+  async function comeUp({ kept }: Outage): Promise<void> {
     if (closed) return;
     state.load(kept);
-    kept = undefined;
+    outage = undefined;
     await server.up();
+  }
+
+  /** However often it is asked for, it ends once: at once, unless the service is still going down. */
+  function end(ending: Outage): Promise<void> {
+    ending.cancel();
+    ending.over ??= ending.isDown ? comeUp(ending) : ending.down.then(() => comeUp(ending));
+    return ending.over;
   }
 
   const target: FaultTarget = {
     clock,
     async restart({ state: fate, downMs }: RestartSpec) {
-      if (kept !== undefined) throw new PlanError(`service is "${service}", which is down`);
-      kept = fate === 'kept' ? state.save() : empty;
-      const down = server.down();
+      if (outage !== undefined) throw new PlanError(`service is "${service}", which is down`);
+      const kept = fate === 'kept' ? state.save() : empty;
+      const begun: Outage = { kept, down: server.down(), isDown: false, cancel: () => {} };
+      outage = begun;
       // At once, so that nothing falls due in between.
       state.load(empty);
-      await down;
-      if (downMs === 0) return up();
-      cancel = clock.after(downMs, () => {
-        up().catch((error: unknown) => log(`${service} did not come up again: ${String(error)}`));
+      if (downMs === 0) return end(begun);
+      begun.cancel = clock.after(downMs, () => {
+        end(begun).catch((error: unknown) => log(`${service} did not come up again: ${String(error)}`));
       });
+      await begun.down;
+      begun.isDown = true;
     },
+    // It may also have found its port taken.
+    up: () => (outage === undefined ? server.up() : end(outage)),
   };
   const detach = faults.attach(service, target);
   return {
-    save: () => kept ?? state.save(),
+    save: () => outage?.kept ?? state.save(),
     load(saved) {
       state.load(saved);
-      if (kept === undefined) return;
-      kept = state.save();
+      if (outage === undefined) return;
+      outage.kept = state.save();
       state.load(empty);
     },
     detach() {
       closed = true;
-      cancel();
+      outage?.cancel();
       detach();
     },
   };

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
-import { Client, credentials, type ServiceError } from '@grpc/grpc-js';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { type TestContext, test } from 'node:test';
+import { Client, credentials, type MethodDefinition, type ServiceError } from '@grpc/grpc-js';
 import { systemClock } from '../clock.ts';
 import { startPubsub } from '../pubsub/index.ts';
 import { pubsubServiceDefinitions } from '../pubsub/protos.ts';
@@ -62,28 +64,114 @@ const decisions = (faults: Faults): readonly string[] =>
     )
     .toSorted();
 
-async function decided(seed: number, run: number): Promise<readonly string[]> {
+/** A server of its own, with the topics and a subscription of each. */
+async function decided(plan: object, made: (address: string) => Promise<void>): Promise<readonly string[]> {
   const faults = createFaults();
   const server = await startPubsub({ clock: systemClock(), faults });
-  const { publisher } = pubsubServiceDefinitions();
-  const { path, requestSerialize, responseDeserialize } = publisher['CreateTopic']!;
+  const { publisher, subscriber } = pubsubServiceDefinitions();
   const client = new Client(server.address, credentials.createInsecure());
-  for (const name of TOPICS) {
-    await new Promise<void>((resolve, reject) => {
+  const create = (definition: MethodDefinition<object, object> | undefined, request: object) =>
+    new Promise<void>((resolve, reject) => {
+      assert.ok(definition);
+      const { path, requestSerialize, responseDeserialize } = definition;
       const done = (error: ServiceError | null): void => (error === null ? resolve() : reject(error));
-      client.makeUnaryRequest(path, requestSerialize, responseDeserialize, { name }, done);
+      client.makeUnaryRequest(path, requestSerialize, responseDeserialize, request, done);
+    });
+  for (const topic of TOPICS) {
+    await create(publisher['CreateTopic'], { name: topic });
+    await create(subscriber['CreateSubscription'], {
+      name: topic.replace('/topics/', '/subscriptions/'),
+      topic,
     });
   }
   client.close();
-  faults.set(planOf(seed));
-  await talk(server.address, run);
+  faults.set(plan);
+  await made(server.address);
   await server.close();
   return decisions(faults);
 }
 
+/**
+ * A process with Google's client: for each address that it is sent it publishes to every topic, in an order of its own,
+ * and pulls when it is told that everybody has published. Both as often as the client tries again.
+ */
+const PROCESS = `
+  import { PubSub, v1 } from '@google-cloud/pubsub';
+  import { credentials } from '@grpc/grpc-js';
+  const backoffSettings = {
+    initialRetryDelayMillis: 1, retryDelayMultiplier: 1, maxRetryDelayMillis: 2, totalTimeoutMillis: 20_000,
+    initialRpcTimeoutMillis: 10_000, rpcTimeoutMultiplier: 1, maxRpcTimeoutMillis: 10_000,
+  };
+  const retry = { retryCodes: [10, 14], backoffSettings };
+  const topics = ${JSON.stringify(TOPICS)};
+  const tasks = {
+    async publish({ address, seat, run }) {
+      const pubsub = new PubSub({ projectId: 'p', apiEndpoint: address, emulatorMode: true });
+      const calls = Array.from({ length: ${CALLS} }, (_, index) => topics[(index + seat * run) % topics.length]);
+      const options = { batching: { maxMessages: 1 }, gaxOpts: { retry } };
+      const open = Object.fromEntries(topics.map((name) => [name, pubsub.topic(name, options)]));
+      await Promise.all(calls.map((name) => open[name].publishMessage({ data: Buffer.from('x') })));
+      await pubsub.close();
+    },
+    async pull({ address }) {
+      const [host, port] = address.split(':');
+      const sslCreds = credentials.createInsecure();
+      const subscriber = new v1.SubscriberClient({ servicePath: host, port: Number(port), sslCreds, projectId: 'p' });
+      const each = topics.map((name) => name.replace('/topics/', '/subscriptions/'));
+      for (let turn = 0; turn < 10; turn += 1) {
+        const request = { maxMessages: 1_000, returnImmediately: true };
+        await Promise.all(each.map((subscription) => subscriber.pull({ ...request, subscription }, { retry })));
+      }
+      await subscriber.close();
+    },
+  };
+  process.on('message', (message) => {
+    tasks[message.task](message).then(() => process.send('done'), (error) => process.send(String(error.stack)));
+  });
+  process.on('disconnect', () => process.exit(0));
+  process.send('ready');`;
+
+async function start(t: TestContext): Promise<ChildProcess> {
+  const started = spawn(process.execPath, ['--input-type=module', '-e', PROCESS], {
+    cwd: import.meta.dirname,
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    env: { ...process.env, METADATA_SERVER_DETECTION: 'none' },
+  });
+  t.after(() => started.kill('SIGKILL'));
+  assert.deepEqual(await once(started, 'message'), ['ready', undefined]);
+  return started;
+}
+
+async function tell(process: ChildProcess, message: object): Promise<void> {
+  const answered = once(process, 'message');
+  process.send(message);
+  const [answer] = (await answered) as [string];
+  assert.equal(answer, 'done');
+}
+
 test('the same seed decides the same, over ten runs of several clients at once', async () => {
-  const first = await decided(7, 0);
+  const run = (seed: number, n: number) => decided(planOf(seed), (address) => talk(address, n));
+  const first = await run(7, 0);
   assert.ok(first.length > 20 && first.length < CLIENTS * CALLS);
-  for (let run = 1; run < 10; run += 1) assert.deepEqual(await decided(7, run), first, `run ${run}`);
-  assert.notDeepEqual(await decided(8, 0), first, 'another seed decides otherwise');
+  for (let n = 1; n < 10; n += 1) assert.deepEqual(await run(7, n), first, `run ${n}`);
+  assert.notDeepEqual(await run(8, 0), first, 'another seed decides otherwise');
+});
+
+test('and over ten runs of two processes with Google’s client, which tries again by itself', async (t) => {
+  const processes = await Promise.all([start(t), start(t)]);
+  const run = (seed: number, n: number) =>
+    decided(planOf(seed), async (address) => {
+      for (const task of ['publish', 'pull']) {
+        await Promise.all(processes.map((each, seat) => tell(each, { task, address, seat, run: n })));
+      }
+    });
+  const first = await run(7, 0);
+  for (const method of ['Publish', 'Pull', 'deliver']) {
+    assert.ok(
+      first.filter((line) => line.startsWith(`${method} `)).length > 3,
+      `${method} was hit: ${first.join()}`,
+    );
+  }
+  for (let n = 1; n < 10; n += 1) assert.deepEqual(await run(7, n), first, `run ${n}`);
+  assert.notDeepEqual(await run(8, 0), first, 'another seed decides otherwise');
 });

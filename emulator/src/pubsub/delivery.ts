@@ -67,7 +67,7 @@ export function createDelivery(
   const finish = (entry: Entry): void => {
     unacked.delete(entry);
     const { message, publishTimeMs, bytes } = entry;
-    acked.add({ message, publishTimeMs, bytes });
+    if (!entry.isCopy) acked.add({ message, publishTimeMs, bytes });
     backlog.done(entry);
   };
   const lease = (entry: Entry, consumer: Consumer): Lease => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test, type TestContext } from 'node:test';
+import { createFaults } from '../faults/index.ts';
 import { manualClock } from '../manual-clock.ts';
 import { subscriptionName, testServer, texts, topicName, until, type TestServer } from './test-server.ts';
 
@@ -227,4 +228,19 @@ test('retention goes by the times of publishing, also for what was loaded', asyn
   await first.publish('orders', message('a'));
   const second = await fresh(t, first.server.save(), 2 * HOUR);
   assert.equal(texts(await second.pull('work')), '');
+});
+
+test('what was handed over twice and acknowledged twice is retained once, and can be loaded', async (t) => {
+  const faults = createFaults();
+  const first = await testServer(t, manualClock(), undefined, faults);
+  await first.create('orders', 'retains', { retainAckedMessages: true });
+  const about = { service: 'pubsub', method: 'deliver', resource: subscriptionName('retains') };
+  faults.set({ rules: [{ ...about, nth: 1, action: { type: 'duplicate' } }] });
+  await first.publish('orders', message('a'));
+  const got = await first.pull('retains');
+  assert.equal(texts(got), 'a,a');
+  await first.ack('retains', ...got);
+  const second = await fresh(t, first.server.save());
+  await second.call('Seek', { subscription: subscriptionName('retains'), time: { seconds: 1 } });
+  assert.equal(texts(await second.pull('retains')), 'a');
 });

@@ -27,5 +27,12 @@ export function parseSeed(text: string, file: string): Seed {
     const node = document.getIn(path, true) as Readonly<{ range?: readonly number[] | null }> | undefined;
     return node?.range?.[0] ?? 0;
   }
-  return seedFrom((document.toJS() ?? {}) as SeedDescription, placeOf);
+  let description: unknown;
+  try {
+    description = document.toJS() ?? {};
+  } catch (error) {
+    // Aliases of aliases that would become more than the memory holds.
+    throw new SeedError(file, error instanceof Error ? error.message : String(error));
+  }
+  return seedFrom(description as SeedDescription, placeOf);
 }

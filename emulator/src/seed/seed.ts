@@ -8,7 +8,7 @@ import { MESSAGES } from '../cloud-tasks/rest-messages.ts';
 import { parseDefinitions } from '../firestore/index-definitions.ts';
 import type { TtlPolicy } from '../firestore/ttl.ts';
 import { type Fields, fromJson } from '../proto-json.ts';
-import { DEFAULT_PROJECT, type Service } from '../stack/services.ts';
+import { DEFAULT_PROJECT, projectOf, type Service } from '../stack/services.ts';
 import { writeOf } from './documents.ts';
 import {
   type Named,
@@ -38,6 +38,8 @@ export type Seed = Readonly<{
   indexes: object | undefined;
   /** In an order in which each finds what it refers to; those of one `rpc` do not need each other. */
   steps: readonly SeedStep[];
+  /** The same in another project, as far as its names are not complete. */
+  in(project: string): Seed;
 }>;
 
 /** A list of names and of objects with a `name`, or an object by names. */
@@ -71,7 +73,7 @@ const FIRESTORE_KEYS = ['documents', 'ttl', 'indexes', 'fieldOverrides'];
 /** Throws an error of one line that names the place. */
 export function seedFrom(description: SeedDescription, placeOf: PlaceOf = placeIn('seed')): Seed {
   const root = objectAt(description, [], placeOf, KEYS);
-  const project = optionalText(root['project'], ['project'], placeOf) ?? DEFAULT_PROJECT;
+  const project = projectIn(root, placeOf);
   const location = optionalText(root['location'], ['location'], placeOf) ?? 'us-central1';
   const full = (kind: string, name: string): string =>
     name.startsWith('projects/') ? name : `projects/${project}/${kind}/${name}`;
@@ -128,7 +130,22 @@ export function seedFrom(description: SeedDescription, placeOf: PlaceOf = placeI
       },
     ),
   );
-  return { project, ttl: ttlOf(firestore['ttl'], placeOf), indexes: indexesOf(firestore, placeOf), steps };
+  return {
+    project,
+    ttl: ttlOf(firestore['ttl'], placeOf),
+    indexes: indexesOf(firestore, placeOf),
+    steps,
+    in: (other) => seedFrom({ ...description, project: other }, placeOf),
+  };
+}
+
+function projectIn({ project }: Options, placeOf: PlaceOf): string {
+  const given = optionalText(project, ['project'], placeOf) ?? DEFAULT_PROJECT;
+  try {
+    return projectOf(given, 'it');
+  } catch (error) {
+    throw new SeedError(placeOf(['project']), error instanceof Error ? error.message : String(error));
+  }
 }
 
 function withFullTopic(policy: unknown, full: (kind: string, name: string) => string): unknown {

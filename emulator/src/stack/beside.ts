@@ -1,13 +1,16 @@
 /**
  * A command that runs beside the stack, with its variables, on the terminal of whoever started both. When it ends the
- * stack does; when the stack is stopped first, the command is.
+ * stack does; when the stack is stopped first, the command is. When the stack is killed (SIGKILL), the command goes on.
  */
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 
 export type Beside = Readonly<{
-  /** SIGTERM, and SIGKILL after three seconds. Resolves when it is gone. */
-  end(): Promise<void>;
+  /**
+   * SIGTERM, unless it `knows` that it is to end, and SIGKILL after three seconds. Resolves when it is gone, with its exit
+   * code.
+   */
+  end(knows: boolean): Promise<number>;
 }>;
 
 const GRACE_MS = 3_000;
@@ -22,22 +25,21 @@ export function beside(
   onEnd: (code: number, problem?: string) => void,
 ): Beside {
   const started = spawn(file, args, { stdio: 'inherit', env: { ...process.env, ...environment } });
-  const gone = new Promise<void>((resolve) => {
-    started.once('error', (error) => {
-      resolve();
-      onEnd(NOT_RUN, `${file} cannot be run: ${error.message}`);
-    });
-    started.once('exit', (code, signal) => {
-      resolve();
-      onEnd(code ?? SIGNALLED + constants.signals[signal ?? 'SIGTERM']);
-    });
+  const gone = new Promise<number>((resolve) => {
+    const ended = (code: number, problem?: string): void => {
+      resolve(code);
+      onEnd(code, problem);
+    };
+    started.once('error', (error) => ended(NOT_RUN, `${file} cannot be run: ${error.message}`));
+    started.once('exit', (code, signal) => ended(code ?? SIGNALLED + constants.signals[signal ?? 'SIGTERM']));
   });
   return {
-    async end() {
-      started.kill('SIGTERM');
+    async end(knows) {
+      if (!knows) started.kill('SIGTERM');
       const late = setTimeout(() => started.kill('SIGKILL'), GRACE_MS);
-      await gone;
+      const code = await gone;
       clearTimeout(late);
+      return code;
     },
   };
 }

@@ -23,7 +23,8 @@ export type Run = Readonly<{
 export function run(t: TestContext, args: readonly string[], env: NodeJS.ProcessEnv = {}): Run {
   const started = spawn(process.execPath, ['--conditions=source', CLI, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, ...env },
+    // What one has compiled the next need not.
+    env: { ...process.env, NODE_COMPILE_CACHE: join(tmpdir(), 'node-compile-cache'), ...env },
   });
   let out = '';
   let err = '';

@@ -51,7 +51,7 @@ export async function answerClock(
         return refusal(404, `no path ${path}; accepted: /clock/advance, /run-until-idle, /freeze, /resume`);
     }
   } catch (error) {
-    if (error instanceof LengthError) return refusal(400, error.message);
+    if (error instanceof LengthError || error instanceof RangeError) return refusal(400, error.message);
     if (error instanceof UnsupportedError) return refusal(501, error.message);
     return refusal(503, error instanceof Error ? error.message : String(error));
   }
@@ -75,9 +75,12 @@ function length(body: Buffer, name: string, standard?: string): number {
   } catch {
     throw new LengthError('the body is not JSON');
   }
-  const value: unknown =
-    typeof fields === 'object' && fields !== null ? Reflect.get(fields, name) : undefined;
-  return parseLength(value ?? standard, name);
+  if (typeof fields !== 'object' || fields === null || Array.isArray(fields)) {
+    throw new LengthError(`the body is ${JSON.stringify(fields)}; accepted: an object with ${name}`);
+  }
+  const unknown = Object.keys(fields).find((key) => key !== name);
+  if (unknown !== undefined) throw new LengthError(`${unknown} is not known; accepted: ${name}`);
+  return parseLength((Reflect.get(fields, name) as unknown) ?? standard, name);
 }
 
 function time(clock: StackClock, more: object = {}): RestAnswer {

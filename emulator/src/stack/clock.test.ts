@@ -100,3 +100,14 @@ test('a length that is none is refused, naming it', async () => {
     assert.match(await response.text(), /by is .*accepted: a whole number and a unit/);
   }
 });
+
+test('what else stands in the body is refused as well, and a move that would end behind all times', async () => {
+  const ask = async (path: string, body: string) => {
+    const response = await fetch(`${stack.addresses.control}/clock/${path}`, { method: 'POST', body });
+    return `${response.status} ${((await response.json()) as { error: string }).error}`;
+  };
+  assert.equal(await ask('advance', '{"by":"1s","til":5}'), '400 til is not known; accepted: by');
+  assert.equal(await ask('run-until-idle', '[]'), '400 the body is []; accepted: an object with limit');
+  assert.equal(await ask('run-until-idle', '"1h"'), '400 the body is "1h"; accepted: an object with limit');
+  await assert.rejects(stack.clock.advance(3e14), /would pass the beginning of the year 9999/);
+});

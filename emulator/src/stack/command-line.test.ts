@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { folder } from './cli-fixture.ts';
 import { readCommandLine } from './command-line.ts';
-import { OptionError } from './option-error.ts';
+import { OptionError } from './option.ts';
 import { planned } from './planned.ts';
 
 function refusal(args: readonly string[]): string {
@@ -19,7 +19,14 @@ function refusal(args: readonly string[]): string {
 
 const REFUSED: readonly (readonly [args: readonly string[], says: RegExp])[] = [
   [['--services', 'pubsub,redis'], /^--services is "pubsub,redis"; accepted: pubsub,firestore,tasks or/],
-  [['--services', ''], /^--services is ""/],
+  [['--services', ''], /^--services is empty/],
+  [['--save', ''], /^--save is empty/],
+  [['--project', 'a/b'], /^--project is "a\/b"; accepted: letters, digits/],
+  [['--pubsub-port', '8701'], /^port 8701 is given to pubsub and to firestore$/],
+  [['--pubsub-port', '-1'], /^Option '--pubsub-port' argument is ambiguous;/],
+  [['--print-env', '--', 'true'], /^--print-env starts nothing, and so no command$/],
+  // Node would take it for its own, wherever it stands: https://github.com/nodejs/node/issues/54232
+  [['--env-file', 'x'], /^Unknown option '--env-file'/],
   [['--pubsub-port', '80'], /^--pubsub-port is "80"; accepted: a whole number from 1024 to 65535, or 0$/],
   [['--control-port', 'x'], /^--control-port is "x"/],
   [['--port-base', '65534'], /^--port-base is "65534"; accepted: a whole number from 1024 to 65532, or 0$/],
@@ -38,11 +45,22 @@ for (const [args, says] of REFUSED) {
   test(`refuses "${args.join(' ')}" with one line`, () => assert.match(refusal(args), says));
 }
 
+/** Each list holds the one before ten times. */
+const MANY_ALIASES = Array.from('abcdefgh', (name, index, names = 'abcdefgh') => {
+  const before = index === 0 ? 'x' : `*${names[index - 1]}`;
+  return `${name}: &${name} [${Array.from({ length: 10 }, () => before).join(', ')}]\n`;
+}).join('');
+
 const FILES: readonly (readonly [option: string, text: string, says: RegExp])[] = [
   ['seed', 'topics: [a\n', /^\S+:\d: /],
   ['faults', 'rules: [a\n', /^\S+: /],
   ['faults', '{ "rules": [{ "service": "redis" }] }', /^\S+: rules\[0\]\.service is "redis"/],
   ['load', '{', /^\S+ is not JSON: /],
+  ['load', 'a\nb', /^\S+ is not JSON: .*"a b"/],
+  ['seed', MANY_ALIASES, /^\S+: Excessive alias count/],
+  ['faults', MANY_ALIASES, /^\S+: Excessive alias count/],
+  ['seed', 'project: a/b\n', /^\S+:1: project: it is "a\/b"; accepted: letters/],
+  ['seed', 'topics:\n  orders: 5\n', /^\S+:2: topics\.orders: 5 is no object/],
 ];
 
 for (const [option, text, says] of FILES) {
@@ -61,6 +79,18 @@ test('single ports win over the base, and 0 is any that is free', () => {
     kind: 'stack',
     options: { portBase: 9000, ports: { tasks: 0 }, official: false, indexes: {}, services: ['tasks'] },
   });
+});
+
+test('--project wins over that of the seed, and a mark in front of a file is no part of it', (t) => {
+  const file = folder(t)('seed.json');
+  writeFileSync(file, '\uFEFF{"project":"other","topics":["orders","projects/full/topics/orders"]}');
+  const { start } = readCommandLine(['--project', 'shop', '--seed', file], {});
+  assert.ok(start.kind === 'stack');
+  const { seed, project = '' } = start.options;
+  assert.deepEqual(
+    seed?.in(project).steps.map(({ request }) => (request as { name?: string }).name),
+    ['projects/shop/topics/orders', 'projects/full/topics/orders'],
+  );
 });
 
 test('--external takes what the variables name', () => {

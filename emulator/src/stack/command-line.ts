@@ -2,8 +2,16 @@
 import { parseArgs } from 'node:util';
 import { HELP, TOOLKIT_HELP } from './help.ts';
 import { readFaults, readIndexes, readSeed, readJson } from './input-files.ts';
-import { OptionError } from './option-error.ts';
-import { DEFAULT_PORT_BASE, LISTENERS, type PortOptions, SERVICES, type Service } from './services.ts';
+import { asOption, given, OptionError } from './option.ts';
+import {
+  DEFAULT_PORT_BASE,
+  LISTENERS,
+  type PortOptions,
+  portsOf,
+  projectOf,
+  SERVICES,
+  type Service,
+} from './services.ts';
 import type { StackOptions } from './stack-options.ts';
 import type { ToolkitOptions } from './toolkit.ts';
 import { PORT_COUNT } from './topology.ts';
@@ -19,6 +27,7 @@ export type CommandLine = Readonly<{
   json: boolean;
   quiet: boolean;
   load?: string;
+  faults?: string;
   save?: string;
   writeEnv?: string;
   /** To be run beside the stack; empty: none. */
@@ -33,12 +42,14 @@ export function readCommandLine(args: readonly string[], environment: Environmen
   const values = parse(end < 0 ? args : args.slice(0, end));
   const command = end < 0 ? [] : args.slice(end + 1);
   if (end >= 0 && command.length === 0) throw new OptionError('there is no command behind --');
+  if (end >= 0 && values['print-env']) throw new OptionError('--print-env starts nothing, and so no command');
   const common = {
     help: values.toolkit ? TOOLKIT_HELP : HELP,
     json: values.json,
     quiet: values.quiet,
     command,
     ...given('load', values.load),
+    ...given('faults', values.faults),
     ...given('save', values.save),
     ...given('writeEnv', values['write-env']),
   };
@@ -86,13 +97,15 @@ function parse(args: readonly string[]) {
         'print-env': flag,
         json: flag,
         quiet: flag,
-        help: flag,
+        help: { ...flag, short: 'h' },
         version: flag,
       },
     });
+    const empty = Object.entries(values).find(([, value]) => value === '');
+    if (empty !== undefined) throw new Error(`--${empty[0]} is empty`);
     return values;
   } catch (error) {
-    const [line = ''] = (error instanceof Error ? error.message : String(error)).split(/\. |\n/);
+    const [line = ''] = (error instanceof Error ? error.message : String(error)).split(/\.(?:\s|$)|\n/);
     throw new OptionError(`${line}; --help lists what is accepted (with npm start: npm start -- --help)`);
   }
 }
@@ -105,7 +118,7 @@ function stackOptions(values: Values, environment: Environment): StackOptions {
   return {
     ...shared(values, environment, LISTENERS.length),
     ...given('services', services),
-    ...given('project', project),
+    ...given('project', project === undefined ? undefined : asOption(() => projectOf(project, '--project'))),
     ...given('seed', values.seed === undefined ? undefined : readSeed(values.seed)),
   };
 }
@@ -139,8 +152,10 @@ function shared(values: Values, environment: Environment, count: number) {
       return port === undefined ? [] : [[name, port] as const];
     }),
   );
+  const portBase = base === 0 ? undefined : base;
+  asOption(() => portsOf(ports, portBase));
   return {
-    ...(base !== 0 && { portBase: base }),
+    ...given('portBase', portBase),
     ports,
     official,
     ...(external && { external: externalOf(environment) }),
@@ -182,13 +197,4 @@ function portOf(name: string, text: string | undefined, highest: number): number
 function refuse(values: Values, names: readonly (keyof Values)[], reason: string): void {
   const used = names.find((name) => values[name] !== undefined);
   if (used !== undefined) throw new OptionError(`--${used} ${reason}`);
-}
-
-function given<Name extends string, Value>(
-  name: Name,
-  value: Value | undefined,
-): Readonly<Partial<Record<Name, Value>>> {
-  const fields: Partial<Record<Name, Value>> = {};
-  if (value !== undefined) fields[name] = value;
-  return fields;
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -12,34 +12,30 @@ import type { StackAddresses } from './stack.ts';
 
 const BIN = fileURLToPath(new URL('../../bin/pubsub-guarantees-emulator.js', import.meta.url));
 
-for (const [option, text, says] of [
-  ['seed', 'topics:\n  ok-topic:\n  goog-bad:\n', /^error: \S+:3: topics\.goog-bad: .*goog/],
-  ['load', '{"version":7}', /^error: \S+: version is 7; accepted: 1$/],
-  ['faults', '{ "rules": [{ "service": "redis" }] }', /^error: \S+: rules\[0\]\.service is "redis"/],
-] as const) {
-  test(`answers a --${option} file that is refused with one line that names it, and exit code 2`, async (t) => {
-    const file = folder(t)('file');
-    writeFileSync(file, text);
-    const refused = run(t, ['--quiet', '--port-base', '0', `--${option}`, file]);
-    assert.equal(await refused.ended, 2, refused.err());
-    assert.match(refused.err().trimEnd(), says);
-    assert.ok(refused.err().includes(file));
-    assert.equal(refused.err().trimEnd().includes('\n'), false);
-  });
-}
+test('answers a state that is refused with one line that names its file, and exit code 2', async (t) => {
+  const file = folder(t)('state.json');
+  writeFileSync(file, '{"version":7}');
+  const refused = run(t, ['--quiet', '--port-base', '0', '--load', file]);
+  assert.equal(await refused.ended, 2, refused.err());
+  assert.equal(refused.err(), `error: ${file}: version is 7; accepted: 1\n`);
+});
 
-for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGKILL'] as const) {
-  test(`the servers alone leave no port after ${signal}`, async (t) => {
-    const stack = run(t, ['--json', '--port-base', String(await freeBase())]);
-    const addresses = await ready<StackAddresses>(stack);
-    const ports = portsIn(addresses);
-    assert.equal(ports.length, 4);
-    stack.process.kill(signal);
-    const code = await stack.ended;
-    if (signal !== 'SIGKILL') assert.equal(code, 0);
-    assert.ok(await allFree(ports), 'every port is free again');
-  });
-}
+test('answers faults of a service that does not run with one line that names their file, and exit code 2', async (t) => {
+  const file = folder(t)('faults.json');
+  writeFileSync(file, '{"rules":[{"service":"pubsub","action":{"type":"fail"}}]}');
+  const refused = run(t, ['--quiet', '--port-base', '0', '--services', 'tasks', '--faults', file]);
+  assert.equal(await refused.ended, 2, refused.err());
+  assert.equal(refused.err(), `error: ${file}: rules[0].service is "pubsub", which does not run here\n`);
+});
+
+test('the servers alone leave no port after SIGKILL', async (t) => {
+  const stack = run(t, ['--json', '--port-base', String(await freeBase())]);
+  const ports = portsIn(await ready<StackAddresses>(stack));
+  assert.equal(ports.length, 4);
+  stack.process.kill('SIGKILL');
+  await stack.ended;
+  assert.ok(await allFree(ports), 'every port is free again');
+});
 
 test('a start that fails half-way leaves nothing, and names the port that is taken', async (t) => {
   const base = await freeBase();
@@ -67,11 +63,11 @@ test('prints what was chosen and no more, as lines that a shell takes', async (t
   const stack = run(t, args);
   for (let turn = 0; turn < 800 && !stack.out().includes('Ctrl-C'); turn++) await wait(25);
   const exports = stack.out().match(/^ {2}export .*$/gm) ?? [];
-  const planned = run(t, ['--print-env', ...args]);
-  assert.equal(await planned.ended, 0);
+  const planned = await printed('--print-env', ...args);
   assert.deepEqual(
     exports.map((line) => line.trim()),
-    planned.out().trimEnd().split('\n'),
+    planned.trimEnd().split('\n'),
+    'the package’s own command plans the same, without a build',
   );
   const names = exports.map((line) => /export (\w+)=/.exec(line)?.[1]);
   assert.deepEqual(names, [
@@ -85,48 +81,61 @@ test('prints what was chosen and no more, as lines that a shell takes', async (t
   ]);
   assert.ok(stack.out().includes(`CLOUD_TASKS_EMULATOR_HOST=127.0.0.1:${port}\n`));
   assert.equal(await listens(base), false, 'no Pub/Sub');
-});
-
-test('--write-env is there when everything is ready, can be sourced, and is gone afterwards', async (t) => {
-  const file = folder(t)('env');
-  writeFileSync(file, 'export PUBSUB_EMULATOR_HOST=stale\n');
-  const stack = run(t, ['--json', '--port-base', '0', '--write-env', file]);
-  const { pubsub, control } = await ready<StackAddresses>(stack);
-  const shell = spawn('sh', ['-c', '. "$0"; echo "$PUBSUB_EMULATOR_HOST $LOCAL_STACK_CONTROL"', file]);
-  const [said] = (await once(shell.stdout.setEncoding('utf8'), 'data')) as [string];
-  assert.equal(said, `${pubsub} ${control}\n`);
-  stack.process.kill('SIGTERM');
+  stack.process.kill('SIGINT');
   assert.equal(await stack.ended, 0);
-  assert.equal(existsSync(file), false);
+  assert.ok(await allFree([port, base + 3]));
 });
 
-test('what --save writes when it is stopped, --load starts from in another process', async (t) => {
-  const file = folder(t)('state.json');
-  const base = await freeBase();
-  const call = async (path: string, body: object): Promise<unknown> => {
-    const url = `http://127.0.0.1:${base + 3}/v1/projects/demo-project/${path}`;
+test('what it writes when ready is gone after SIGTERM, what it saves then another starts from; it tells what it could not save', async (t) => {
+  const inside = folder(t);
+  const [seed, env, state] = [inside('seed.json'), inside('env'), inside('state.json')];
+  const base = String(await freeBase());
+  const call = async (control: string, path: string, body: object): Promise<unknown> => {
+    const url = `${control}/v1/projects/demo-project/${path}`;
     return (await fetch(url, { method: 'POST', body: JSON.stringify(body) })).json();
   };
-  const seed = folder(t)('seed.json');
+  writeFileSync(env, 'export PUBSUB_EMULATOR_HOST=stale\n');
   writeFileSync(seed, '{"topics":{"orders":{"subscriptions":["billing"]}}}');
-  const first = run(t, ['--json', '--port-base', String(base), '--seed', seed, '--save', file]);
-  await ready(first);
-  await call('topics/orders:publish', { messages: [{ data: 'c2F2ZWQ=' }] });
+  const args = ['--json', '--port-base', base];
+  const first = run(t, [...args, '--seed', seed, '--save', state, '--write-env', env]);
+  const addresses = await ready<StackAddresses>(first);
+  const shell = spawn('sh', ['-c', '. "$0"; echo "$PUBSUB_EMULATOR_HOST $LOCAL_STACK_CONTROL"', env]);
+  const [said] = (await once(shell.stdout.setEncoding('utf8'), 'data')) as [string];
+  assert.equal(said, `${addresses.pubsub} ${addresses.control}\n`);
+  await call(addresses.control, 'topics/orders:publish', { messages: [{ data: 'c2F2ZWQ=' }] });
   first.process.kill('SIGTERM');
   assert.equal(await first.ended, 0, first.err());
-  const second = run(t, ['--json', '--port-base', String(base), '--load', file]);
-  await ready(second);
-  const pulled = await call('subscriptions/billing:pull', { maxMessages: 10 });
+  assert.equal(existsSync(env), false);
+  assert.ok(await allFree(portsIn(addresses)));
+
+  mkdirSync(inside('gone'));
+  const second = run(t, [...args, '--load', state, '--save', inside('gone/state.json')]);
+  const { control } = await ready<StackAddresses>(second);
+  const pulled = await call(control, 'subscriptions/billing:pull', { maxMessages: 10 });
   assert.match(JSON.stringify(pulled), /"data":"c2F2ZWQ="/);
+  rmdirSync(inside('gone'));
+  second.process.kill('SIGHUP');
+  assert.equal(await second.ended, 1);
+  assert.match(second.err(), /^error: \S+gone\/state\.json cannot be written: ENOENT.*\n$/m);
+  assert.ok(await allFree(portsIn(addresses)));
 });
 
-test('a state that cannot be written is told, and the stack ends all the same', async (t) => {
-  const stack = run(t, ['--json', '--port-base', '0', '--save', '/nowhere/state.json']);
-  const addresses = await ready<StackAddresses>(stack);
+test('a command that is running when the stack is stopped is stopped first, its exit code is told, and the state is saved', async (t) => {
+  const inside = folder(t);
+  const [env, state] = [inside('env'), inside('state.json')];
+  const args = ['--quiet', '--port-base', '0', '--save', state, '--write-env', env];
+  const stack = run(t, [
+    ...args,
+    '--',
+    'sh',
+    '-c',
+    'trap "exit 5" TERM; echo up; while :; do sleep 0.05; done',
+  ]);
+  for (let turn = 0; turn < 800 && stack.out() === ''; turn++) await wait(25);
   stack.process.kill('SIGTERM');
-  assert.equal(await stack.ended, 1);
-  assert.match(stack.err(), /^error: \/nowhere\/state\.json cannot be written: ENOENT.*\n$/m);
-  assert.ok(await allFree(portsIn(addresses)));
+  assert.equal(await stack.ended, 5, stack.err());
+  assert.equal(existsSync(env), false);
+  assert.equal((JSON.parse(readFileSync(state, 'utf8')) as { version: number }).version, 1);
 });
 
 test('a command behind -- finds the stack, and its exit code is the end of both', async (t) => {
@@ -148,14 +157,9 @@ test('a command that cannot be run is one line and exit code 127', async (t) => 
   assert.match(stack.err(), /^error: \/nowhere\/program cannot be run: .*ENOENT\n$/);
 });
 
-test('the package’s own command runs without a build', async () => {
-  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
-    version: string;
-  };
-  const printed = await new Promise<string>((resolve, reject) => {
-    execFile(process.execPath, [BIN, '--version'], (error, stdout) =>
-      error ? reject(error) : resolve(stdout),
-    );
+/** What the package's own command prints. */
+function printed(...args: readonly string[]): Promise<string> {
+  return new Promise((resolve, reject) => {
+    execFile(process.execPath, [BIN, ...args], (error, stdout) => (error ? reject(error) : resolve(stdout)));
   });
-  assert.equal(printed, `${version}\n`);
-});
+}

@@ -4,6 +4,7 @@ import type { RestAnswer } from '../rest-error.ts';
 import { answerClock } from './clock-api.ts';
 import type { Closers } from './closers.ts';
 import type { Handle } from './control.ts';
+import type { NotServed } from './not-served.ts';
 import { pubsubRest } from './rest.ts';
 import type { Servers } from './servers.ts';
 import { UnsupportedError } from './services.ts';
@@ -16,6 +17,7 @@ export type HandlePorts = StatePorts &
     clock: StackClock;
     faults: Faults;
     servers: Servers;
+    notServed: Pick<NotServed, 'answer'>;
     /** The public half of the key that signs the stack's OIDC tokens. */
     jwks: () => unknown;
     closers: Pick<Closers, 'add'>;
@@ -26,6 +28,7 @@ export function controlHandles({
   clock,
   faults,
   servers,
+  notServed,
   jwks,
   closers,
   ...state
@@ -40,7 +43,7 @@ export function controlHandles({
     async (method, path, query, body) => answerFaults(faults, method, path, query, body),
     async (method, path, _, body) => rest?.handle(method, path, body),
     async (method, path, query, body) => tasks?.rest?.(method, path, query, body),
-    async (_, path) => notRun(path),
+    async (method, path) => notServed.answer(servers, method, path),
   ];
   return [handles, { '/oidc/jwks': jwks }];
 }
@@ -54,19 +57,4 @@ function faultsRefused(servers: Servers, method: string, path: string, body: Buf
     if (error instanceof UnsupportedError) return { status: 501, body: { error: error.message } };
   }
   return undefined;
-}
-
-const SERVED_UNDER = [
-  ['Pub/Sub', '/v1/projects/'],
-  ['Cloud Tasks', '/v2/projects/'],
-] as const;
-
-/** A path of a service that was not chosen. */
-function notRun(path: string): RestAnswer | undefined {
-  const [service] = SERVED_UNDER.find(([, prefix]) => path.startsWith(prefix)) ?? [];
-  if (service === undefined) return undefined;
-  return {
-    status: 404,
-    body: { error: `no path ${path}: this stack does not run ${service}, or it has no such path` },
-  };
 }

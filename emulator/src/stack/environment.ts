@@ -1,5 +1,5 @@
 /** The variables that lead programs to a running stack, and the shell lines that set them. */
-import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 
 export type EnvironmentSource = Readonly<{
   pubsub?: string | undefined;
@@ -35,9 +35,23 @@ export const exportLines = (environment: Readonly<Record<string, string>>): read
 const quoted = (value: string): string =>
   /^[\w./:@%+,=-]+$/.test(value) ? value : `'${value.replaceAll("'", `'\\''`)}'`;
 
+const temporaryOf = (file: string): string => `${file}.${process.pid}.tmp`;
+
+/** Throws an error that names the file if `writeWhole` could not write it as things are; leaves everything as it is. */
+export function assertWritable(file: string): void {
+  const temporary = temporaryOf(file);
+  try {
+    if (statSync(file, { throwIfNoEntry: false })?.isDirectory() === true) throw new Error('it is a folder');
+    closeSync(openSync(temporary, 'w'));
+    rmSync(temporary);
+  } catch (error) {
+    throw new Error(`${file} cannot be written: ${(error as Error).message}`, { cause: error });
+  }
+}
+
 /** The file is there as a whole or as it was before, whatever happens. Throws an error that names it. */
 export function writeWhole(file: string, text: string): void {
-  const temporary = `${file}.${process.pid}.tmp`;
+  const temporary = temporaryOf(file);
   try {
     const open = openSync(temporary, 'w');
     try {

@@ -31,6 +31,8 @@ export function caller(target: number | string, definition: ServiceDefinition): 
   const client: Client = new Constructor(address, credentials.createInsecure(), {
     // As large as the servers take (see grpc-server.ts).
     'grpc.max_receive_message_length': 32 * 1024 * 1024,
+    // A new caller is a new connection.
+    'grpc.use_local_subchannel_pool': 1,
   });
   return {
     call: (method, request) =>

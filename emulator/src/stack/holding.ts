@@ -22,7 +22,7 @@ export type Holding = Pick<Stack, 'save' | 'load' | 'reset'> &
 export type HoldingPorts = Readonly<{
   servers: Servers;
   movable: MovableClock;
-  faults: Pick<Faults, 'clear'>;
+  faults: Pick<Faults, 'clear' | 'up'>;
   /** See open.ts. */
   extension: Pick<Extension, 'saved' | 'adopt' | 'unsavable'> | undefined;
   /** Requests that the stack has sent and that are not answered. */
@@ -85,6 +85,8 @@ export function holding(ports: HoldingPorts): Holding {
       const standard = assertPossible('a reset');
       faults.clear();
       await replaced(() => resetAll(holders, movable, baseline ?? standard), standard);
+      // With this state, not with the one before.
+      await faults.up();
       movable.resume();
     },
     atRest() {

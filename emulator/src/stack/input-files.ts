@@ -7,7 +7,7 @@ import { parseDefinitions } from '../firestore/index-definitions.ts';
 import { SeedError } from '../seed/named.ts';
 import type { Seed } from '../seed/seed.ts';
 import { parseSeed } from '../seed/seed-file.ts';
-import { OptionError } from './option-error.ts';
+import { OptionError } from './option.ts';
 
 export function readSeed(file: string): Seed {
   try {
@@ -23,7 +23,9 @@ export function readJson(file: string): unknown {
     return JSON.parse(textOf(file)) as unknown;
   } catch (error) {
     if (error instanceof OptionError) throw error;
-    throw new OptionError(`${file} is not JSON: ${lineOf(error)}`);
+    // V8 quotes from the file, line breaks included.
+    const text = error instanceof Error ? error.message : String(error);
+    throw new OptionError(`${file} is not JSON: ${text.replaceAll(/\s+/g, ' ')}`);
   }
 }
 
@@ -43,21 +45,24 @@ export function readFaults(file: string): unknown {
   const document = parseDocument(textOf(file));
   const [problem] = [...document.errors, ...document.warnings];
   if (problem !== undefined) throw new OptionError(`${file}: ${lineOf(problem)}`);
-  const plan: unknown = document.toJS();
   try {
+    const plan: unknown = document.toJS();
     createFaults().set(plan);
+    return plan;
   } catch (error) {
     throw new OptionError(`${file}: ${lineOf(error)}`);
   }
-  return plan;
 }
 
 /** Where the user was: npm runs a script in the folder of its package. */
 export const pathOf = (file: string): string => resolve(process.env['INIT_CWD'] ?? '.', file);
 
+/** Windows' editors put one in front. */
+const BYTE_ORDER_MARK = /^\uFEFF/;
+
 function textOf(file: string): string {
   try {
-    return readFileSync(pathOf(file), 'utf8');
+    return readFileSync(pathOf(file), 'utf8').replace(BYTE_ORDER_MARK, '');
   } catch (error) {
     throw new OptionError(`${file} cannot be read: ${lineOf(error)}`);
   }

@@ -11,6 +11,7 @@ import { type Closers, closers as closersOf } from './closers.ts';
 import { startControl } from './control.ts';
 import { controlHandles } from './control-handles.ts';
 import { holding } from './holding.ts';
+import { notServed } from './not-served.ts';
 import { startServers } from './servers.ts';
 import { DEFAULT_PROJECT, portsOf } from './services.ts';
 import { type SavedStack, StateError } from './saved-stack.ts';
@@ -54,7 +55,8 @@ const ALONE: Extended = {
 
 export async function openStack(options: StackOptions, extension?: Extension): Promise<Stack> {
   const services = chosenServices(options);
-  const { seed, state, log = () => undefined, official = false, external = {}, portBase } = options;
+  const { state, log = () => undefined, official = false, external = {}, portBase } = options;
+  const seed = options.project === undefined ? options.seed : options.seed?.in(options.project);
   const ports = portsOf(options.ports, portBase);
   const faults = createFaults({ log });
   // What is wrong with it is told before anything has started; it is set when all is ready.
@@ -103,11 +105,13 @@ export async function openStack(options: StackOptions, extension?: Extension): P
       isIdle: () => extended.isIdle(),
       log,
     });
+    const missing = notServed();
     const parts = {
       clock,
       faults: stackFaults(faults, servers),
       ...held,
-      state: () => stateOf({ addresses: () => addresses, clock: movable, servers, faults }),
+      state: () =>
+        stateOf({ addresses: () => addresses, clock: movable, servers, notServed: missing, faults }),
     };
     let addresses = {
       ...Object.fromEntries(Object.entries(servers).map(([name, { address }]) => [name, address])),
@@ -115,7 +119,10 @@ export async function openStack(options: StackOptions, extension?: Extension): P
       project,
     } as Stack['addresses'];
     const control = await closers.started(
-      startControl(ports.control, ...controlHandles({ ...parts, servers, jwks: signer.jwks, closers })),
+      startControl(
+        ports.control,
+        ...controlHandles({ ...parts, servers, notServed: missing, jwks: signer.jwks, closers }),
+      ),
     );
     addresses = { ...addresses, control: control.url };
     if (extension !== undefined) {

@@ -1,7 +1,7 @@
 /** Where a stack would listen, without starting it. */
 import type { CommandLine } from './command-line.ts';
 import type { EnvironmentSource } from './environment.ts';
-import { OptionError } from './option-error.ts';
+import { OptionError } from './option.ts';
 import { DEFAULT_PROJECT, portsOf, SERVICES } from './services.ts';
 
 /** Throws an OptionError where that is not known before it has started. */

@@ -2,14 +2,15 @@
  * Pub/Sub's REST form of publish, pull and acknowledge, so that `gcloud pubsub` and `curl` reach the local stack too.
  * Each request becomes the same gRPC call that a client library makes; limits and errors are the server's own.
  */
+import { type ServiceError, status } from '@grpc/grpc-js';
 import { type Fields, fromJson, toJson } from '../proto-json.ts';
-import { invalidArgument, unimplemented } from '../grpc-server.ts';
+import { invalidArgument } from '../grpc-server.ts';
 import { pubsubServiceDefinitions } from '../pubsub/protos.ts';
 import { type RestAnswer, restError } from '../rest-error.ts';
 import { type Caller, caller } from './grpc-call.ts';
 
 export type Rest = Readonly<{
-  /** Undefined where the path is not Pub/Sub's. Never rejects. */
+  /** Undefined for what is none of the four methods. Never rejects. */
   handle(method: string, path: string, body: Buffer): Promise<RestAnswer | undefined>;
   close(): void;
 }>;
@@ -24,7 +25,6 @@ type Route = Readonly<{
   reply: Fields;
 }>;
 
-const OURS = /^\/v1\/projects\//;
 const TOPIC = 'projects/[^/]+/topics/[^/:]+';
 const SUBSCRIPTION = 'projects/[^/]+/subscriptions/[^/:]+';
 
@@ -83,35 +83,33 @@ export function pubsubRest(address: string): Rest {
     }
     return made;
   };
+  const close = (): void => {
+    made?.publisher.close();
+    made?.subscriber.close();
+    made = undefined;
+  };
   return {
     async handle(method, path, body) {
-      if (!OURS.test(path)) return undefined;
+      const route = method === 'POST' ? ROUTES.find(({ pattern }) => pattern.test(path)) : undefined;
+      if (route === undefined) return undefined;
       try {
-        const route = ROUTES.find(({ pattern }) => pattern.test(path));
-        if (route === undefined || method !== 'POST') throw notServed(method, path);
         const name = decoded(route.pattern.exec(path)?.[1] ?? '');
         const request = { ...fromJson(route.request, parse(body)), [route.resource]: name };
         const reply = await callers()[route.service].call(route.rpc, request);
         return { status: 200, body: toJson(route.reply, reply as object, false) };
       } catch (error) {
+        // A connection that was refused waits before it tries again. The next request does not wait: it may be up again.
+        if ((error as Partial<ServiceError>).code === status.UNAVAILABLE) close();
         return restError(error);
       }
     },
-    close() {
-      made?.publisher.close();
-      made?.subscriber.close();
-    },
+    close,
   };
 }
 
 function pathOf(resource: string, verb: string): RegExp {
   return new RegExp(`^/v1/(${resource}):${verb}$`);
 }
-
-const notServed = (method: string, path: string) =>
-  unimplemented(
-    `${method} ${path} is not served here over REST; POST topics/…:publish, subscriptions/…:pull, :acknowledge and :modifyAckDeadline are. A client library reaches the rest over gRPC.`,
-  );
 
 function decoded(name: string): string {
   try {

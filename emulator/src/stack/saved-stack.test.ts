@@ -62,6 +62,11 @@ const REFUSED: readonly (readonly [saved: unknown, says: RegExp])[] = [
   [{ version: 1, now: '2030' }, /^now is "2030"; accepted: milliseconds/],
   [{ version: 1, now: 1e300 }, /^now is 1e\+300; accepted: milliseconds/],
   [
+    { version: 1, now: 8.64e15 },
+    /^now is 8640000000000000; accepted: milliseconds .*, before the year 9999$/,
+  ],
+  [{ version: 1, now: 0, functions: { dedup: 5 } }, /^functions\.dedup is 5; accepted: a text$/],
+  [
     { version: 1, now: 0, bogus: {} },
     /^bogus is not known; accepted: version, now, pubsub, firestore, tasks/,
   ],

@@ -28,8 +28,11 @@ export class StateError extends Error {
 export type Holder = Readonly<{ save(): object; load(saved: unknown): void }>;
 export type Holders = Readonly<Partial<Record<Service, Holder>>>;
 
-/** The largest time of a Date: https://tc39.es/ecma262/#sec-time-values-and-time-range */
-const LATEST_MS = 8.64e15;
+/**
+ * The clock goes on from there and never back: a year is left of those that a timestamp of Google's APIs can tell
+ * (https://protobuf.dev/reference/protobuf/google.protobuf/#timestamp), and no time is one that a Date cannot.
+ */
+export const LATEST_MS = Date.UTC(9999, 0, 1);
 
 export function saveAll(holders: Holders, now: number): SavedStack {
   const parts = SERVICES.flatMap((name) => {
@@ -47,12 +50,16 @@ export function parseSaved(saved: unknown, holders: Holders): SavedStack {
   const { version, now, ...parts } = saved as Readonly<Record<string, unknown>>;
   if (version !== 1) throw new Error(`version is ${shown(version)}; accepted: 1`);
   if (typeof now !== 'number' || !(now >= 0 && now <= LATEST_MS)) {
-    throw new Error(`now is ${shown(now)}; accepted: milliseconds since the epoch`);
+    throw new Error(`now is ${shown(now)}; accepted: milliseconds since the epoch, before the year 9999`);
   }
   for (const [name, part] of Object.entries(parts)) {
     if (typeof part !== 'object' || part === null)
       throw new Error(`${name} is ${shown(part)}; accepted: an object`);
-    if (name === 'functions') continue;
+    if (name === 'functions') {
+      const [bad, url] = Object.entries(part).find(([, value]) => typeof value !== 'string') ?? [];
+      if (bad !== undefined) throw new Error(`functions.${bad} is ${shown(url)}; accepted: a text`);
+      continue;
+    }
     const service = SERVICES.find((known) => known === name);
     if (service === undefined) {
       throw new Error(`${name} is not known; accepted: version, now, ${SERVICES.join(', ')}, functions`);

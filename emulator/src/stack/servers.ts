@@ -88,7 +88,7 @@ async function startOwnPubsub(settings: ServerSettings, closers: Closers): Promi
   const server = await closers.started(
     startPubsub({ port: ports.pubsub, clock, identity, faults, log: (line) => log(`[pubsub] ${line}`) }),
   );
-  return { address: server.address, own: { ...server, underWay: () => server.stats().pushing } };
+  return { address: server.address, own: server };
 }
 
 async function startOwnFirestore(settings: ServerSettings, closers: Closers): Promise<Served> {

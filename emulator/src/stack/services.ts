@@ -8,6 +8,15 @@ export const TITLE = { pubsub: 'Pub/Sub', firestore: 'Firestore', tasks: 'Cloud 
 
 export const DEFAULT_PROJECT = 'demo-project';
 
+/**
+ * The name if it can be a project in the name of a resource: of Google's own, letters, digits, hyphens, and dots and
+ * colons in old ones. Throws an error that names the `place`.
+ */
+export function projectOf(name: string, place: string): string {
+  if (/^[a-z0-9][a-z0-9.:-]*$/i.test(name)) return name;
+  throw new Error(`${place} is ${JSON.stringify(name)}; accepted: letters, digits, hyphens, dots and colons`);
+}
+
 /** In this order from the base, whether all are started or not, so that each has a port of its own for good. */
 export const LISTENERS = [...SERVICES, 'control'] as const;
 type Listener = (typeof LISTENERS)[number];

@@ -2,6 +2,7 @@
  * The stack's one clock, for tests: in real time until it is frozen or moved.
  */
 import type { MovableClock } from '../movable-clock.ts';
+import { LATEST_MS } from './saved-stack.ts';
 import { UnsupportedError } from './services.ts';
 
 export type StackClock = Readonly<{
@@ -32,9 +33,14 @@ export function stackClock(clock: MovableClock, afterMove: () => Promise<void>):
     isFrozen: clock.isFrozen,
     freeze: clock.freeze,
     resume: clock.resume,
-    advance: (milliseconds) => moved(clock.advance(milliseconds)),
-    runUntilIdle: (limitMs) => moved(clock.runUntilIdle(limitMs)),
+    advance: async (milliseconds) => moved(clock.advance(withinYears(clock, milliseconds))),
+    runUntilIdle: async (limitMs) => moved(clock.runUntilIdle(withinYears(clock, limitMs))),
   };
+}
+
+function withinYears(clock: MovableClock, milliseconds: number): number {
+  if (clock.now() + milliseconds <= LATEST_MS) return milliseconds;
+  throw new RangeError('the clock would pass the beginning of the year 9999, and it never goes back');
 }
 
 /** The clock of a stack one of whose servers has a clock of its own: real time, and nothing else. */

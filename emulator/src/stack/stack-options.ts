@@ -2,7 +2,7 @@
 import type { FirestoreOptions } from '../firestore/index.ts';
 import type { Seed } from '../seed/seed.ts';
 import type { Replaceable } from './servers.ts';
-import { type PortOptions, type Service, SERVICES } from './services.ts';
+import { type PortOptions, projectOf, type Service, SERVICES } from './services.ts';
 
 export type StackOptions<S extends Service = Service> = Readonly<{
   /** Default: all three. */
@@ -41,6 +41,7 @@ export type StackOptions<S extends Service = Service> = Readonly<{
 /** Throws an error that names the option. */
 export function chosenServices({
   services = SERVICES,
+  project,
   seed,
   state,
   indexes,
@@ -52,6 +53,7 @@ export function chosenServices({
       `services is ${JSON.stringify(services)}; accepted: one or more of ${SERVICES.join(', ')}`,
     );
   }
+  if (project !== undefined) projectOf(project, 'project');
   if (seed !== undefined && state !== undefined) {
     throw new Error('seed and state cannot both be given: a saved state has its own topics and queues');
   }

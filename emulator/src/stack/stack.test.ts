@@ -187,6 +187,35 @@ test('a method that is not implemented is counted by name, for a real client', a
   );
 });
 
+test('so is what the REST form has not, whatever it names', async () => {
+  const project = '/v1/projects/demo-project';
+  for (const path of ['/topics', '/topics/a:publish', '/topics/b', '/databases/(default)/documents/x/y']) {
+    assert.equal((await ask('GET', `${project}${path}`)).status, 501);
+  }
+  await ask('PUT', `${project}/topics/c`, {});
+  const { body } = await ask('GET', '/state');
+  const { pubsub, firestore } = body['unimplemented'] as Record<string, Record<string, number>>;
+  const counted = Object.entries({ ...pubsub, ...firestore }).filter(([name]) => name.includes('/v1/'));
+  assert.deepEqual(Object.fromEntries(counted), {
+    'GET /v1/projects/…/topics': 1,
+    'GET /v1/projects/…/topics/…:publish': 1,
+    'GET /v1/projects/…/topics/…': 1,
+    'GET /v1/projects/…/databases/…/documents/…/y': 1,
+    'PUT /v1/projects/…/topics/…': 1,
+  });
+});
+
+test('a reset brings up at once what a fault has taken down, with the state of the start', async () => {
+  await stack.faults.restart('pubsub', { state: 'lost', downMs: 3_600_000 });
+  for (let turn = 0; turn < 5; turn++) {
+    assert.equal((await ask('POST', v1('subscriptions/billing:pull'), { maxMessages: 1 })).status, 503);
+  }
+  await stack.reset();
+  assert.equal(stack.state().clock.nextDueMs, undefined, 'nothing comes of the old time');
+  await publish('back');
+  assert.deepEqual(await pull(), ['back']);
+});
+
 test('paths, methods and bodies that are none are refused with one line', async () => {
   const refusals = await Promise.all([
     ask('GET', '/bogus'),

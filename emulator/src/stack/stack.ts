@@ -18,7 +18,7 @@ export type StackAddresses<S extends Service = Service> = Readonly<Record<S, str
 export type StackState = Readonly<{
   addresses: object;
   clock: Readonly<{ nowMs: number; now: string; frozen: boolean; nextDueMs?: number }>;
-  /** Calls answered UNIMPLEMENTED since the start, by full method name: what a program missed. */
+  /** Calls answered UNIMPLEMENTED since the start, by full method name, or method and path for REST: what a program missed. */
   unimplemented: Readonly<Partial<Record<Service, Readonly<Record<string, number>>>>>;
   /** How many faults were injected; `faults.log()` tells which. */
   faults: number;
@@ -45,8 +45,8 @@ export type Stack<S extends Service = Service> = Readonly<{
   load(saved: unknown): Promise<void>;
   /**
    * Everything as it was when the stack was ready: what was seeded or loaded at the start is in place, all else is
-   * gone, no faults are set, and the clock runs in real time from where it stands, for it never goes back. A service that
-   * a fault has taken down comes up at its time, with this state.
+   * gone, no faults are set, no service is down, and the clock runs in real time from where it stands, for it never goes
+   * back.
    */
   reset(): Promise<void>;
   /** Ends everything that was started. May be called at any time and more than once. */

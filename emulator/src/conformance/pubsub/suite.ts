@@ -12,14 +12,17 @@ import { limits } from './cases/limits.ts';
 import { lists } from './cases/lists.ts';
 import { malformed } from './cases/malformed.ts';
 import { names } from './cases/names.ts';
+import { namesAnew } from './cases/names-anew.ts';
 import { ordering } from './cases/ordering.ts';
 import { publishing } from './cases/publish.ts';
 import { pulling } from './cases/pulling.ts';
 import { pushAnswers } from './cases/push-answers.ts';
 import { pushForm } from './cases/push-form.ts';
 import { pushTurning } from './cases/push-turning.ts';
+import { replaying } from './cases/replaying.ts';
 import { seeking } from './cases/seeking.ts';
 import { snapshots } from './cases/snapshots.ts';
+import { streamControl } from './cases/stream-control.ts';
 import { streamFields } from './cases/stream-fields.ts';
 import { streaming } from './cases/streaming.ts';
 import { subscriptions } from './cases/subscriptions.ts';
@@ -34,12 +37,14 @@ export const pubsubSuite: Suite<PubsubWorld> = {
     ...subscriptions,
     ...lists,
     ...names,
+    ...namesAnew,
     ...malformed,
     ...limits,
     ...publishing,
     ...pulling,
     ...streaming,
     ...streamFields,
+    ...streamControl,
     ...deadlines,
     ...ordering,
     ...exactlyOnce,
@@ -47,6 +52,7 @@ export const pubsubSuite: Suite<PubsubWorld> = {
     ...filters,
     ...seeking,
     ...snapshots,
+    ...replaying,
     ...detaching,
     ...pushForm,
     ...pushAnswers,

@@ -84,6 +84,20 @@ export const runTaskCases: readonly TasksCase[] = [
       assert.deepEqual(times(world, from), [0, 100_000]);
     },
   ),
+  of(
+    'counts the backoff from the time of RunTask, however long the attempt took',
+    RUN_TASK,
+    async (world) => {
+      await openQueue(world, { retryConfig: { minBackoff: seconds(100) } });
+      world.target.answer.with = (n) => (n === 0 ? 'hang' : 200);
+      const scheduleTime = later(world, 10 * HOUR_MS);
+      await createTask(world, { scheduleTime, dispatchDeadline: seconds(60) }, 't');
+      const from = world.now();
+      await world.call('RunTask', byName(world, 't'));
+      await world.pass(HOUR_MS);
+      assert.deepEqual(times(world, from), [0, 100_000]);
+    },
+  ),
   of('tells the target the schedule time that the task had', QUOTAS, async (world) => {
     await openQueue(world);
     await createTask(world, { scheduleTime: later(world, HOUR_MS) }, 't');

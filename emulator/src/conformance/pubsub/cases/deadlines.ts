@@ -116,7 +116,9 @@ export const deadlines: readonly PubsubCase[] = [
     let got = await one(world, policy(1, 2));
     for (const least of [1, 2, 2, 2]) {
       await world.nack(SUB, got);
-      await world.pass(least * 1_000 + 800);
+      await world.pass(least * 1_000 - 700);
+      await absent(world, `before ${least} s`);
+      await world.pass(1_500);
       got = await back(world, `after ${least} s`);
     }
   }),

@@ -131,11 +131,14 @@ export const streaming: readonly PubsubCase[] = [
     await until(() => streams.every(({ responses }) => responses.length > 0), 'both streams open').catch(
       () => {},
     );
-    await world.publish('orders', ...Array.from({ length: 100 }, (_, index) => `${index}`));
+    // More than one response takes, so that neither gets all.
+    const contents = Array.from({ length: 1_000 }, (_, index) => `${index}`);
+    await world.publish('orders', ...contents);
     const all = () => streams.flatMap((stream) => stream.received());
-    await until(() => all().length >= 100, 'all messages');
-    same(new Set(all().map(({ message }) => message.messageId)).size, 100);
-    same(all().length, 100);
+    await until(() => all().length >= 1_000, 'all messages', 8_000);
+    same(new Set(all().map(({ message }) => message.messageId)).size, 1_000);
+    same(all().length, 1_000);
+    for (const stream of streams) assert.ok(stream.received().length > 0, 'one stream got nothing');
   }),
   make('A message of 10 MB comes through', PROTO, async (world) => {
     await world.create('orders', SUB);
