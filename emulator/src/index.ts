@@ -1,7 +1,15 @@
 /** The local stack, for use inside tests: its servers one by one, all of them on one clock, or the whole toolkit. */
 export { type CloudTasksOptions, type RunningCloudTasks, startCloudTasks } from './cloud-tasks/index.ts';
 export { type Cancel, type Clock, systemClock } from './clock.ts';
-export { createFaults, type FaultRecord, type Faults } from './faults/index.ts';
+export {
+  type Action as FaultAction,
+  createFaults,
+  type FaultRecord,
+  type Faults,
+  type Plan as FaultPlan,
+  type RestartSpec,
+  type Rule as FaultRule,
+} from './faults/index.ts';
 export { type FirestoreOptions, type RunningFirestore, startFirestore } from './firestore/index.ts';
 export { freePort, freePorts } from './free-ports.ts';
 export type { RunningServer } from './grpc-server.ts';

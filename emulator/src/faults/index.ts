@@ -26,5 +26,5 @@
  */
 export { createFaults, type Faults } from './faults.ts';
 export { answerFaults } from './http.ts';
-export type { Action, Plan, RestartSpec, Rule, Service } from './plan.ts';
+export type { Action, Plan, RestartSpec, Rule } from './plan.ts';
 export type { FaultRecord } from './record.ts';

@@ -77,6 +77,14 @@ test('moving on does not end the leases of those who merely had no time to renew
   assert.equal((await pull('dedup-out-sub')).length, 1);
 });
 
+test('a delay of 45 days arrives on a clock that was never frozen as well', async () => {
+  stack.clock.resume();
+  await publish('delay-in', { delay: String(45 * 86_400) });
+  await stack.clock.advance(45 * DAY_MS + SECOND_MS);
+  stack.clock.freeze();
+  assert.equal((await pull('delay-out-sub')).length, 1);
+});
+
 test('the clock is also moved over HTTP, and says what time it is', async () => {
   const url = `${stack.addresses.control}/clock`;
   type Time = { nowMs: number; now: string; frozen: boolean };

@@ -44,7 +44,7 @@ export type TasksWorld = World &
   }>;
 
 const PARENT = 'projects/demo-project/locations/us-central1';
-export const START_MS = Date.parse('2027-01-01T00:00:00.000Z');
+const START_MS = Date.parse('2027-01-01T00:00:00.000Z');
 
 /** Read once: every case has a server of its own. */
 let definition: ReturnType<typeof cloudTasksDefinition> | undefined;

@@ -40,6 +40,13 @@ export const namesAnew: readonly PubsubCase[] = [
     await world.publish('orders', 'a');
     same(texts(await world.receive(SUB, 1)), 'a');
   }),
+  details('Its topic no longer lists a deleted subscription', PROTO, async (world) => {
+    await world.create('orders', SUB);
+    await world.create('orders', 'other-sub');
+    await world.pubsub.subscription(SUB).delete();
+    const { subscriptions } = await world.call('ListTopicSubscriptions', { topic: world.topic('orders') });
+    same(subscriptions, [world.subscription('other-sub')]);
+  }),
   details(
     'What a request says of the topic’s retention is ignored in a subscription',
     PROTO,
