@@ -18,6 +18,20 @@ test('goes on from the time that was read, and stands still while the stack’s 
   assert.equal(clock.now(), 9_000_000);
 });
 
+test('tells whole milliseconds between two readings, for a monotonic clock that has fractions of them', async () => {
+  const real = virtualClock();
+  let passed = 0;
+  const clock = followingClock(async () => ({ nowMs: 5_000, frozen: false }), {
+    ...real,
+    monotonic: () => passed,
+  });
+  await clock.sync();
+  passed = 0.9;
+  assert.equal(clock.now(), 5_000);
+  passed = 1.1;
+  assert.equal(clock.now(), 5_001);
+});
+
 test('measures pauses on its own clock, whatever the stack’s time does', async () => {
   const real = virtualClock();
   const clock = followingClock(async () => ({ nowMs: 0, frozen: true }), real);

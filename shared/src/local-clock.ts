@@ -44,7 +44,8 @@ export function followingClock(read: ReadClock, real: Clock): LocalClock {
   return {
     now() {
       if (known === undefined) return real.now();
-      return known.frozen ? known.nowMs : known.nowMs + (real.monotonic() - known.at);
+      // Whole milliseconds, as everywhere: the monotonic clock has fractions.
+      return Math.floor(known.frozen ? known.nowMs : known.nowMs + (real.monotonic() - known.at));
     },
     monotonic: () => real.monotonic(),
     after: (milliseconds, callback) => real.after(milliseconds, callback),
