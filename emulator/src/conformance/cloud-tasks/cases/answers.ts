@@ -1,5 +1,6 @@
 /** What the answers of an HTTP target mean: success, failure, timeouts, redirects, Retry-After. */
 import assert from 'node:assert/strict';
+import { dispatchedHttp, headersOf } from '../dispatched.ts';
 import {
   createTask,
   get,
@@ -12,25 +13,11 @@ import {
   type TasksCase,
 } from '../section.ts';
 import { HTTP_REQUEST, RECORDED, TASK } from '../sources.ts';
-import type { Received } from '../target.ts';
 import type { TasksWorld } from '../world.ts';
 
 const of = section('Answers to HTTP tasks');
 const DAY_MS = 86_400_000;
-
-/** The n-th header of a family over all requests that came. */
-const each = ({ target }: TasksWorld, header: string): (string | undefined)[] =>
-  target.received.map(({ headers }) => headers[`x-cloudtasks-${header}`] as string | undefined);
-
-/** Dispatches one task and returns what came. */
-async function dispatched(world: TasksWorld, request: object = {}, path = ''): Promise<Received> {
-  await openQueue(world);
-  await createTask(world, { httpRequest: { url: `${world.target.url}${path}`, ...request } }, 't');
-  await world.pass(0);
-  const [first] = world.target.received;
-  assert.ok(first !== undefined, 'the task was not dispatched');
-  return first;
-}
+const each = headersOf('x-cloudtasks');
 
 /** The first attempt times out, the second succeeds. */
 async function timeout(world: TasksWorld): Promise<void> {
@@ -47,7 +34,7 @@ export const answerCases: readonly TasksCase[] = [
   ...[200, 201, 204, 299].map((status) =>
     of(`${status} is success: the task is gone`, HTTP_REQUEST, async (world) => {
       world.target.answer.with = () => status;
-      await dispatched(world);
+      await dispatchedHttp(world);
       await refused(world.call('GetTask', { name: taskName(world, 't') }), 'NOT_FOUND');
       await world.pass(DAY_MS);
       assert.equal(world.target.received.length, 1);
@@ -59,7 +46,7 @@ export const answerCases: readonly TasksCase[] = [
       status === 302 ? RECORDED : HTTP_REQUEST,
       async (world) => {
         world.target.answer.with = (n) => (n === 0 ? status : 200);
-        await dispatched(world);
+        await dispatchedHttp(world);
         await world.pass(DAY_MS);
         assert.equal(world.target.received.length, 2);
       },
@@ -68,7 +55,7 @@ export const answerCases: readonly TasksCase[] = [
   // The reference says that a redirect "may be followed"; the recordings of the service show a 302 that is not.
   of('does not follow a redirect', RECORDED, async (world) => {
     world.target.answer.with = (n) => (n === 0 ? { status: 302, headers: { location: '/elsewhere' } } : 200);
-    await dispatched(world, {}, '/task');
+    await dispatchedHttp(world, {}, '/task');
     await world.pass(DAY_MS);
     assert.deepEqual(
       world.target.received.map(({ url }) => url),
@@ -88,7 +75,7 @@ export const answerCases: readonly TasksCase[] = [
   ),
   of('an attempt by default ends after ten minutes', TASK, async (world) => {
     world.target.answer.with = () => 'hang';
-    await dispatched(world);
+    await dispatchedHttp(world);
     await world.pass(599_999);
     assert.equal(world.target.received.length, 1);
     await world.pass(1_000);
@@ -109,7 +96,7 @@ export const answerCases: readonly TasksCase[] = [
       async (world) => {
         world.target.answer.with = (n) => (n === 0 ? { status, headers: { 'retry-after': '120' } } : 200);
         const from = world.now();
-        await dispatched(world);
+        await dispatchedHttp(world);
         await world.pass(DAY_MS);
         assert.deepEqual(times(world, from), [0, 120_000]);
       },
@@ -119,7 +106,7 @@ export const answerCases: readonly TasksCase[] = [
     const at = new Date(world.now() + 300_000).toUTCString();
     world.target.answer.with = (n) => (n === 0 ? { status: 503, headers: { 'retry-after': at } } : 200);
     const from = world.now();
-    await dispatched(world);
+    await dispatchedHttp(world);
     await world.pass(DAY_MS);
     assert.deepEqual(times(world, from), [0, 300_000]);
   }),

@@ -1,33 +1,14 @@
 /** What the handler of an App Engine task gets, and where the routing leads. */
 import assert from 'node:assert/strict';
+import { dispatchedAppEngine, headersOf, recording } from '../dispatched.ts';
 import { createTask, openQueue, refused, seconds, section, taskName, type TasksCase } from '../section.ts';
 import { APP_ENGINE_HANDLER, APP_ENGINE_REQUEST, QUEUE, RECORDED } from '../sources.ts';
-import type { Received } from '../target.ts';
 import type { TasksWorld } from '../world.ts';
 
 const of = section('Dispatching App Engine tasks');
 const DAY_MS = 86_400_000;
+const each = headersOf('x-appengine');
 const AGENT = 'AppEngine-Google; (+http://code.google.com/appengine)';
-
-const each = ({ target }: TasksWorld, header: string): (string | undefined)[] =>
-  target.received.map(({ headers }) => headers[`x-appengine-${header}`] as string | undefined);
-
-async function dispatched(world: TasksWorld, appEngineHttpRequest: object = {}): Promise<Received> {
-  await openQueue(world);
-  await createTask(world, { appEngineHttpRequest }, 't');
-  await world.pass(0);
-  const [first] = world.target.received;
-  assert.ok(first !== undefined, 'the task was not dispatched');
-  return first;
-}
-
-async function recording(world: TasksWorld): Promise<void> {
-  const statuses = [503, 404, 429, 500, 302, 200];
-  world.target.answer.with = (n) => statuses[n] ?? 200;
-  await dispatched(world);
-  await world.pass(DAY_MS);
-  assert.equal(world.target.received.length, statuses.length);
-}
 
 async function timeout(world: TasksWorld): Promise<void> {
   world.target.answer.with = (n) => (n === 0 ? 'hang' : 200);
@@ -39,24 +20,24 @@ async function timeout(world: TasksWorld): Promise<void> {
 
 export const dispatchAppEngineCases: readonly TasksCase[] = [
   of('names the queue, the task and the schedule time', APP_ENGINE_HANDLER, async (world) => {
-    await dispatched(world);
+    await dispatchedAppEngine(world);
     assert.deepEqual([each(world, 'queuename'), each(world, 'taskname')], [['conformance'], ['t']]);
     assert.equal(Number(each(world, 'tasketa')[0]) * 1_000, world.now());
   }),
   of('TaskRetryCount counts the retries: 0, 1, 2, 3, 4, 5', RECORDED, async (world) => {
-    await recording(world);
+    await recording(world, dispatchedAppEngine);
     assert.deepEqual(each(world, 'taskretrycount'), ['0', '1', '2', '3', '4', '5']);
   }),
   of('TaskExecutionCount equals TaskRetryCount', RECORDED, async (world) => {
-    await recording(world);
+    await recording(world, dispatchedAppEngine);
     assert.deepEqual(each(world, 'taskexecutioncount'), ['0', '1', '2', '3', '4', '5']);
   }),
   of('TaskPreviousResponse is the last status from the second attempt on', RECORDED, async (world) => {
-    await recording(world);
+    await recording(world, dispatchedAppEngine);
     assert.deepEqual(each(world, 'taskpreviousresponse'), [undefined, '503', '404', '429', '500', '302']);
   }),
   of('TaskRetryReason is App Error after an answer that is no success', RECORDED, async (world) => {
-    await recording(world);
+    await recording(world, dispatchedAppEngine);
     const reasons = each(world, 'taskretryreason');
     assert.deepEqual(reasons, [undefined, ...Array.from({ length: 5 }, () => 'App Error')]);
   }),
@@ -74,10 +55,10 @@ export const dispatchAppEngineCases: readonly TasksCase[] = [
     },
   ),
   of('the User-Agent is that of App Engine', RECORDED, async (world) => {
-    assert.equal((await dispatched(world)).headers['user-agent'], AGENT);
+    assert.equal((await dispatchedAppEngine(world)).headers['user-agent'], AGENT);
   }),
   of('sends a User-Agent of the caller with its own appended', APP_ENGINE_REQUEST, async (world) => {
-    const { headers } = await dispatched(world, { headers: { 'User-Agent': 'mine' } });
+    const { headers } = await dispatchedAppEngine(world, { headers: { 'User-Agent': 'mine' } });
     assert.equal(headers['user-agent'], `mine ${AGENT}`);
   }),
   of(
@@ -85,7 +66,7 @@ export const dispatchAppEngineCases: readonly TasksCase[] = [
     APP_ENGINE_REQUEST,
     async (world) => {
       assert.equal(
-        (await dispatched(world, { body: Buffer.from('a') })).headers['content-type'],
+        (await dispatchedAppEngine(world, { body: Buffer.from('a') })).headers['content-type'],
         'application/octet-stream',
       );
     },
@@ -93,12 +74,12 @@ export const dispatchAppEngineCases: readonly TasksCase[] = [
   of('sends the Content-Type of the caller', APP_ENGINE_REQUEST, async (world) => {
     const headers = { 'Content-Type': 'application/json' };
     assert.equal(
-      (await dispatched(world, { headers, body: Buffer.from('{}') })).headers['content-type'],
+      (await dispatchedAppEngine(world, { headers, body: Buffer.from('{}') })).headers['content-type'],
       'application/json',
     );
   }),
   of('lets no caller set Host, X-Google-* or X-AppEngine-*', APP_ENGINE_REQUEST, async (world) => {
-    const { headers } = await dispatched(world, {
+    const { headers } = await dispatchedAppEngine(world, {
       headers: {
         Host: 'forged.example',
         'X-Google-A': 'forged',
@@ -111,18 +92,18 @@ export const dispatchAppEngineCases: readonly TasksCase[] = [
     assert.notEqual(headers.host, 'forged.example');
   }),
   of('sends the relative URI to the service', APP_ENGINE_REQUEST, async (world) => {
-    assert.equal((await dispatched(world, { relativeUri: '/a/b?c=d' })).url, '/a/b?c=d');
+    assert.equal((await dispatchedAppEngine(world, { relativeUri: '/a/b?c=d' })).url, '/a/b?c=d');
   }),
   of('sends path / where there is no relative URI', APP_ENGINE_REQUEST, async (world) => {
-    assert.equal((await dispatched(world)).url, '/');
+    assert.equal((await dispatchedAppEngine(world)).url, '/');
   }),
   of('sends to the default service where there is no routing', APP_ENGINE_REQUEST, async (world) => {
-    await dispatched(world);
+    await dispatchedAppEngine(world);
     assert.deepEqual(world.routings, [{}]);
   }),
   of('sends to the service, version and instance of the task', APP_ENGINE_REQUEST, async (world) => {
     const appEngineRouting = { service: 'worker', version: 'v1', instance: '2' };
-    await dispatched(world, { appEngineRouting });
+    await dispatchedAppEngine(world, { appEngineRouting });
     assert.deepEqual(world.routings, [appEngineRouting]);
   }),
   of('the routing override of the queue takes the place of the routing of the task', QUEUE, async (world) => {
@@ -141,7 +122,7 @@ export const dispatchAppEngineCases: readonly TasksCase[] = [
   }),
   of('does not follow a redirect', APP_ENGINE_REQUEST, async (world) => {
     world.target.answer.with = (n) => (n === 0 ? { status: 302, headers: { location: '/elsewhere' } } : 200);
-    await dispatched(world, { relativeUri: '/task' });
+    await dispatchedAppEngine(world, { relativeUri: '/task' });
     await world.pass(DAY_MS);
     assert.deepEqual(
       world.target.received.map(({ url }) => url),
@@ -150,7 +131,7 @@ export const dispatchAppEngineCases: readonly TasksCase[] = [
   }),
   of('any 2xx is success', APP_ENGINE_REQUEST, async (world) => {
     world.target.answer.with = () => 204;
-    await dispatched(world);
+    await dispatchedAppEngine(world);
     await refused(world.call('GetTask', { name: taskName(world, 't') }), 'NOT_FOUND');
   }),
 ];

@@ -1,35 +1,11 @@
 /** What the target of an HTTP task gets. */
 import assert from 'node:assert/strict';
+import { dispatchedHttp, headersOf, recording } from '../dispatched.ts';
 import { createTask, later, openQueue, seconds, section, type TasksCase } from '../section.ts';
 import { HTTP_HANDLER, HTTP_REQUEST, RECORDED } from '../sources.ts';
-import type { Received } from '../target.ts';
-import type { TasksWorld } from '../world.ts';
 
 const of = section('Dispatching HTTP tasks');
-const DAY_MS = 86_400_000;
-
-/** The n-th header of a family over all requests that came. */
-const each = ({ target }: TasksWorld, header: string): (string | undefined)[] =>
-  target.received.map(({ headers }) => headers[`x-cloudtasks-${header}`] as string | undefined);
-
-/** Dispatches one task and returns what came. */
-async function dispatched(world: TasksWorld, request: object = {}, path = ''): Promise<Received> {
-  await openQueue(world);
-  await createTask(world, { httpRequest: { url: `${world.target.url}${path}`, ...request } }, 't');
-  await world.pass(0);
-  const [first] = world.target.received;
-  assert.ok(first !== undefined, 'the task was not dispatched');
-  return first;
-}
-
-/** As recorded: 503, 404, 429, 500, 302, and then 200. */
-async function recording(world: TasksWorld): Promise<void> {
-  const statuses = [503, 404, 429, 500, 302, 200];
-  world.target.answer.with = (n) => statuses[n] ?? 200;
-  await dispatched(world);
-  await world.pass(DAY_MS);
-  assert.equal(world.target.received.length, statuses.length);
-}
+const each = headersOf('x-cloudtasks');
 
 const RESERVED = {
   'X-CloudTasks-TaskName': 'forged',
@@ -47,19 +23,19 @@ export const dispatchHttpCases: readonly TasksCase[] = [
     assert.equal(Number(each(world, 'tasketa')[0]) * 1_000, world.now() - 750);
   }),
   of('TaskRetryCount counts the retries: 0, 1, 2, 3, 4, 5', RECORDED, async (world) => {
-    await recording(world);
+    await recording(world, dispatchedHttp);
     assert.deepEqual(each(world, 'taskretrycount'), ['0', '1', '2', '3', '4', '5']);
   }),
   of('TaskExecutionCount does not count 5xx answers: 0, 0, 1, 2, 2, 3', RECORDED, async (world) => {
-    await recording(world);
+    await recording(world, dispatchedHttp);
     assert.deepEqual(each(world, 'taskexecutioncount'), ['0', '0', '1', '2', '2', '3']);
   }),
   of('TaskPreviousResponse is the last status from the second attempt on', RECORDED, async (world) => {
-    await recording(world);
+    await recording(world, dispatchedHttp);
     assert.deepEqual(each(world, 'taskpreviousresponse'), [undefined, '503', '404', '429', '500', '302']);
   }),
   of('TaskRetryReason comes with retries alone', HTTP_HANDLER, async (world) => {
-    await recording(world);
+    await recording(world, dispatchedHttp);
     const [first, ...others] = each(world, 'taskretryreason');
     assert.deepEqual([first, others.every((reason) => reason !== undefined)], [undefined, true]);
   }),
@@ -75,15 +51,15 @@ export const dispatchHttpCases: readonly TasksCase[] = [
     );
   }),
   of('the User-Agent is Google-Cloud-Tasks', RECORDED, async (world) => {
-    assert.equal((await dispatched(world)).headers['user-agent'], 'Google-Cloud-Tasks');
+    assert.equal((await dispatchedHttp(world)).headers['user-agent'], 'Google-Cloud-Tasks');
   }),
   of('replaces a User-Agent of the caller', HTTP_REQUEST, async (world) => {
-    const { headers } = await dispatched(world, { headers: { 'user-agent': 'mine' } });
+    const { headers } = await dispatchedHttp(world, { headers: { 'user-agent': 'mine' } });
     assert.equal(headers['user-agent'], 'Google-Cloud-Tasks');
   }),
   of('computes Host and Content-Length, whatever the caller says', HTTP_REQUEST, async (world) => {
     const headers = { Host: 'forged.example', 'Content-Length': '999' };
-    const received = await dispatched(world, { headers, body: Buffer.from('body') });
+    const received = await dispatchedHttp(world, { headers, body: Buffer.from('body') });
     assert.deepEqual(
       [received.headers.host, received.headers['content-length']],
       [new URL(world.target.url).host, '4'],
@@ -93,7 +69,7 @@ export const dispatchHttpCases: readonly TasksCase[] = [
     'lets no caller set headers of the service: X-CloudTasks-*, X-Google-*, X-AppEngine-*',
     HTTP_REQUEST,
     async (world) => {
-      const { headers } = await dispatched(world, { headers: RESERVED });
+      const { headers } = await dispatchedHttp(world, { headers: RESERVED });
       assert.equal(headers['x-cloudtasks-taskname'], 't');
       assert.equal(headers['x-cloudtasks-taskretrycount'], '0');
       assert.deepEqual(
@@ -103,11 +79,14 @@ export const dispatchHttpCases: readonly TasksCase[] = [
     },
   ),
   of('makes up no Content-Type', HTTP_REQUEST, async (world) => {
-    assert.equal((await dispatched(world, { body: Buffer.from('{}') })).headers['content-type'], undefined);
+    assert.equal(
+      (await dispatchedHttp(world, { body: Buffer.from('{}') })).headers['content-type'],
+      undefined,
+    );
   }),
   of('sends the Content-Type and the headers of the caller', HTTP_REQUEST, async (world) => {
     const headers = { 'Content-Type': 'application/json', 'X-Mine': 'a, b' };
-    const received = await dispatched(world, { headers, body: Buffer.from('{}') });
+    const received = await dispatchedHttp(world, { headers, body: Buffer.from('{}') });
     assert.deepEqual(
       [received.headers['content-type'], received.headers['x-mine']],
       ['application/json', 'a, b'],
@@ -115,14 +94,14 @@ export const dispatchHttpCases: readonly TasksCase[] = [
   }),
   of('sends the body byte by byte, text or not', HTTP_REQUEST, async (world) => {
     const body = Buffer.from([0x1f, 0x8b, 0x08, 0x00, 0xff, 0xfe, 0x80]);
-    assert.deepEqual((await dispatched(world, { body })).body, body);
+    assert.deepEqual((await dispatchedHttp(world, { body })).body, body);
   }),
   of('sends path and query as they are', HTTP_REQUEST, async (world) => {
-    assert.equal((await dispatched(world, {}, '/a%20b/?c=%2Fd&e')).url, '/a%20b/?c=%2Fd&e');
+    assert.equal((await dispatchedHttp(world, {}, '/a%20b/?c=%2Fd&e')).url, '/a%20b/?c=%2Fd&e');
   }),
   ...['POST', 'GET', 'HEAD', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'].map((httpMethod) =>
     of(`sends ${httpMethod}`, HTTP_REQUEST, async (world) => {
-      assert.equal((await dispatched(world, { httpMethod })).method, httpMethod);
+      assert.equal((await dispatchedHttp(world, { httpMethod })).method, httpMethod);
     }),
   ),
 ];
