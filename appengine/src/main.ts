@@ -9,10 +9,13 @@ import { start } from './start.ts';
 /** The platforms give ten seconds or less between SIGTERM and SIGKILL. */
 const STOP_MS = 8_000;
 
-const log = jsonLog((line) => console.log(line));
-
 async function main(): Promise<void> {
-  const running = await start(readConfig(process.env), clockFrom(process.env), log);
+  const config = readConfig(process.env);
+  const log = jsonLog((line) => console.log(line), {
+    project: config.project,
+    labels: { consumer: 'republisher' },
+  });
+  const running = await start(config, clockFrom(process.env), log);
   log.info('listening', { port: running.port });
   let stopping = false;
   const stop = (): void => {

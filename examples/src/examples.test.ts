@@ -43,6 +43,15 @@ test('once: three publishes, one charge', async () => {
   assert.match(stdout, /published 3 times; deliveries: handled, duplicate, duplicate/);
 });
 
+test('inbox: three publishes, one booking, one receipt', async () => {
+  const { code, stdout, stderr } = await example('inbox');
+  assert.deepEqual([code, stderr], [0, '']);
+  assert.match(stdout, /deliveries: handled, duplicate, duplicate/);
+  assert.match(stdout, /payments booked: 1, balance: 10 EUR/);
+  assert.match(stdout, /receipts: received: 10 EUR\n/);
+  assert.match(stdout, /left in the outbox: 0/);
+});
+
 test('later: two reminders, neither early', async () => {
   const { code, stdout, stderr } = await example('later');
   assert.deepEqual([code, stderr], [0, '']);

@@ -12,6 +12,7 @@ import {
   type Log,
   type OrderStore,
   type Publisher,
+  type SubscriptionWindows,
   type TaskQueue,
   toMilliseconds,
 } from 'pubsub-guarantees';
@@ -25,18 +26,34 @@ export type Ports = Readonly<{
   claims: ClaimStore | undefined;
   tasks: TaskQueue | undefined;
   orders: OrderStore | undefined;
+  /** What the subscription is set to; undefined when that is not to be had. Within seconds; never rejects. */
+  subscriptionWindows: (subscription: string) => Promise<SubscriptionWindows | undefined>;
+  /** What Redis does when its memory is full, once Redis answers. Undefined: no Redis, or it does not tell. */
+  evictionPolicy: Promise<string | undefined>;
 }>;
 
 export async function connect(config: Config, clock: Clock, log: Log): Promise<Ports> {
   const firestore = lazyFirestore(config);
   const needsOrder = config.name === 'fifo' || config.name === 'pipeline';
-  const [claims, tasks, orders] = await Promise.all([
+  const [once, tasks, orders] = await Promise.all([
     config.dedup && claimStore(config, config.dedup, firestore, log),
     config.delay && taskQueue(config.delay),
     needsOrder ? orderStore(config, firestore) : undefined,
   ]);
-  const publisher = pubsubPublisher(new PubSub({ projectId: config.project }));
-  return { clock, log, publisher, claims, tasks, orders };
+  const pubsub = new PubSub({ projectId: config.project });
+  return {
+    clock,
+    log,
+    publisher: pubsubPublisher(pubsub),
+    claims: once?.claims,
+    tasks,
+    orders,
+    subscriptionWindows: async (subscription) => {
+      const { subscriptionWindows } = await import('pubsub-guarantees/receive/pubsub');
+      return subscriptionWindows(pubsub, subscription);
+    },
+    evictionPolicy: once?.evictionPolicy ?? Promise.resolve(undefined),
+  };
 }
 
 type LazyFirestore = () => Promise<Firestore>;
@@ -57,14 +74,16 @@ async function claimStore(
   dedup: DedupConfig,
   firestore: LazyFirestore,
   log: Log,
-): Promise<ClaimStore> {
+): Promise<Readonly<{ claims: ClaimStore; evictionPolicy?: Promise<string | undefined> }>> {
   if (dedup.redisUrl === undefined) {
     const { firestoreClaims } = await import('pubsub-guarantees/dedup/firestore');
-    return firestoreClaims(await firestore(), {
-      collection: `${config.firestore.collectionPrefix}-claims`,
-    });
+    return {
+      claims: firestoreClaims(await firestore(), {
+        collection: `${config.firestore.collectionPrefix}-claims`,
+      }),
+    };
   }
-  const [{ Redis }, { evictionWarning, redisClaims }] = await Promise.all([
+  const [{ Redis }, { evictionPolicy, redisClaims }] = await Promise.all([
     import('ioredis'),
     import('pubsub-guarantees/dedup/redis'),
   ]);
@@ -76,13 +95,16 @@ async function claimStore(
   // Without a listener a lost connection would end the process; the store answers each call with its own error.
   redis.on('error', (error: Error) => log.warn('Redis is not reachable', { error: error.message }));
   // Asked once it answers: a Redis that is down must not keep the function from starting.
-  redis.once('ready', () => {
-    void evictionWarning(redis).then((warning) => warning !== undefined && log.warn(warning));
+  const policy = new Promise<string | undefined>((resolve) => {
+    redis.once('ready', () => resolve(evictionPolicy(redis)));
   });
-  return redisClaims(redis, {
-    prefix: `${config.firestore.collectionPrefix}:claims:`,
-    timeout: withinLease(dedup.lease, '5s'),
-  });
+  return {
+    claims: redisClaims(redis, {
+      prefix: `${config.firestore.collectionPrefix}:claims:`,
+      timeout: withinLease(dedup.lease, '5s'),
+    }),
+    evictionPolicy: policy,
+  };
 }
 
 async function orderStore(config: Config, firestore: LazyFirestore): Promise<OrderStore> {

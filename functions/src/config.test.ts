@@ -27,7 +27,25 @@ test('fills in short names and defaults', () => {
       topic: 'projects/p/topics/source',
       republisher: { service: 'default' },
     },
+    checkWindows: true,
+    debug: false,
   });
+});
+
+test('the platform’s timeout, the check of the windows and the log level are optional and validated', () => {
+  const set = { FUNCTION_TIMEOUT: '540s', CHECK_WINDOWS: 'off', LOG_LEVEL: 'debug' };
+  const { functionTimeout, checkWindows, debug } = readConfig({ ...BASE, ...set }, 'dedup');
+  assert.deepEqual([functionTimeout, checkWindows, debug], ['540s', false, true]);
+  for (const [variable, value] of [
+    ['FUNCTION_TIMEOUT', '540'],
+    ['CHECK_WINDOWS', 'no'],
+    ['LOG_LEVEL', 'warn'],
+  ] as const) {
+    assert.throws(
+      () => readConfig({ ...BASE, [variable]: value }, 'dedup'),
+      (error) => error instanceof Error && error.message.startsWith(`${variable} is "${value}"`),
+    );
+  }
 });
 
 test('takes full names, the service name as consumer, and a republisher elsewhere', () => {

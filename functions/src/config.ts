@@ -48,6 +48,12 @@ export type Config = Readonly<{
   orderLease: Duration;
   dedup: DedupConfig | undefined;
   delay: DelayConfig | undefined;
+  /** The platform's limit on a request, where somebody has told. */
+  functionTimeout?: Duration;
+  /** Whether the subscription and Redis are asked for their settings, to say which windows do not fit. */
+  checkWindows: boolean;
+  /** Whether every delivery gets a line in the log. */
+  debug: boolean;
 }>;
 
 /** Throws ConfigError. */
@@ -83,7 +89,24 @@ export function readConfig(environment: Environment, target: string | undefined)
     orderLease: duration(environment, 'ORDER_LEASE', '60s', { least: '1s' }),
     dedup: name === 'dedup' || name === 'pipeline' ? dedupConfig(environment) : undefined,
     delay,
+    ...(optional(environment, 'FUNCTION_TIMEOUT') !== undefined && {
+      functionTimeout: duration(environment, 'FUNCTION_TIMEOUT', '60s', { least: '1s' }),
+    }),
+    checkWindows: choice(environment, 'CHECK_WINDOWS', ['on', 'off']) === 'on',
+    debug: choice(environment, 'LOG_LEVEL', ['info', 'debug']) === 'debug',
   };
+}
+
+/** The first one is the default. */
+function choice<Value extends string>(
+  environment: Environment,
+  variable: string,
+  accepted: readonly [Value, ...Value[]],
+): Value {
+  const value = optional(environment, variable) ?? accepted[0];
+  const known = accepted.find((candidate) => candidate === value);
+  if (known === undefined) throw bad(variable, value, accepted.join(' or '));
+  return known;
 }
 
 function dedupConfig(environment: Environment): DedupConfig {

@@ -15,14 +15,14 @@ import {
   type HttpResponse,
   jsonLog,
   type LocalClock,
+  type Log,
 } from 'pubsub-guarantees';
 import { connect } from './clients.ts';
 import { type Config, readConfig } from './config.ts';
 import { pipeline } from './pipelines.ts';
 import { bodyOf, headersOf, keepBodiesRaw, MAX_BODY_BYTES } from './raw-body.ts';
 import { runSweep } from './sweeping.ts';
-
-const log = jsonLog((line) => console.log(line));
+import { windowsChecked } from './windows.ts';
 
 /** The framework takes the target as a variable or as a flag. */
 function targetOf(environment: NodeJS.ProcessEnv, flags: readonly string[]): string | undefined {
@@ -31,9 +31,14 @@ function targetOf(environment: NodeJS.ProcessEnv, flags: readonly string[]): str
 }
 
 async function register(config: Config, clock: LocalClock): Promise<void> {
+  const log = jsonLog((line) => console.log(line), {
+    project: config.project,
+    labels: { consumer: config.consumer, function: config.name },
+    debug: config.debug,
+  });
   const ports = await connect(config, clock, log);
   const { handler, sweep } = pipeline(config, ports);
-  const door = httpDoor(handler, {
+  const door = httpDoor(windowsChecked(config, ports)(handler), {
     consumer: config.consumer,
     ...(config.source !== undefined && { source: config.source }),
     clock,
@@ -43,10 +48,10 @@ async function register(config: Config, clock: LocalClock): Promise<void> {
   });
   http(config.name, async (request: Request, response: Response) => {
     if (sweep !== undefined && request.method === 'POST' && request.path === '/sweep') {
-      await answerSweep(() => clock.sync().then(() => runSweep(sweep, config, clock, log)), response);
+      await answerSweep(() => clock.sync().then(() => runSweep(sweep, config, clock, log)), response, log);
       return;
     }
-    const { status, body } = await answerDelivery(clock, door, request);
+    const { status, body } = await answerDelivery(clock, door, request, log);
     response.status(status).send(body);
   });
 }
@@ -55,6 +60,7 @@ async function answerDelivery(
   clock: LocalClock,
   door: (request: HttpRequest) => Promise<HttpResponse>,
   request: Request,
+  log: Log,
 ): Promise<HttpResponse> {
   let rawBody: Buffer | undefined;
   try {
@@ -77,7 +83,7 @@ async function answerDelivery(
 }
 
 /** What a sweep did not get to stays due: the next one finds it. */
-async function answerSweep(sweep: () => Promise<object>, response: Response): Promise<void> {
+async function answerSweep(sweep: () => Promise<object>, response: Response, log: Log): Promise<void> {
   try {
     response.status(200).json(await sweep());
   } catch (error) {

@@ -26,6 +26,9 @@ export const ATTRIBUTE = {
   deadLetterReason: 'deadLetterReason',
   deadLetterError: 'deadLetterError',
   deadLetterEncoding: 'deadLetterEncoding',
+  // Set by publishers, renewed by the toolkit: https://www.w3.org/TR/trace-context/
+  traceparent: 'traceparent',
+  tracestate: 'tracestate',
 } as const;
 
 /** Ten years of 365 days: the longest delay. A millisecond epoch in a seconds field is far beyond it, and so refused. */

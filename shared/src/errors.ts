@@ -64,6 +64,16 @@ export function textOf(error: unknown): string {
   return readable(error, () => (error instanceof Error ? error.message : error));
 }
 
+/** What a log needs to show where an error came from: of errors that nobody expected, which have no code of their own. */
+export function stackOf(error: unknown): string | undefined {
+  if (!(error instanceof Error) || error instanceof CodedError) return undefined;
+  const stack = readable(error, () => error.stack ?? '');
+  return stack === '' ? undefined : stack.slice(0, STACK_CHARACTERS);
+}
+
+/** Far below the 256 KB of a log entry, whatever text the error has: https://cloud.google.com/logging/quotas */
+const STACK_CHARACTERS = 8_000;
+
 /** A value that cannot be made a text must not turn a dead letter into a message that is delivered for ever. */
 function readable(error: unknown, read: () => unknown): string {
   try {

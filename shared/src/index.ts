@@ -4,8 +4,18 @@ export { type Cancel, type Clock, sleep, systemClock } from './clock.ts';
 export { type DeadLetteringOptions, deadLettering, WHOLE_MESSAGE } from './dead-letter/dead-lettering.ts';
 export type { ClaimAnswer, ClaimRequest, ClaimStore, HeldClaim, RenewalAnswer } from './dedup/claim-store.ts';
 export { dedup } from './dedup/dedup.ts';
+export { inbox, type InboxOptions } from './dedup/inbox.ts';
+export { type MemoryInbox, memoryInbox, type MemoryTransaction } from './dedup/inbox-memory.ts';
+export type { InboxContext, InboxHandler } from './dedup/inbox-run.ts';
+export type { Completion, InboxStore, OutboxRow, OutboxRows, PendingRow } from './dedup/inbox-store.ts';
 export { memoryClaims } from './dedup/memory.ts';
+export {
+  publishPending,
+  type PublishPendingOptions,
+  type PublishPendingResult,
+} from './dedup/publish-pending.ts';
 export type { DedupOptions } from './dedup/settings.ts';
+export { checkWindows, type Misfit, type SubscriptionWindows, type Windows } from './dedup/windows.ts';
 export { type DelayOptions, delay } from './delay/delay.ts';
 export { republish, type RepublishOptions, type RepublishPorts } from './delay/republish.ts';
 export { taskHeaders } from './delay/task-headers.ts';
@@ -14,7 +24,7 @@ export { type Duration, toMilliseconds } from './duration.ts';
 export { ConfigError, PermanentError, TransientError } from './errors.ts';
 export { compose, type Context, type Handler, type Middleware } from './handler.ts';
 export { clockFrom, type LocalClock, localClock } from './local-clock.ts';
-export { consoleLog, jsonLog, type Log, type LogFields, silent } from './log.ts';
+export { consoleLog, jsonLog, type JsonLogOptions, type Log, type LogFields, silent } from './log.ts';
 export { type Attributes, checkOutgoing, LIMITS, type Message, type OutgoingMessage } from './message.ts';
 export type { CounterStore } from './order/counter-store.ts';
 export { inOrder } from './order/in-order.ts';

@@ -1,11 +1,13 @@
 /**
  * The logging port: structured, so that an adapter can write what its platform reads.
- * Fields never hold a payload or a secret.
+ * Fields never hold a payload or a secret. Logging never throws: a line that cannot be written is worth no message.
  */
 
 export type LogFields = Readonly<Record<string, string | number | boolean | undefined>>;
 
 export type Log = Readonly<{
+  /** What happens to every message in good order, a duplicate among it: metrics count it, few want it as lines. */
+  debug?(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;
   warn(message: string, fields?: LogFields): void;
   error(message: string, fields?: LogFields): void;
@@ -14,16 +16,55 @@ export type Log = Readonly<{
 /** Says nothing. */
 export const silent: Log = { info() {}, warn() {}, error() {} };
 
+export type JsonLogOptions = Readonly<{
+  /** The project of the traces: without it Cloud Logging cannot link a line to its trace. */
+  project?: string;
+  /** Become labels of every entry, to filter by. */
+  labels?: Readonly<Record<string, string>>;
+  /** Also writes what is for debugging: one line for every delivery. Default: false. */
+  debug?: boolean;
+}>;
+
 /**
- * One JSON object a line, in the form that Cloud Logging reads from standard output
- * (`severity` and `message`: https://cloud.google.com/logging/docs/structured-logging).
+ * One JSON object a line, in the form that Cloud Logging reads from standard output: `severity`, `message`, and
+ * special fields for trace and labels (https://cloud.google.com/logging/docs/structured-logging). A field
+ * `stack_trace` is what Error Reporting picks up (https://cloud.google.com/error-reporting/docs/formatting-error-messages).
  */
-export function jsonLog(write: (line: string) => void): Log {
+export function jsonLog(write: (line: string) => void, options: JsonLogOptions = {}): Log {
+  const { project, labels, debug = false } = options;
+  const constant = labels === undefined ? {} : { 'logging.googleapis.com/labels': labels };
   const at =
     (severity: string) =>
-    (message: string, fields: LogFields = {}): void =>
-      write(JSON.stringify({ severity, message, ...fields }));
-  return { info: at('INFO'), warn: at('WARNING'), error: at('ERROR') };
+    (message: string, fields: LogFields = {}): void => {
+      const { traceId, spanId, traceSampled, ...others } = fields;
+      const traced =
+        traceId === undefined
+          ? {}
+          : {
+              'logging.googleapis.com/trace':
+                project === undefined ? traceId : `projects/${project}/traces/${traceId}`,
+              'logging.googleapis.com/spanId': spanId,
+              'logging.googleapis.com/trace_sampled': traceSampled,
+            };
+      try {
+        write(JSON.stringify({ severity, message, ...others, ...traced, ...constant }));
+      } catch {
+        // A closed pipe, or a value that is no JSON.
+      }
+    };
+  const log = { info: at('INFO'), warn: at('WARNING'), error: at('ERROR') };
+  return debug ? { ...log, debug: at('DEBUG') } : log;
+}
+
+/** `log` with the same fields on every line; a line's own win. */
+export function withFields(log: Log, fields: LogFields): Log {
+  const added = (own: LogFields = {}): LogFields => ({ ...fields, ...own });
+  return {
+    ...(log.debug !== undefined && { debug: (message, own) => log.debug?.(message, added(own)) }),
+    info: (message, own) => log.info(message, added(own)),
+    warn: (message, own) => log.warn(message, added(own)),
+    error: (message, own) => log.error(message, added(own)),
+  };
 }
 
 /**

@@ -14,6 +14,7 @@ import { type Fitted } from '../publish/fit.ts';
 import { dedupIdOf } from '../publish/identity.ts';
 import type { Publisher } from '../publish/publisher.ts';
 import { encodeMessage } from '../stored-message.ts';
+import { observedPublish } from '../telemetry/stages.ts';
 import { composeDeadLetter } from './compose-dead-letter.ts';
 
 export type DeadLetteringOptions = Readonly<{
@@ -36,7 +37,7 @@ export function deadLettering(
     const { error } = outcome;
     try {
       const { message: letter, dropped } = compose(topic, message, context, error, maxBytes);
-      await publisher.publish(letter);
+      await observedPublish(letter, message, maxBytes, (traced) => publisher.publish(traced));
       if (dropped.length > 0) {
         context.log.warn('no room for everything in a dead letter', {
           messageId: message.id,

@@ -43,6 +43,11 @@ export type ClaimAnswer =
        * counts from this owner's first attempt.
        */
       adopted: boolean;
+      /**
+       * True when an owner's claim had run out before it was settled: the work of a process that died, or was too slow.
+       * Only for measuring. A store whose claims vanish when they expire cannot tell, and leaves it out.
+       */
+      recovered?: true;
     }>
   /** Somebody else works on it, whatever the fingerprint: only a completed record can be a conflict. */
   | Readonly<{ kind: 'inProgress'; remainingMs: number }>

@@ -47,6 +47,8 @@ export type ClaimDocuments = Readonly<{
   tokenOf(revision: string): string;
 }>;
 
+type Claimed = Extract<ClaimAnswer, { kind: 'claimed' }>;
+
 /** Refusals in a row that one operation follows up. More means that others keep changing the record. */
 const ROUNDS = 3;
 
@@ -62,7 +64,7 @@ export function documentClaims(documents: ClaimDocuments, clock: Clock, timeoutM
 async function claim(documents: ClaimDocuments, request: ClaimRequest, within: Within): Promise<ClaimAnswer> {
   const { key } = request;
   const write: ClaimWrite = { kind: 'claim', request };
-  const claimed = (revision: string, adopted: boolean): ClaimAnswer => {
+  const claimed = (revision: string, adopted: boolean): Claimed => {
     return {
       kind: 'claimed',
       held: { request, revision },
@@ -83,7 +85,10 @@ async function claim(documents: ClaimDocuments, request: ClaimRequest, within: W
       if (answer !== 'expired') return answer;
       if (!request.mayTakeOver) return { kind: 'inProgress', remainingMs: 0 };
       const taken = await within(() => documents.update(key, found.revision, write));
-      if (taken.kind === 'written') return claimed(taken.revision, false);
+      if (taken.kind === 'written') {
+        const renewed = claimed(taken.revision, false);
+        return found.record.state === 'claimed' ? { ...renewed, recovered: true } : renewed;
+      }
     }
   }
   return { kind: 'inProgress', remainingMs: 0 };

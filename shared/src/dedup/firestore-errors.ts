@@ -4,7 +4,7 @@
  * Nothing here is the message's fault, so nothing is permanent: a missing permission would otherwise send every
  * message to the dead letters.
  */
-import { storeUnavailable, type TransientError } from '../errors.ts';
+import { storeUnavailable, textOf, TransientError } from '../errors.ts';
 
 /**
  * The write was refused because of the state of the document; the record decides what that means.
@@ -36,6 +36,25 @@ export function unavailable(error: unknown): TransientError {
   const hint = code === undefined ? undefined : HINTS.get(code);
   const name = code === undefined ? 'an error without a code' : `code ${code}`;
   return storeUnavailable(`Firestore answered ${name}${hint === undefined ? '' : ` (${hint})`}`, error);
+}
+
+/**
+ * Of the commit of a transaction. Nothing of it was applied where the code says so, as far as the last attempt goes; the
+ * handler's writes are in it, so what is wrong with it may be theirs.
+ */
+const NOT_COMMITTED: ReadonlySet<number> = new Set([3, 5, 6, 9, 11]);
+const ABORTED = 10;
+
+export function transactionFailure(error: unknown): TransientError {
+  const code = codeOf(error) ?? -1;
+  const options = { cause: error };
+  if (NOT_COMMITTED.has(code)) {
+    const text = `Firestore did not take the commit: ${textOf(error)}`;
+    return new TransientError('TRANSACTION_REFUSED', text, options);
+  }
+  if (code !== ABORTED) return unavailable(error);
+  const text = 'other writers were in the way of the transaction each time';
+  return new TransientError('TRANSACTION_CONTENTION', text, options);
 }
 
 function codeOf(error: unknown): number | undefined {

@@ -16,6 +16,12 @@ export type Lease = Readonly<{
   signal: AbortSignal;
   /** True once this holder may no longer believe that the claim is its own. */
   isLost(): boolean;
+  /**
+   * Ends the heartbeat until `resume`, waits for a renewal under way, and answers with the claim as last seen. `certain`
+   * is false when the outcome of the last renewal is not known: the record may have changed since.
+   */
+  pause(): Promise<Readonly<{ held: HeldClaim; certain: boolean }>>;
+  resume(): void;
   /** Ends the heartbeat, waits for a renewal under way, and answers with the claim as last seen. */
   stop(): Promise<HeldClaim>;
 }>;
@@ -42,6 +48,7 @@ export function holdLease(store: ClaimStore, clock: Clock, options: LeaseOptions
   let held = options.held;
   let leaseDeadline = options.sentAt + leaseMs;
   let lost = false;
+  let certain = true;
   let nonce = 0;
 
   const isOver = (): boolean => clock.monotonic() >= leaseDeadline;
@@ -52,15 +59,16 @@ export function holdLease(store: ClaimStore, clock: Clock, options: LeaseOptions
       : new TransientError('DELIVERY_TIMED_OUT', 'the time of the delivery ran out in the handler');
   };
   const guard = deadlineSignal(clock, options.parent, Math.min(leaseDeadline, deliveryDeadline), late);
-  const stopped = new AbortController();
-  const over = AbortSignal.any([guard.signal, stopped.signal]);
+  let stopped = new AbortController();
 
   const renew = async (): Promise<number> => {
     nonce += 1;
     const mine = nonce;
     sent.set(mine, clock.monotonic());
+    certain = false;
     try {
       const answer = await store.renew(held, mine);
+      certain = true;
       if (answer.kind === 'lost') {
         lost = true;
         guard.abort(leaseLost('another delivery has taken the claim over'));
@@ -76,22 +84,33 @@ export function holdLease(store: ClaimStore, clock: Clock, options: LeaseOptions
       return pauseMs;
     }
   };
-  const beat = async (): Promise<void> => {
-    let pause = options.sentAt + leaseMs / 3 - clock.monotonic();
+  const beat = async ({ signal }: AbortController): Promise<void> => {
+    const over = AbortSignal.any([guard.signal, signal]);
+    let waitMs = leaseDeadline - (leaseMs * 2) / 3 - clock.monotonic();
     for (;;) {
-      await sleep(clock, pause, over);
-      if (stopped.signal.aborted || guard.signal.aborted) return;
-      pause = await renew();
+      await sleep(clock, waitMs, over);
+      if (signal.aborted || guard.signal.aborted) return;
+      waitMs = await renew();
     }
   };
-  const heart = beat();
+  let heart = beat(stopped);
+  const pause = async () => {
+    stopped.abort();
+    await heart;
+    return { held, certain };
+  };
 
   return {
     signal: guard.signal,
     isLost: () => lost || isOver(),
+    pause,
+    resume() {
+      if (!stopped.signal.aborted) return;
+      stopped = new AbortController();
+      heart = beat(stopped);
+    },
     async stop() {
-      stopped.abort();
-      await heart;
+      await pause();
       guard.close();
       return held;
     },

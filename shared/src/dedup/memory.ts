@@ -24,10 +24,16 @@ export function memoryClaims({ clock }: Readonly<{ clock: Clock }>): ClaimStore 
 
 type Document = Readonly<{ record: ClaimRecord; revision: string; retentionMs: number }>;
 
-/** For tests that put faults between the protocol and its documents. `size()` counts what is kept, expired or not. */
-export function memoryDocuments({
-  clock,
-}: Readonly<{ clock: Clock }>): ClaimDocuments & Readonly<{ size(): number }> {
+export type MemoryDocuments = ClaimDocuments &
+  Readonly<{
+    /** Counts what is kept, expired or not. */
+    size(): number;
+    /** Of the record at this moment: who writes in the same turn writes together with it. */
+    revisionOf(key: string): string | undefined;
+  }>;
+
+/** For tests that put faults between the protocol and its documents. Writes are applied before their promise is given. */
+export function memoryDocuments({ clock }: Readonly<{ clock: Clock }>): MemoryDocuments {
   const documents = new Map<string, Document>();
   let clearAt = FIRST_CLEARING;
   let last = 0n;
@@ -82,5 +88,6 @@ export function memoryDocuments({
     },
     tokenOf: (revision) => revision,
     size: () => documents.size,
+    revisionOf: (key) => documents.get(key)?.revision,
   };
 }

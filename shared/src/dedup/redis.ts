@@ -77,11 +77,20 @@ export async function evictionWarning(
   redis: Redis,
   clock: Clock = systemClock(),
 ): Promise<string | undefined> {
+  const policy = await evictionPolicy(redis, clock);
+  if (policy === undefined || policy === 'noeviction') return undefined;
+  return `Redis has maxmemory-policy ${policy}: evicted records let messages run again; use noeviction`;
+}
+
+/** The server's `maxmemory-policy`, for `checkWindows`; undefined when it will not tell. Within 5 s; never rejects. */
+export async function evictionPolicy(
+  redis: Redis,
+  clock: Clock = systemClock(),
+): Promise<string | undefined> {
   try {
     const within = budget(clock, TIMEOUT_MS, 'CONFIG GET');
     const [, policy] = (await within(() => redis.config('GET', 'maxmemory-policy'))) as string[];
-    if (policy === undefined || policy === 'noeviction') return undefined;
-    return `Redis has maxmemory-policy ${policy}: evicted records let messages run again; use noeviction`;
+    return policy;
   } catch {
     return undefined;
   }

@@ -9,12 +9,14 @@ import { ConfigError, leaseLost } from '../errors.ts';
 import type { Context, Handler } from '../handler.ts';
 import type { Message } from '../message.ts';
 import { type Outcome, outcomeOf, retry } from '../outcome.ts';
+import { ATTR, count, isMeasured, record } from '../telemetry/instruments.ts';
+import { outcomeAttributes } from '../telemetry/spans.ts';
 import type { ClaimAnswer, ClaimStore, HeldClaim } from './claim-store.ts';
 import type { Identity } from './identity.ts';
 import { holdLease } from './lease.ts';
 import type { DedupSettings } from './settings.ts';
 
-export type Delivery = Readonly<{ message: Message; context: Context; identity: Identity; next: Handler }>;
+type Delivery = Readonly<{ message: Message; context: Context; identity: Identity; next: Handler }>;
 
 /** `sentAt`: monotonic instant at which the claim was sent; of an adopted one, its owner's first attempt. */
 export type RunClaimed = (
@@ -42,6 +44,8 @@ export function runClaimed(store: ClaimStore, clock: Clock, settings: DedupSetti
       log: context.log,
     });
     const { signal } = lease;
+    const began = clock.monotonic();
+    const attributes = { [ATTR.consumer]: context.consumer, [ATTR.capability]: 'once' };
     let outcome: Outcome;
     try {
       outcome = await next(message, { ...context, signal, fencingToken: claimed.fencingToken });
@@ -49,6 +53,10 @@ export function runClaimed(store: ClaimStore, clock: Clock, settings: DedupSetti
       outcome = outcomeOf(error);
     }
     const isLost = lease.isLost();
+    if (isMeasured()) {
+      record('handler', clock.monotonic() - began, { ...attributes, ...outcomeAttributes(outcome) });
+    }
+    if (isLost) count('leasesLost', attributes);
     const held = await lease.stop();
     if (outcome.kind === 'ack' && outcome.publish !== undefined && outcome.publish.length > 0) {
       const text = 'dedup got messages that nobody has published; put publishing inside it';
@@ -70,7 +78,7 @@ export function runClaimed(store: ClaimStore, clock: Clock, settings: DedupSetti
 }
 
 /** Says which setting is at fault, because one that is always too small lets no message through. */
-function reasonNotToStart(
+export function reasonNotToStart(
   now: number,
   sentAt: number,
   { deadline, signal }: Context,
@@ -95,6 +103,7 @@ async function complete(store: ClaimStore, clock: Clock, held: HeldClaim, contex
           event: 'dedup_stolen',
           key: held.request.key,
         });
+        count('possibleDuplicates', { [ATTR.consumer]: context.consumer, [ATTR.reason]: 'dedup_stolen' });
       }
       return;
     } catch (error) {

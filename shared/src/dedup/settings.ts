@@ -49,38 +49,52 @@ export type DedupSettings = Readonly<{
 /** The default message retention of a subscription. */
 export const SUBSCRIPTION_RETENTION_MS = 7 * 86_400_000;
 const SHORTEST_LEASE_MS = 1_000;
+const LEASE = '30s';
+const RETENTION = '8d';
 
 /** Throws ConfigError for a value that is not understood and for a lease that is not shorter than the retention. */
-export function dedupSettings({
-  lease = '30s',
-  retention = '8d',
-  waitBudget = '25s',
-  minimumHandlerTime = '5s',
-  onConflict = 'deadLetter',
-  onStoreUnavailable = 'retry',
-  newOwner = () => crypto.randomUUID(),
-}: DedupOptions): DedupSettings {
-  const leaseMs = toMilliseconds(lease, 'lease');
-  const retentionMs = toMilliseconds(retention, 'retention');
+export function dedupSettings(options: DedupOptions): DedupSettings {
+  const {
+    onConflict = 'deadLetter',
+    onStoreUnavailable = 'retry',
+    newOwner = () => crypto.randomUUID(),
+  } = options;
+  const windows = dedupWindows(options);
+  const { leaseMs, retentionMs } = windows;
   if (leaseMs < SHORTEST_LEASE_MS) {
-    throw new ConfigError('INVALID_LEASE', `lease is ${lease}; accepted: at least ${SHORTEST_LEASE_MS} ms`);
+    throw new ConfigError(
+      'INVALID_LEASE',
+      `lease is ${options.lease}; accepted: at least ${SHORTEST_LEASE_MS} ms`,
+    );
   }
   if (leaseMs >= retentionMs) {
     throw new ConfigError(
       'INVALID_LEASE',
-      `lease is ${lease} and retention ${retention}; accepted: a lease shorter than the retention`,
+      `lease is ${options.lease ?? LEASE} and retention ${options.retention ?? RETENTION}; accepted: a lease shorter than the retention`,
     );
   }
   oneOf('onConflict', onConflict, ['deadLetter', 'ack', 'process']);
   oneOf('onStoreUnavailable', onStoreUnavailable, ['retry', 'process']);
   return {
-    leaseMs,
-    retentionMs,
-    waitBudgetMs: toMilliseconds(waitBudget, 'waitBudget'),
-    minimumHandlerMs: toMilliseconds(minimumHandlerTime, 'minimumHandlerTime'),
+    ...windows,
     onConflict,
     onStoreUnavailable,
     newOwner: () => checkOwner(newOwner()),
+  };
+}
+
+/** The lengths of time among the options, with the defaults. Throws ConfigError for what is not a duration. */
+export function dedupWindows({
+  lease = LEASE,
+  retention = RETENTION,
+  waitBudget = '25s',
+  minimumHandlerTime = '5s',
+}: DedupOptions): Pick<DedupSettings, 'leaseMs' | 'retentionMs' | 'waitBudgetMs' | 'minimumHandlerMs'> {
+  return {
+    leaseMs: toMilliseconds(lease, 'lease'),
+    retentionMs: toMilliseconds(retention, 'retention'),
+    waitBudgetMs: toMilliseconds(waitBudget, 'waitBudget'),
+    minimumHandlerMs: toMilliseconds(minimumHandlerTime, 'minimumHandlerTime'),
   };
 }
 

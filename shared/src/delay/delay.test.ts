@@ -147,7 +147,10 @@ test('B01: keys of the service are not carried, near misses are, and the given o
   await deliver(message(given));
   const { attributes } = carried(queue).message;
   const { dedupId, deliveredAfter, originPublishTime, ...rest } = attributes;
-  assert.deepEqual(rest, { tenant: 'a', xgoog: '1', 'go-og': '2' });
+  // The trace goes on under its standard name.
+  const { traceparent, ...theirs } = rest;
+  assert.equal(traceparent, given.googclient_traceparent);
+  assert.deepEqual(theirs, { tenant: 'a', xgoog: '1', 'go-og': '2' });
   assert.ok(dedupId && deliveredAfter && originPublishTime);
 });
 

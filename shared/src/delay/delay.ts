@@ -10,10 +10,12 @@
 import { parseWishes, refuseSchedule } from '../attributes.ts';
 import type { Clock } from '../clock.ts';
 import { ConfigError, PermanentError } from '../errors.ts';
-import type { Context, Middleware } from '../handler.ts';
+import type { Context, Handler, Middleware } from '../handler.ts';
 import { hashOf } from '../hash.ts';
 import type { Message } from '../message.ts';
 import { ack } from '../outcome.ts';
+import { observedStage } from '../telemetry/stages.ts';
+import { carried } from '../telemetry/trace-context.ts';
 import { dedupIdOf } from '../publish/identity.ts';
 import { delayedAttributes, dueAttributes, type WithOurs } from './delayed-attributes.ts';
 import { type Delayed, taskFor } from './task-body.ts';
@@ -70,7 +72,10 @@ export function delay(queue: TaskQueue, options: DelayOptions): Middleware {
       hop: 0,
       message: { ...message, attributes: ours.attributes },
     };
-    const task = taskFor(delayed);
+    const plain = taskFor(delayed);
+    const traced = taskFor({ ...delayed, message: withTrace(delayed.message, topic, message) });
+    // The trace never makes a task too large.
+    const task = traced.body.length + queue.overheadBytes > maxTaskBytes ? plain : traced;
     const bytes = task.body.length + queue.overheadBytes;
     if (bytes > maxTaskBytes) {
       throw new PermanentError(
@@ -82,21 +87,30 @@ export function delay(queue: TaskQueue, options: DelayOptions): Middleware {
     context.log.info('scheduled', { messageId: message.id, task: task.name, topic, instantMs, answer });
   };
 
-  return (next) => async (message, context) => {
-    const wishes = parseWishes(message);
-    refuseSchedule(wishes);
-    // Before both ways: a redelivery may take the other one, and must have the same identity there.
-    const dedupId = dedupIdOf(message, context);
-    const instantMs = wishes.deliverAtMs;
-    if (instantMs === undefined || isSurelyDue(instantMs, clock.now())) {
-      const ours = dueAttributes(message, dedupId);
-      warnOfDropped(message, context, ours);
-      return next({ ...message, attributes: ours.attributes }, context);
-    }
-    await schedule(message, context, instantMs, dedupId);
-    return ack('scheduled');
-  };
+  const stage =
+    (next: Handler): Handler =>
+    async (message, context) => {
+      const wishes = parseWishes(message);
+      refuseSchedule(wishes);
+      // Before both ways: a redelivery may take the other one, and must have the same identity there.
+      const dedupId = dedupIdOf(message, context);
+      const instantMs = wishes.deliverAtMs;
+      if (instantMs === undefined || isSurelyDue(instantMs, clock.now())) {
+        const ours = dueAttributes(message, dedupId);
+        warnOfDropped(message, context, ours);
+        return next({ ...message, attributes: ours.attributes }, context);
+      }
+      await schedule(message, context, instantMs, dedupId);
+      return ack('scheduled');
+    };
+  return (next) => observedStage('later', stage(next));
 }
+
+/** The attributes of the task's message are what the next hop reads its trace from. */
+const withTrace = (delayed: Message, topic: string, received: Message): Message => ({
+  ...delayed,
+  attributes: carried({ ...delayed, topic }, received.attributes).attributes,
+});
 
 /**
  * The message, not its `dedupId`: two messages of one `dedupId` are both scheduled, and whoever removes duplicates

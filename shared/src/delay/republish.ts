@@ -8,14 +8,16 @@
  */
 import { sleep, type Clock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
-import { codeOf, ConfigError, PermanentError, textOf, TransientError } from '../errors.ts';
+import { codeOf, ConfigError, PermanentError, stackOf, textOf, TransientError } from '../errors.ts';
 import { compose, type Context, type Handler, type Middleware } from '../handler.ts';
 import { hashOf } from '../hash.ts';
 import type { Log } from '../log.ts';
-import { checkOutgoing, type Message } from '../message.ts';
+import { checkOutgoing, LIMITS, type Message } from '../message.ts';
 import { ack, deadLetter, type Outcome, outcomeOf } from '../outcome.ts';
 import { publishable } from '../publish/identity.ts';
 import type { Publisher } from '../publish/publisher.ts';
+import { ATTR, record } from '../telemetry/instruments.ts';
+import { observedPublish, observedRepublish } from '../telemetry/stages.ts';
 import { type Delayed, decodeDelayed, taskFor } from './task-body.ts';
 import type { TaskQueue } from './task-queue.ts';
 import { nextStep, scheduleTimeFor } from './timing.ts';
@@ -60,7 +62,7 @@ export function republish(
   ports: RepublishPorts,
   options: RepublishOptions,
 ): (request: TaskRequest) => Promise<TaskAnswer> {
-  const { publisher, queue, deadLetters, clock, log } = ports;
+  const { publisher, queue, deadLetters, clock } = ports;
   const { allowedTopics, publishTimeout = '30s', maxAttempts, stop = new AbortController().signal } = options;
   const timeoutMs = toMilliseconds(publishTimeout, 'publishTimeout');
   if (allowedTopics.length === 0) {
@@ -70,7 +72,7 @@ export function republish(
     throw new ConfigError('INVALID_MAX_ATTEMPTS', `maxAttempts is ${maxAttempts}; accepted: 1 or more`);
   }
 
-  const publish = async ({ topic, message, instantMs }: Delayed): Promise<Outcome> => {
+  const publish = async ({ topic, message, instantMs }: Delayed, log: Log): Promise<Outcome> => {
     const { data, orderingKey } = message;
     const outgoing = {
       topic,
@@ -79,12 +81,16 @@ export function republish(
       ...(orderingKey !== undefined && orderingKey !== '' && { orderingKey }),
     };
     checkOutgoing(outgoing);
-    const messageId = await within(clock, timeoutMs, 'the publish', publisher.publish(outgoing));
-    log.info('published', { topic, messageId, originId: message.id, lateMs: clock.now() - instantMs });
+    const messageId = await observedPublish(outgoing, message, LIMITS.messageBytes, (traced) =>
+      within(clock, timeoutMs, 'the publish', publisher.publish(traced)),
+    );
+    const lateMs = clock.now() - instantMs;
+    record('lateness', lateMs, { [ATTR.capability]: 'republish' });
+    log.info('published', { topic, messageId, originId: message.id, lateMs });
     return ack();
   };
 
-  const reschedule = async (delayed: Delayed): Promise<Outcome> => {
+  const reschedule = async (delayed: Delayed, log: Log): Promise<Outcome> => {
     const scheduleTimeMs = scheduleTimeFor(delayed.instantMs, clock.now());
     const task = taskFor({ ...delayed, scheduleTimeMs, hop: delayed.hop + 1 });
     const answer = await queue.create(task);
@@ -98,7 +104,7 @@ export function republish(
     return ack('scheduled');
   };
 
-  const run = async (delayed: Delayed, etaMs: number | undefined): Promise<Outcome> => {
+  const run = async (delayed: Delayed, etaMs: number | undefined, log: Log): Promise<Outcome> => {
     if (!allowedTopics.includes(delayed.topic)) {
       throw new PermanentError(
         'TOPIC_NOT_ALLOWED',
@@ -109,16 +115,16 @@ export function republish(
     const wake = { instantMs, scheduleTimeMs, ...(etaMs !== undefined && { etaMs }) };
     for (let look = 0; look < LOOKS; look += 1) {
       const step = nextStep({ ...wake, nowMs: clock.now() });
-      if (step.kind === 'publish') return publish(delayed);
+      if (step.kind === 'publish') return publish(delayed, log);
       const pauseMs = step.kind === 'wait' ? step.milliseconds : step.restMs;
       if (pauseMs > 0) await sleep(clock, pauseMs, stop);
       if (stop.aborted) throw new TransientError('STOPPING', 'the republisher is stopping');
-      if (step.kind === 'reschedule') return reschedule(delayed);
+      if (step.kind === 'reschedule') return reschedule(delayed, log);
     }
     throw new TransientError('CLOCK_STANDS', 'the instant did not come while it was waited for');
   };
 
-  const contextOf = (): Context => ({
+  const contextOf = (log: Log): Context => ({
     consumer: 'republisher',
     source: 'republisher',
     now: () => clock.now(),
@@ -131,13 +137,17 @@ export function republish(
     // One attempt is left in reserve, for a dead-letter publish that fails or a crash before it.
     const isNearlyLast = maxAttempts !== undefined && retryCount + 1 >= Math.max(maxAttempts - 1, 1);
     const task = read(body);
-    const handler: Handler = async () => {
+    const handler: Handler = async (_message, context) => {
       if ('error' in task) return deadLetter(task.error);
-      const outcome = await run(task.delayed, etaMs).catch(outcomeOf);
+      const outcome = await run(task.delayed, etaMs, context.log).catch(outcomeOf);
       return outcome.kind === 'retry' && isNearlyLast ? deadLetter(outcome.error) : outcome;
     };
     const message = 'error' in task ? unreadable(body, clock) : task.delayed.message;
-    return answer(await compose(handler, [deadLetters])(message, contextOf()), log);
+    return observedRepublish(message, ports.log, async (traced) => {
+      const outcome = await compose(handler, [deadLetters])(message, contextOf(traced));
+      report(outcome, traced);
+      return outcome;
+    }).then(answer);
   };
 }
 
@@ -159,13 +169,20 @@ function unreadable(body: Uint8Array, clock: Clock): Message {
   };
 }
 
-function answer(outcome: Outcome, log: Log): TaskAnswer {
+function report(outcome: Outcome, log: Log): void {
+  if (outcome.kind === 'ack') return;
+  const stack = stackOf(outcome.error);
+  const fields = {
+    code: codeOf(outcome.error),
+    error: textOf(outcome.error),
+    ...(stack !== undefined && { stack_trace: stack }),
+  };
+  const isGivenUp = outcome.kind === 'deadLetter' && outcome.published === true;
+  if (isGivenUp) log.error('given to the dead letters', fields);
+  else log.warn('to be tried again', fields);
+}
+
+function answer(outcome: Outcome): TaskAnswer {
   if (outcome.kind === 'ack') return { status: 204 };
-  const fields = { code: codeOf(outcome.error), error: textOf(outcome.error) };
-  if (outcome.kind === 'deadLetter' && outcome.published === true) {
-    log.error('given to the dead letters', fields);
-    return { status: 200 };
-  }
-  log.warn('to be tried again', fields);
-  return { status: 503 };
+  return { status: outcome.kind === 'deadLetter' && outcome.published === true ? 200 : 503 };
 }

@@ -6,6 +6,8 @@
  */
 import type { Context, Handler } from '../handler.ts';
 import { decodeMessage } from '../stored-message.ts';
+import { ATTR, count } from '../telemetry/instruments.ts';
+import { observedHeld } from '../telemetry/stages.ts';
 import { releasing } from './decisions.ts';
 import { freshKey, hasLiveLease, type KeyPatch, progress } from './key-state.ts';
 import { commit, type Lease, reread, type Seen, settledWithin, storeTime, take } from './lease.ts';
@@ -35,7 +37,9 @@ export async function drainIfDue(
   if (!isDue(state, nowMs) || hasLiveLease(state, nowMs)) return undefined;
   const takeover = state.lease !== null;
   const lease = await take(ports, ref, seen, takeover ? { attempts: state.attempts + 1 } : {});
-  return lease && drain(ports, ref, lease, next, context);
+  if (lease === undefined) return undefined;
+  if (takeover) count('recoveries', { [ATTR.consumer]: ref.consumer, [ATTR.capability]: 'in_order' });
+  return drain(ports, ref, lease, next, context);
 }
 
 /** Answers how many numbers were done. The lease is let go of, or lost, when it returns. */
@@ -97,9 +101,10 @@ async function runBatch(
     // The first one runs as long as there is a lease: a drain with little time left would never make progress.
     if (now >= lease.deadline || now >= context.deadline || (done.length > 0 && now >= batchEnd)) break;
     // Decoded inside the run: bytes that nobody can read are a failure of their number like any other.
-    const ran = await runUnderLease(ports.clock, lease, held.source, context, async (inner) =>
-      next(decodeMessage(held.message), inner),
-    );
+    const ran = await runUnderLease(ports.clock, lease, held.source, context, async (inner) => {
+      const message = decodeMessage(held.message);
+      return observedHeld(message, () => next(message, inner));
+    });
     if (ran.kind === 'hung') return { done, hung: true };
     if (ran.outcome.kind !== 'ack') {
       return { done, failure: failureOf(ran.outcome, ran.aborted), failed: held };
@@ -167,6 +172,7 @@ async function release(
     ports.store.transact(ref, base, query, decide),
   );
   if (result === 'gap') {
+    count('gaps', { [ATTR.consumer]: ref.consumer });
     // No warning: in a stream that arrives shuffled this is every moment, and most gaps close by themselves.
     context.log.info('in order: messages wait for a number that has not come', {
       consumer: ref.consumer,

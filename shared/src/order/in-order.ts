@@ -20,6 +20,7 @@ import { heldForm } from './hold.ts';
 import { freshKey } from './key-state.ts';
 import { look, type Seen, take } from './lease.ts';
 import { type InOrderOptions, type Ports, portsOf } from './options.ts';
+import { observedStage } from '../telemetry/stages.ts';
 import type { OrderStore } from './order-store.ts';
 import { conflict, mayDrain, placeOf, wakeAt } from './place.ts';
 import { requestWake } from './report.ts';
@@ -30,13 +31,16 @@ const ROUNDS = 10;
 /** Throws ConfigError for an invalid option. `SEQUENCE_CONFLICT`, `LATE_ARRIVAL`, `EPOCH_MISMATCH` and `SEQUENCE_TOO_FAR_AHEAD` are dead letters. */
 export function inOrder(store: OrderStore, options: InOrderOptions): Middleware {
   const ports = portsOf(store, options);
-  return (next) => async (message, context) => {
-    const { sequence } = parseWishes(message);
-    if (sequence === undefined) return next(message, context);
-    const ref = { consumer: context.consumer, key: sequence.key };
-    const arrival = { ...sequence, hash: contentHash(message), epoch: sequence.epoch };
-    return arrive(ports, { ref, arrival, message, context }, next);
-  };
+  const stage =
+    (next: Handler): Handler =>
+    async (message, context) => {
+      const { sequence } = parseWishes(message);
+      if (sequence === undefined) return next(message, context);
+      const ref = { consumer: context.consumer, key: sequence.key };
+      const arrival = { ...sequence, hash: contentHash(message), epoch: sequence.epoch };
+      return arrive(ports, { ref, arrival, message, context }, next);
+    };
+  return (next) => observedStage('in_order', stage(next));
 }
 
 async function arrive(ports: Ports, delivery: Delivery, next: Handler): Promise<Outcome> {

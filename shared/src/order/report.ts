@@ -1,8 +1,10 @@
 /**
  * What in-order delivery says about a key: to the log, and to whoever can wake the key before the next sweep.
  */
-import { codeOf, textOf } from '../errors.ts';
+import { codeOf, stackOf, textOf } from '../errors.ts';
 import type { Context } from '../handler.ts';
+import { ATTR, count } from '../telemetry/instruments.ts';
+import { errorType } from '../telemetry/spans.ts';
 import type { Ports } from './options.ts';
 import type { KeyRef } from './order-store.ts';
 
@@ -14,6 +16,8 @@ export function logFailure(
   attempts: number,
   error: unknown,
 ): void {
+  count('headFailures', { [ATTR.consumer]: ref.consumer, [ATTR.reason]: errorType(error) });
+  const stack = stackOf(error);
   context.log.error('in order: a stream waits for its next message, which failed', {
     consumer: ref.consumer,
     sequenceKey: ref.key,
@@ -21,6 +25,7 @@ export function logFailure(
     attempts,
     code: codeOf(error),
     error: textOf(error),
+    ...(stack !== undefined && { stack_trace: stack }),
   });
 }
 

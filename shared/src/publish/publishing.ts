@@ -9,6 +9,7 @@ import type { Context, Middleware } from '../handler.ts';
 import { hashOf } from '../hash.ts';
 import { checkTypes, LIMITS, type Message, type OutgoingMessage } from '../message.ts';
 import { ack, outcomeOf } from '../outcome.ts';
+import { observedPublish } from '../telemetry/stages.ts';
 import { fit } from './fit.ts';
 import type { Publisher } from './publisher.ts';
 
@@ -26,7 +27,8 @@ export function publishing(publisher: Publisher, options: PublishingOptions = {}
       for (const [position, outgoing] of outcome.publish.entries()) {
         // Without the lease another delivery may be at work on the same message.
         if (context.signal.aborted) throw aborted(context.signal.reason);
-        await publisher.publish(identified(outgoing, position, message, context, maxBytes));
+        const named = identified(outgoing, position, message, context, maxBytes);
+        await observedPublish(named, message, maxBytes, (traced) => publisher.publish(traced));
       }
     } catch (error) {
       return outcomeOf(error);

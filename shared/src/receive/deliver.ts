@@ -4,11 +4,12 @@
  */
 import type { Clock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
-import { codeOf, ConfigError, textOf, TransientError } from '../errors.ts';
+import { codeOf, ConfigError, stackOf, textOf, TransientError } from '../errors.ts';
 import { compose, type Context, type Handler } from '../handler.ts';
 import type { Log } from '../log.ts';
 import type { Message } from '../message.ts';
 import { type Outcome, retry } from '../outcome.ts';
+import { observedDelivery } from '../telemetry/stages.ts';
 import { isPublished } from './settle.ts';
 
 export type DeliverOptions = Readonly<{
@@ -22,14 +23,40 @@ export type DeliverOptions = Readonly<{
   timeout: Duration;
   /** Ends the delivery before its deadline: whoever called is going away. */
   stop?: AbortSignal;
+  /** Called once with the outcome, before `deliver` resolves; the log names the trace of the delivery. */
+  report?: (outcome: Outcome, log: Log) => void;
 }>;
 
 /** Never rejects. */
 export async function deliver(handler: Handler, message: Message, options: DeliverOptions): Promise<Outcome> {
-  const { clock, consumer, log } = options;
   const source = options.source ?? message.subscription;
-  if (source === undefined) return retry(unknownSource(message));
+  const parts = {
+    consumer: options.consumer,
+    source: source ?? 'unknown',
+    clock: options.clock,
+    log: options.log,
+  };
+  return observedDelivery(message, parts, async (log) => {
+    const outcome =
+      source === undefined
+        ? retry(unknownSource(message))
+        : await run(handler, message, source, { ...options, log });
+    tell(options, outcome, log);
+    return outcome;
+  });
+}
 
+/** What a log does wrong is no reason to deliver again. */
+function tell({ report }: DeliverOptions, outcome: Outcome, log: Log): void {
+  try {
+    report?.(outcome, log);
+  } catch {
+    // There is nowhere left to say it.
+  }
+}
+
+function run(handler: Handler, message: Message, source: string, options: DeliverOptions): Promise<Outcome> {
+  const { clock, consumer, log } = options;
   const timeoutMs = toMilliseconds(options.timeout, 'timeout');
   const controller = new AbortController();
   const context: Context = {
@@ -72,10 +99,26 @@ export function outcomeFields(message: Message, outcome: Outcome): Record<string
   return {
     messageId: message.id,
     outcome: outcome.kind,
-    ...(outcome.kind === 'ack'
-      ? { reason: outcome.reason }
-      : { code: codeOf(outcome.error), error: textOf(outcome.error) }),
+    ...(outcome.kind === 'ack' ? { reason: outcome.reason } : failureFields(outcome.error)),
   };
+}
+
+function failureFields(error: unknown): Record<string, string> {
+  const stack = stackOf(error);
+  return { code: codeOf(error), error: textOf(error), ...(stack !== undefined && { stack_trace: stack }) };
+}
+
+/**
+ * The one line of a delivery. Good order is for debugging: metrics count it, and a burst of duplicates must not become
+ * a burst of lines. An error that nobody expected is reported as one, so that Error Reporting shows where it came from.
+ */
+export function logOutcome(message: Message, outcome: Outcome, log: Log): void {
+  const fields = outcomeFields(message, outcome);
+  if (outcome.kind === 'ack') return log.debug?.('done', fields);
+  const isDone = outcome.kind === 'deadLetter' && outcome.published === true;
+  const text = isDone ? 'dead-lettered' : 'not done: asked for another delivery';
+  if (fields['stack_trace'] !== undefined) log.error(text, fields);
+  else log.warn(text, fields);
 }
 
 /**

@@ -12,8 +12,9 @@ import type { Clock } from '../clock.ts';
 import type { Handler } from '../handler.ts';
 import type { Log } from '../log.ts';
 import type { Attributes, Message } from '../message.ts';
+import type { Outcome } from '../outcome.ts';
 import type { Publisher } from '../publish/publisher.ts';
-import { deliver, outcomeFields } from './deliver.ts';
+import { deliver, logOutcome, outcomeFields } from './deliver.ts';
 import { headersOf, type HttpRequest } from './http-request.ts';
 import { readPush } from './push.ts';
 import { settle } from './settle.ts';
@@ -58,13 +59,12 @@ export function httpDoor(
     } catch (error) {
       return await unreadable(request, error, options);
     }
-    const outcome = await deliver(handler, message, options);
-    const fields = outcomeFields(message, outcome);
+    const report = (outcome: Outcome, traced: Log): void => logOutcome(message, outcome, traced);
+    const outcome = await deliver(handler, message, { ...options, report });
     if (settle(outcome) === 'nack') {
-      log.warn('not done: asked for another delivery', fields);
+      const fields = outcomeFields(message, outcome);
       return json(503, { error: `${fields['code']}: ${fields['error']}`, messageId: message.id });
     }
-    if (outcome.kind === 'deadLetter') log.warn('dead-lettered', fields);
     return { status: 204, body: '' };
   };
 }

@@ -16,9 +16,12 @@ import { type Duration, toMilliseconds } from '../duration.ts';
 import { codeOf, ConfigError, textOf } from '../errors.ts';
 import type { Handler } from '../handler.ts';
 import { type Log, consoleLog } from '../log.ts';
-import { deliver, outcomeFields } from './deliver.ts';
+import { deliver, logOutcome } from './deliver.ts';
+import { drainOnSigterm } from './drain-on-sigterm.ts';
 import { answer, codeOfClient, nameOf, toMessage } from './pubsub-message.ts';
 import { settle } from './settle.ts';
+
+export { subscriptionWindows } from './pubsub-windows.ts';
 
 export type ReceiveOptions = Readonly<{
   consumer: string;
@@ -35,6 +38,11 @@ export type ReceiveOptions = Readonly<{
   maxExtension?: Duration;
   /** How long `close` waits for handlers that are running; then their signals are aborted. */
   closeTimeout?: Duration;
+  /**
+   * Closes on SIGTERM too, and then lets the process end unless it listens to SIGTERM itself: default true. Platforms
+   * send SIGKILL soon after (Cloud Run after 10 s, Kubernetes after 30 s by default): keep `closeTimeout` below that.
+   */
+  drainOnSigterm?: boolean;
   /** After an error that ends the stream (the subscription is gone, access is denied) it is opened again. */
   reopenAfter?: Duration;
 }>;
@@ -55,6 +63,7 @@ export function receive(subscription: Subscription, handler: Handler, options: R
     source,
   } = options;
   const { maxExtension = '60m', closeTimeout = '30s', reopenAfter = '5s' } = options;
+  const { drainOnSigterm: drains = true } = options;
   const closeTimeoutMs = toMilliseconds(closeTimeout, 'closeTimeout');
   const reopenMs = toMilliseconds(reopenAfter, 'reopenAfter');
   const maxExtensionMs = toMilliseconds(maxExtension, 'maxExtension');
@@ -75,11 +84,10 @@ export function receive(subscription: Subscription, handler: Handler, options: R
         log,
         timeout,
         stop: giveUp.signal,
+        report: (outcome, traced) => logOutcome(message, outcome, traced),
         ...(source !== undefined && { source }),
       });
-      const isDone = settle(outcome) === 'ack';
-      if (!isDone || outcome.kind === 'deadLetter') log.warn('not handled', outcomeFields(message, outcome));
-      await answer(received, isDone, log);
+      await answer(received, settle(outcome) === 'ack', log);
     } catch (error) {
       log.error('a delivery failed', { messageId: received.id, code: codeOf(error), error: textOf(error) });
       await answer(received, false, log);
@@ -143,13 +151,14 @@ export function receive(subscription: Subscription, handler: Handler, options: R
     cancel();
     subscription.off('message', onMessage);
     subscription.off('close', onClose);
+    forget();
   };
-  return {
-    close() {
-      closing ??= Promise.resolve().then(shutDown);
-      return closing;
-    },
+  const close = (): Promise<void> => {
+    closing ??= Promise.resolve().then(shutDown);
+    return closing;
   };
+  const forget = drains ? drainOnSigterm(close) : (): void => {};
+  return { close };
 }
 
 /** Short, so that an answer is not long on its way; the client's default is 100 ms. */

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import {
+  ack,
+  type Context,
+  type LogFields,
+  type Message,
+  silent,
+  type SubscriptionWindows,
+} from 'pubsub-guarantees';
+import { readConfig } from './config.ts';
+import { windowsChecked } from './windows.ts';
+
+const BASE = { GOOGLE_CLOUD_PROJECT: 'p', TARGET_TOPIC: 'out', DEAD_LETTER_TOPIC: 'dead-letters' };
+
+function setUp(
+  environment: Record<string, string>,
+  answer: () => Promise<SubscriptionWindows | undefined> = async () => undefined,
+  evictionPolicy: Promise<string | undefined> = Promise.resolve(undefined),
+) {
+  const asked: string[] = [];
+  const lines: (LogFields | undefined)[] = [];
+  const middleware = windowsChecked(readConfig({ ...BASE, ...environment }, 'dedup'), {
+    log: { ...silent, warn: (message, fields) => void lines.push({ message, ...fields }) },
+    subscriptionWindows: (subscription) => {
+      asked.push(subscription);
+      return answer();
+    },
+    evictionPolicy,
+  });
+  const handler = middleware(async () => ack());
+  const deliver = () => handler({} as Message, { source: 'projects/p/subscriptions/delivered' } as Context);
+  const codes = () => lines.map((line) => line?.['code']);
+  return { asked, lines, deliver, codes };
+}
+
+test('a configured subscription is asked at the start, and each misfit is one line, once', async () => {
+  const short = { ackDeadlineMs: 10_000, messageRetentionMs: 31 * 86_400_000 };
+  const { asked, lines, codes, deliver } = setUp({ SOURCE_SUBSCRIPTION: 'orders' }, async () => short);
+  await turn();
+  await deliver();
+  await turn();
+  assert.deepEqual(asked, ['projects/p/subscriptions/orders']);
+  assert.deepEqual(codes(), ['RETENTION_TOO_SHORT', 'ACK_DEADLINE_TOO_SHORT']);
+  assert.equal(lines[0]?.['event'], 'windows_do_not_fit');
+});
+
+test('otherwise the first delivery names it, and does not wait for the answer', async () => {
+  const { asked, deliver } = setUp({}, () => new Promise(() => {}));
+  assert.deepEqual(asked, []);
+  assert.deepEqual(await Promise.all([deliver(), deliver()]), [ack(), ack()]);
+  assert.deepEqual(asked, ['projects/p/subscriptions/delivered']);
+});
+
+test('what may not be read is not judged; the environment is all the same', async () => {
+  const { codes } = setUp({ SOURCE_SUBSCRIPTION: 'orders', FUNCTION_TIMEOUT: '30s', DEDUP_RETENTION: '1h' });
+  await turn();
+  assert.deepEqual(codes(), ['RETENTION_TOO_SHORT', 'FUNCTION_TIMEOUT_TOO_SHORT']);
+});
+
+test('B44: the eviction policy is told when Redis answers, however late', async () => {
+  let tell = (_policy: string): void => {};
+  const policy = new Promise<string>((resolve) => (tell = resolve));
+  const { codes } = setUp({ SOURCE_SUBSCRIPTION: 'orders' }, undefined, policy);
+  await turn();
+  assert.deepEqual(codes(), []);
+  tell('allkeys-lru');
+  await turn();
+  assert.deepEqual(codes(), ['RECORDS_EVICTED']);
+});
+
+test('a question that fails is one line and changes no delivery', async () => {
+  const { lines, deliver } = setUp({}, () => Promise.reject(new Error('no such client')));
+  assert.deepEqual(await deliver(), ack());
+  await turn();
+  assert.match(String(lines[0]?.['error']), /no such client/);
+});
+
+test('nothing is asked where the check is off', async () => {
+  const { asked, deliver } = setUp({ SOURCE_SUBSCRIPTION: 'orders', CHECK_WINDOWS: 'off' });
+  await deliver();
+  assert.deepEqual(asked, []);
+});

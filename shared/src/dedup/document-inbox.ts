@@ -1,0 +1,59 @@
+/**
+ * The inbox over documents: the claim protocol of document-claims.ts, and what it takes to know after a failed commit
+ * whether it was applied after all. Reading alone cannot tell, for a commit may arrive late; taking the claim away
+ * under its revision can, because then the late commit is refused.
+ */
+import type { Clock } from '../clock.ts';
+import { storeUnavailable } from '../errors.ts';
+import { budget } from './budget.ts';
+import type { HeldClaim } from './claim-store.ts';
+import { type ClaimDocuments, documentClaims, type FoundClaim } from './document-claims.ts';
+import type { ClaimStanding, InboxStore } from './inbox-store.ts';
+
+export type InboxDocuments<Tx> = ClaimDocuments &
+  Pick<InboxStore<Tx>, 'transactionMs' | 'maxMessageBytes' | 'rows' | 'transact'>;
+
+/** Refusals in a row that a withdrawal follows up. */
+const ROUNDS = 3;
+
+/** `timeoutMs` bounds each operation but `transact`, which lasts as long as its attempts do. */
+export function documentInbox<Tx>(
+  documents: InboxDocuments<Tx>,
+  clock: Clock,
+  timeoutMs: number,
+): InboxStore<Tx> {
+  const { transactionMs, maxMessageBytes, rows } = documents;
+  const within = (what: string) => budget(clock, timeoutMs, what);
+  return {
+    ...documentClaims(documents, clock, timeoutMs),
+    transactionMs,
+    maxMessageBytes,
+    rows: {
+      of: (key) => within('the reading of outgoing messages')(() => rows.of(key)),
+      page: (after, limit) => within('the reading of outgoing messages')(() => rows.page(after, limit)),
+      remove: (ids) => within('the removal of outgoing messages')(() => rows.remove(ids)),
+    },
+    transact: (attempt) => documents.transact(attempt),
+    look: async (held) =>
+      standing(await within('the reading of a claim')(() => documents.read(held.request.key)), held),
+    async withdraw(held) {
+      const call = within('the withdrawal of a claim');
+      const { key } = held.request;
+      let { revision } = held;
+      for (let round = 1; round <= ROUNDS; round += 1) {
+        const at = revision;
+        if ((await call(() => documents.remove(key, at))) === 'removed') return 'withdrawn';
+        const found = standing(await call(() => documents.read(key)), held);
+        if (found.kind !== 'held') return found.kind;
+        ({ revision } = found.held);
+      }
+      throw storeUnavailable(`the withdrawal of a claim was refused ${ROUNDS} times in a row`);
+    },
+  };
+}
+
+function standing(found: FoundClaim, { request }: HeldClaim): ClaimStanding {
+  if (found.kind !== 'found' || found.record.owner !== request.owner) return { kind: 'lost' };
+  if (found.record.state === 'done') return { kind: 'completed' };
+  return { kind: 'held', held: { request, revision: found.revision } };
+}

@@ -1,0 +1,151 @@
+/**
+ * The inbox in this process's memory: for tests of handlers, with the conflicts of a real store. A transaction that read
+ * what another has changed since is not committed, and its function runs again; a commit is refused when the claim has
+ * another revision; reads come before writes.
+ */
+import { type Clock, sleep } from '../clock.ts';
+import { TransientError } from '../errors.ts';
+import { documentInbox, type InboxDocuments } from './document-inbox.ts';
+import type { Completion, InboxStore, OutboxRow, OutboxRows, PendingRow } from './inbox-store.ts';
+import { memoryDocuments } from './memory.ts';
+
+export type MemoryTransaction = Readonly<{
+  /** Undefined when there is none. Throws after the first write. */
+  get(id: string): Promise<unknown>;
+  /** Visible to others, and to `get`, after the commit. */
+  set(id: string, value: unknown): void;
+  delete(id: string): void;
+}>;
+
+export type MemoryInbox = InboxStore<MemoryTransaction> &
+  Readonly<{
+    /** What is committed. */
+    peek(id: string): unknown;
+    /** A change from outside of any transaction. */
+    put(id: string, value: unknown): void;
+  }>;
+
+export type MemoryInboxOptions = Readonly<{
+  clock: Clock;
+  /** How long one call of the handler may take, default 60,000. */
+  transactionMs?: number;
+  /** How often a transaction is tried, default 5. */
+  maxAttempts?: number;
+  /** Every request passes through it: where a test loses, delays or repeats one. */
+  network?: Network;
+}>;
+
+export type Network = <Value>(request: string, send: () => Promise<Value>) => Promise<Value>;
+
+export type MemoryInboxDocuments = InboxDocuments<MemoryTransaction> & Pick<MemoryInbox, 'peek' | 'put'>;
+
+type Versioned = Readonly<{ value: unknown; version: number }>;
+type Ended = 'committed' | 'conflict' | 'refused';
+
+const TIMEOUT_MS = 5_000;
+/** Firestore's client pauses for about as long before it tries a transaction again. */
+const PAUSE_MS = 1_000;
+/** As Firestore's, so that a test finds what would not fit there. */
+const MAX_MESSAGE_BYTES = 1_040_000;
+
+export function memoryInbox(options: MemoryInboxOptions): MemoryInbox {
+  const documents = memoryInboxDocuments(options);
+  const { peek, put } = documents;
+  return { ...documentInbox(documents, options.clock, TIMEOUT_MS), peek, put };
+}
+
+/** For tests that put faults between the protocol and its documents. */
+export function memoryInboxDocuments(options: MemoryInboxOptions): MemoryInboxDocuments {
+  const { clock, transactionMs = 60_000, maxAttempts = 5, network = (_request, send) => send() } = options;
+  const claims = memoryDocuments(options);
+  const values = new Map<string, Versioned>();
+  const rows = new Map<string, Readonly<{ row: OutboxRow; sinceMs: number }>>();
+  let version = 0;
+
+  const put = (id: string, value: unknown): void => {
+    version += 1;
+    values.set(id, { value, version });
+  };
+
+  const begin = () => {
+    const seen = new Map<string, number>();
+    const writes = new Map<string, unknown>();
+    const transaction: MemoryTransaction = {
+      async get(id) {
+        if (writes.size > 0) throw new Error('a transaction reads before it writes');
+        return network('get', async () => {
+          const found = values.get(id);
+          seen.set(id, found?.version ?? 0);
+          return found?.value;
+        });
+      },
+      set: (id, value) => void writes.set(id, value),
+      delete: (id) => void writes.set(id, undefined),
+    };
+    /** In one turn: nothing comes between the look and the writes. */
+    const commit = ({ held: { request, revision }, rows: written }: Completion): Ended => {
+      if (claims.revisionOf(request.key) !== revision) return 'refused';
+      for (const [id, at] of seen) if ((values.get(id)?.version ?? 0) !== at) return 'conflict';
+      void claims.update(request.key, revision, { kind: 'done', request });
+      for (const [id, value] of writes) put(id, value);
+      for (const row of written) rows.set(row.id, { row, sinceMs: clock.monotonic() });
+      return 'committed';
+    };
+    return { transaction, commit };
+  };
+
+  const once = async (attempt: (transaction: MemoryTransaction) => Promise<Completion>): Promise<Ended> => {
+    const { transaction, commit } = begin();
+    const completion = await attempt(transaction);
+    return network('commit', async () => commit(completion));
+  };
+
+  return {
+    ...claims,
+    transactionMs,
+    maxMessageBytes: MAX_MESSAGE_BYTES,
+    peek: (id) => values.get(id)?.value,
+    put,
+    rows: memoryRows(rows, clock),
+    async transact(attempt) {
+      for (let number = 1; ; number += 1) {
+        let failure: unknown = new TransientError(
+          'TRANSACTION_CONTENTION',
+          'others were in the way each time',
+        );
+        try {
+          const ended = await once(attempt);
+          if (ended === 'committed') return;
+          if (ended === 'refused') {
+            failure = new TransientError('TRANSACTION_REFUSED', 'the claim has another revision');
+            throw failure;
+          }
+        } catch (error) {
+          const mayTryAgain = error instanceof TransientError && error.code === 'STORE_UNAVAILABLE';
+          if (!mayTryAgain) throw error;
+          failure = error;
+        }
+        if (number >= maxAttempts) throw failure;
+        await sleep(clock, PAUSE_MS);
+      }
+    },
+  };
+}
+
+function memoryRows(
+  rows: Map<string, Readonly<{ row: OutboxRow; sinceMs: number }>>,
+  clock: Clock,
+): OutboxRows {
+  const inOrder = (wanted: (id: string) => boolean): PendingRow[] =>
+    [...rows]
+      .filter(([id]) => wanted(id))
+      .toSorted(([a], [b]) => (a < b ? -1 : 1))
+      .map(([id, { row, sinceMs }]) => ({ id, row, ageMs: clock.monotonic() - sinceMs }));
+  return {
+    of: async (key) => inOrder((id) => id.startsWith(`${key}.`)),
+    page: async (after = '', limit) => inOrder((id) => id > after).slice(0, limit),
+    async remove(ids) {
+      for (const id of ids) rows.delete(id);
+    },
+  };
+}

@@ -1,0 +1,189 @@
+/**
+ * Running a handler within a transaction under its claim, so that its writes, the claim as done and what it wants
+ * published are committed together or not at all.
+ *
+ * No lock is held on the claim while the handler runs, so the heartbeat goes on beside it; the commit is refused if the
+ * claim has another revision by then. The heartbeat pauses for the commit, because a renewal would change the revision.
+ * After a commit without an answer the claim is taken away under its revision before anything is said about the
+ * message: what arrives later is refused.
+ */
+import type { Clock } from '../clock.ts';
+import { leaseLost, textOf, TransientError } from '../errors.ts';
+import type { Context } from '../handler.ts';
+import type { Message } from '../message.ts';
+import { ack, isOutcome, type Outcome, outcomeOf, retry } from '../outcome.ts';
+import { publishing } from '../publish/publishing.ts';
+import { ATTR, count, record } from '../telemetry/instruments.ts';
+import { outcomeAttributes } from '../telemetry/spans.ts';
+import type { HeldClaim } from './claim-store.ts';
+import type { Claimed, Received } from './claiming.ts';
+import { deadlineSignal } from './deadline-signal.ts';
+import type { Completion, InboxStore, OutboxRow } from './inbox-store.ts';
+import { holdLease, type Lease } from './lease.ts';
+import { rowCollector } from './outbox-rows.ts';
+import { reasonNotToStart } from './run-claimed.ts';
+import type { DedupSettings } from './settings.ts';
+import { answered, unlessAborted } from './watched-attempts.ts';
+
+export type InboxContext<Tx> = Context & Readonly<{ transaction: Tx }>;
+export type InboxHandler<Tx> = (message: Message, context: InboxContext<Tx>) => Promise<Outcome>;
+
+type Ran =
+  | Readonly<{
+      kind: 'committed';
+      outcome: Outcome;
+      /** Absent when the answer to the commit was lost: they are in the store. */
+      rows?: readonly OutboxRow[];
+    }>
+  | Readonly<{ kind: 'rolledBack'; outcome: Outcome }>;
+
+export type RunInTransaction = (received: Received, claimed: Claimed, sentAt: number) => Promise<Ran>;
+
+export type InboxRunOptions = Readonly<{
+  clock: Clock;
+  settings: DedupSettings;
+  hasPublisher: boolean;
+  maxBytes: number;
+}>;
+
+/** Ends the client's attempts with an error that it does not try again for. */
+class RolledBack extends Error {}
+
+export function runInTransaction<Tx>(
+  store: InboxStore<Tx>,
+  handler: InboxHandler<Tx>,
+  options: InboxRunOptions,
+): RunInTransaction {
+  const { clock, settings } = options;
+
+  /** One run of the handler; throws what it threw. */
+  const run = async (
+    transaction: Tx,
+    { message, context }: Received,
+    { held, fencingToken }: Claimed,
+    lease: Lease,
+  ): Promise<Readonly<{ outcome: Outcome; rows: readonly OutboxRow[] }>> => {
+    const { transactionMs, maxMessageBytes } = store;
+    const collector = rowCollector(held.request, { ...options, maxMessageBytes });
+    const late = (): unknown =>
+      new TransientError('TRANSACTION_TIMED_OUT', `the handler took longer than ${transactionMs} ms`);
+    const guard = deadlineSignal(clock, lease.signal, clock.monotonic() + transactionMs, late);
+    const { signal } = guard;
+    const inner = { ...context, signal, fencingToken };
+    const work = publishing(
+      collector,
+      options,
+    )(async () => {
+      const outcome: unknown = await handler(message, { ...inner, transaction });
+      if (isOutcome(outcome)) return outcome;
+      throw new TransientError('NO_OUTCOME', `the handler answered with ${typeof outcome}, not an outcome`);
+    });
+    const began = clock.monotonic();
+    let outcome: Outcome | undefined;
+    try {
+      outcome = await unlessAborted(signal, work(message, inner));
+      signal.throwIfAborted();
+      return { outcome, rows: collector.rows };
+    } catch (error) {
+      outcome = outcomeOf(error);
+      throw error;
+    } finally {
+      guard.close();
+      if (outcome !== undefined) measure(context, clock.monotonic() - began, outcome, lease);
+    }
+  };
+
+  return async (received, claimed, sentAt) => {
+    const { context } = received;
+    let { held } = claimed;
+    const obstacle = reasonNotToStart(clock.monotonic(), sentAt, context, settings);
+    if (obstacle !== undefined) {
+      await withdrawn(store, held, context);
+      const error = leaseLost(`the work was not begun under its claim: ${obstacle}`);
+      return { kind: 'rolledBack', outcome: retry(error) };
+    }
+    const { deadline: deliveryDeadline, signal: parent, log } = context;
+    const lease = holdLease(store, clock, { held, sentAt, deliveryDeadline, parent, log });
+    let attempts = 0;
+    let isOver = false;
+    let said: Outcome | undefined;
+    let rows: readonly OutboxRow[] = [];
+
+    const confirmed = async (): Promise<HeldClaim> => {
+      const standing = await store.look(held);
+      if (standing.kind === 'held') return standing.held;
+      throw standing.kind === 'lost' ? leaseLost('another delivery has the claim') : new RolledBack();
+    };
+    const attempt = async (transaction: Tx): Promise<Completion> => {
+      if (isOver) throw new RolledBack();
+      attempts += 1;
+      said = undefined;
+      if (attempts > 1) {
+        lease.signal.throwIfAborted();
+        // The attempt before may have been committed and its reply lost: then the handler need not run again.
+        held = await confirmed();
+        lease.resume();
+      }
+      ({ outcome: said, rows } = await run(transaction, received, claimed, lease));
+      if (said.kind !== 'ack') throw new RolledBack();
+      const paused = await lease.pause();
+      held = paused.certain ? paused.held : await confirmed();
+      lease.signal.throwIfAborted();
+      return { held, rows };
+    };
+
+    let failure: unknown;
+    try {
+      await answered(clock, (watched) => store.transact((tx) => watched(() => attempt(tx))));
+      return { kind: 'committed', outcome: said ?? ack(), rows };
+    } catch (error) {
+      failure = error;
+    } finally {
+      isOver = true;
+      held = await lease.stop();
+    }
+    const end = await withdrawn(store, held, context);
+    if (end === 'completed') return { kind: 'committed', outcome: ack() };
+    const outcome = outcomeAfter({ end, said, failure, isLost: lease.isLost() });
+    return { kind: 'rolledBack', outcome };
+  };
+}
+
+type Failed = Readonly<{
+  end: 'withdrawn' | 'lost' | 'unknown';
+  said: Outcome | undefined;
+  failure: unknown;
+  isLost: boolean;
+}>;
+
+/** What to say of a message none of whose attempts is known to be committed. */
+function outcomeAfter({ end, said, failure, isLost }: Failed): Outcome {
+  const refused = said === undefined || said.kind === 'ack' ? outcomeOf(failure) : said;
+  if (end === 'lost' || (isLost && refused.kind === 'retry')) {
+    return retry(leaseLost('the lease was lost while the handler ran', failure));
+  }
+  // Another delivery, or a commit of this one that is still on its way, may do the work: it must not be given up.
+  if (end === 'unknown' && refused.kind === 'deadLetter') return retry(refused.error);
+  return refused;
+}
+
+/** `unknown`: the claim lapses by itself after its lease. */
+async function withdrawn<Tx>(
+  store: InboxStore<Tx>,
+  held: HeldClaim,
+  { log }: Context,
+): Promise<Failed['end'] | 'completed'> {
+  try {
+    return await store.withdraw(held);
+  } catch (error) {
+    const { key } = held.request;
+    log.warn('a claim could not be released', { event: 'dedup_release_failed', key, error: textOf(error) });
+    return 'unknown';
+  }
+}
+
+function measure(context: Context, milliseconds: number, outcome: Outcome, lease: Lease): void {
+  const attributes = { [ATTR.consumer]: context.consumer, [ATTR.capability]: 'once' };
+  record('handler', milliseconds, { ...attributes, ...outcomeAttributes(outcome) });
+  if (lease.isLost()) count('leasesLost', attributes);
+}

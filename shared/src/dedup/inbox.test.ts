@@ -1,0 +1,260 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { sleep } from '../clock.ts';
+import { codeOf, ConfigError, PermanentError, storeUnavailable } from '../errors.ts';
+import { compose } from '../handler.ts';
+import { ack, deadLetter, type Outcome } from '../outcome.ts';
+import type { OutgoingMessage } from '../message.ts';
+import { memoryPublisher, virtualClock } from '../testing/index.ts';
+import { inbox, type InboxOptions } from './inbox.ts';
+import { memoryInbox, type MemoryTransaction, type Network } from './inbox-memory.ts';
+import type { InboxHandler } from './inbox-run.ts';
+import { publishPending } from './publish-pending.ts';
+import { aContext, aMessage, memoryLog, pausable } from './testing/fixture.ts';
+
+const said = (outcome: Outcome): string => (outcome.kind === 'ack' ? outcome.reason : codeOf(outcome.error));
+const aLetter = (text: string): OutgoingMessage => ({ topic: 't', data: Buffer.from(text), attributes: {} });
+const textsOf = (messages: readonly OutgoingMessage[]): string[] =>
+  messages.map(({ data }) => Buffer.from(data).toString());
+
+function world(network?: Network) {
+  const clock = virtualClock();
+  const store = memoryInbox({ clock, ...(network && { network }) });
+  const start = (handler: InboxHandler<MemoryTransaction>, options: InboxOptions = {}) => {
+    const own = pausable(clock);
+    const handle = compose(inbox(store, { clock: own, ...options })(handler), []);
+    const log = memoryLog();
+    const deliver = (id = 'm', fields: Parameters<typeof aMessage>[1] = {}): Promise<Outcome> =>
+      handle(aMessage(id, fields), aContext(own, { log }));
+    return { ...own, deliver, log };
+  };
+  return { clock, store, start };
+}
+
+/** A network that does something else with the n-th commit. */
+const commits = (...faults: readonly (Network | undefined)[]): Network => {
+  let count = 0;
+  return (request, send) => {
+    if (request !== 'commit') return send();
+    count += 1;
+    return (faults[count - 1] ?? ((_request, same) => same()))(request, send);
+  };
+};
+
+describe('the inbox', () => {
+  test('the handler has transaction, signal and fencing token; the commit is visible afterwards alone', async () => {
+    const { clock, store, start } = world();
+    const { deliver } = start(async (_message, { transaction, signal, fencingToken }) => {
+      transaction.set('a', 1);
+      assert.deepEqual(
+        [signal.aborted, BigInt(fencingToken ?? 0) > 0n, store.peek('a')],
+        [false, true, undefined],
+      );
+      return ack('stale');
+    });
+    assert.deepEqual(await clock.until(deliver()), ack('stale'));
+    assert.equal(store.peek('a'), 1);
+  });
+
+  test('a process that stalls past its lease commits nothing; who took over does, once', async () => {
+    const { clock, store, start } = world();
+    let first = true;
+    const work: InboxHandler<MemoryTransaction> = async (_message, { transaction }) => {
+      const mine = first ? 'stalled' : 'second';
+      first = false;
+      if (mine === 'stalled') await sleep(clock, 40_000);
+      transaction.set(mine, 10);
+      return ack();
+    };
+    const stalled = start(work);
+    const robbed = stalled.deliver();
+    await clock.advance(1_000);
+    stalled.pause();
+    await clock.advance(30_000);
+    assert.equal(said(await clock.until(start(work).deliver())), 'handled');
+    await clock.advance(10_000);
+    stalled.resume();
+    assert.equal(said(await clock.until(robbed)), 'LEASE_LOST');
+    assert.deepEqual([store.peek('stalled'), store.peek('second')], [undefined, 10]);
+  });
+
+  test('a commit that nobody answers is given up; when it arrives late it is refused', async () => {
+    let arrived: unknown;
+    const late: Network = async (_request, send) => {
+      await sleep(clock, 20_000);
+      const ended = await send();
+      arrived = ended;
+      return ended;
+    };
+    const { clock, store, start } = world(commits(late));
+    let runs = 0;
+    const { deliver } = start(async (_message, { transaction }) => {
+      runs += 1;
+      transaction.set(`run ${runs}`, 10);
+      return ack();
+    });
+    assert.equal(said(await clock.until(deliver())), 'STORE_UNAVAILABLE');
+    assert.equal(said(await clock.until(deliver())), 'handled');
+    await clock.advance(20_000);
+    assert.deepEqual(
+      [arrived, store.peek('run 1'), store.peek('run 2'), runs],
+      ['refused', undefined, 10, 2],
+    );
+  });
+
+  test('no answer to any commit that was applied: found by the claim, acked, its messages leave', async () => {
+    const lost: Network = async (_request, send) => {
+      await send();
+      throw storeUnavailable('the reply was lost');
+    };
+    const { clock, start } = world(commits(lost, lost));
+    const publisher = memoryPublisher();
+    let runs = 0;
+    const { deliver } = start(async () => ack('handled', [aLetter(`run ${(runs += 1)}`)]), { publisher });
+    assert.deepEqual(await clock.until(deliver()), ack());
+    assert.deepEqual(textsOf(publisher.published), ['run 1']);
+    assert.equal(runs, 1);
+  });
+
+  test('B04: a crash between commit and publish: nobody runs again, the messages leave after the lease', async () => {
+    const { clock, start } = world();
+    let runs = 0;
+    const handler: InboxHandler<MemoryTransaction> = async () =>
+      ack('handled', [aLetter(`run ${(runs += 1)}`)]);
+    void start(handler, { publisher: { publish: () => new Promise<string>(() => {}) } }).deliver();
+    await clock.advance(1);
+    const publisher = memoryPublisher();
+    const { deliver } = start(handler, { publisher });
+    assert.equal(said(await clock.until(deliver())), 'IN_PROGRESS_ELSEWHERE');
+    assert.deepEqual(await clock.until(deliver()), ack('duplicate'));
+    assert.deepEqual([textsOf(publisher.published), runs], [['run 1'], 1]);
+    assert.deepEqual(await clock.until(deliver()), ack('duplicate'));
+    assert.equal(publisher.published.length, 1);
+  });
+
+  test('a message that gives up while the store is away is a retry: the work may be done by another', async () => {
+    const clock = virtualClock();
+    const store = memoryInbox({ clock });
+    const away = { ...store, withdraw: () => Promise.reject(storeUnavailable('down')) };
+    const handle = inbox(away, { clock })(async () => deadLetter(new PermanentError('BAD', 'never')));
+    const outcome = await clock.until(handle(aMessage('m'), aContext(clock)));
+    assert.deepEqual([outcome.kind, said(outcome)], ['retry', 'BAD']);
+  });
+
+  test('other data under a completed dedupId is a dead letter, or dropped; never a second effect', async () => {
+    const { clock, start } = world();
+    const first = start(async () => ack());
+    await clock.until(first.deliver('0', { dedupId: 'd', text: 'A' }));
+    const other = { dedupId: 'd', text: 'B' };
+    assert.equal(said(await clock.until(first.deliver('1', other))), 'DEDUP_CONFLICT');
+    const lenient = start(async () => assert.fail('runs'), { onConflict: 'ack' });
+    assert.equal(said(await clock.until(lenient.deliver('2', other))), 'duplicate');
+  });
+
+  test('B08: two consumers do not share a message', async () => {
+    const { clock, store } = world();
+    const handle = inbox(store, { clock })(async () => ack());
+    for (const consumer of ['bill', 'ship']) {
+      assert.deepEqual(await clock.until(handle(aMessage('42'), aContext(clock, { consumer }))), ack());
+    }
+  });
+
+  test('messages without a publisher, and one that no row can hold, are refused before the commit', async () => {
+    const { clock, store, start } = world();
+    const sends =
+      (letter: OutgoingMessage): InboxHandler<MemoryTransaction> =>
+      async (_message, context) => {
+        context.transaction.set('done', 1);
+        return ack('handled', [letter]);
+      };
+    const silent = await clock.until(start(sends(aLetter('x'))).deliver());
+    assert.deepEqual([silent.kind, said(silent)], ['retry', 'NO_PUBLISHER']);
+    const large = { topic: 't', data: Buffer.alloc(1_050_000), attributes: {} };
+    const refused = await clock.until(start(sends(large), { publisher: memoryPublisher() }).deliver());
+    assert.deepEqual(
+      [refused.kind, said(refused), store.peek('done')],
+      ['deadLetter', 'LIMIT_EXCEEDED', undefined],
+    );
+  });
+
+  test('what is no outcome, and an option that would be a second effect, are refused', async () => {
+    const { clock, store, start } = world();
+    const nothing = start((async () => undefined) as unknown as InboxHandler<MemoryTransaction>);
+    assert.equal(said(await clock.until(nothing.deliver())), 'NO_OUTCOME');
+    for (const name of ['onConflict', 'onStoreUnavailable']) {
+      assert.throws(() => inbox(store, { [name]: 'process' }), ConfigError);
+    }
+  });
+});
+
+describe('the sweep of the outbox', () => {
+  /** Committed by processes that died before they published. */
+  const leftBehind = async (letters: Readonly<Record<string, readonly OutgoingMessage[]>>) => {
+    const { clock, store, start } = world();
+    for (const [id, messages] of Object.entries(letters)) {
+      const never = { publish: () => new Promise<string>(() => {}) };
+      void start(async () => ack('handled', messages), { publisher: never }).deliver(id);
+      await clock.advance(1);
+    }
+    return { clock, store };
+  };
+
+  test('leaves what is young, then publishes everything in pages and removes it', async () => {
+    const letters = Object.fromEntries(
+      Array.from({ length: 7 }, (_, n) => [`m${n}`, [aLetter(`${n}a`), aLetter(`${n}b`), aLetter(`${n}c`)]]),
+    );
+    const { clock, store } = await leftBehind(letters);
+    const publisher = memoryPublisher();
+    assert.deepEqual(await publishPending(store, publisher), { published: 0, failed: 0, left: 21 });
+    await clock.advance(60_000);
+    const swept = await publishPending(store, publisher, { pageSize: 2 });
+    assert.deepEqual(swept, { published: 21, failed: 0, left: 0 });
+    const texts = textsOf(publisher.published);
+    for (let n = 0; n < 7; n += 1) {
+      assert.deepEqual(
+        texts.filter((text) => text.startsWith(`${n}`)),
+        [`${n}a`, `${n}b`, `${n}c`],
+      );
+    }
+    assert.deepEqual(await publishPending(store, publisher), { published: 0, failed: 0, left: 0 });
+  });
+
+  for (const pageSize of [1, 2, 100]) {
+    test(`B2: one that cannot be published holds up the rest of its own message alone, pages of ${pageSize}`, async () => {
+      const bad = { ...aLetter('bad'), topic: 'missing' };
+      const { clock, store } = await leftBehind({
+        x: [aLetter('x')],
+        y: [bad, aLetter('y')],
+        z: [aLetter('z')],
+      });
+      await clock.advance(60_000);
+      const published: string[] = [];
+      const publish = async ({ topic, data }: OutgoingMessage): Promise<string> => {
+        if (topic === 'missing') throw new PermanentError('NO_TOPIC', topic);
+        published.push(Buffer.from(data).toString());
+        return '1';
+      };
+      const log = memoryLog();
+      const swept = await publishPending(store, { publish }, { pageSize, log });
+      assert.deepEqual(swept, { published: 2, failed: 1, left: 1 });
+      assert.deepEqual([published.toSorted(), log.events()], [['x', 'z'], ['outbox_failed']]);
+    });
+  }
+
+  test('is bounded: a limit and a signal end it with a cursor, from which the next call goes on', async () => {
+    const letters = Object.fromEntries(Array.from({ length: 6 }, (_, n) => [`m${n}`, [aLetter(`${n}`)]]));
+    const { clock, store } = await leftBehind(letters);
+    await clock.advance(60_000);
+    const down = { publish: () => Promise.reject(new Error('down')) };
+    const first = await publishPending(store, down, { pageSize: 2, limit: 4 });
+    assert.deepEqual([first.failed, typeof first.cursor], [4, 'string']);
+    const publisher = memoryPublisher();
+    const rest = await publishPending(store, publisher, { after: first.cursor ?? '' });
+    assert.deepEqual(rest, { published: 2, failed: 0, left: 0 });
+    const ended = await publishPending(store, publisher, { signal: AbortSignal.abort() });
+    assert.equal(ended.published, 0);
+    for (const bad of [{ pageSize: 0 }, { limit: 1.5 }]) {
+      await assert.rejects(publishPending(store, publisher, bad), ConfigError);
+    }
+  });
+});

@@ -1,0 +1,127 @@
+/**
+ * Once, exactly: the inbox. The handler gets a transaction of the store; its writes through it, the record that the
+ * message is done, and the messages that it returns are committed together. A crash at any point leaves all of it or
+ * nothing: what is not committed runs again, what is committed never does.
+ *
+ * Outgoing messages are published after the commit and before the message is acknowledged. A crash in between publishes
+ * them with the next delivery of the message, or with `publishPending`.
+ */
+import { sleep, systemClock } from '../clock.ts';
+import { ConfigError, inProgressElsewhere, textOf, TransientError } from '../errors.ts';
+import type { Handler } from '../handler.ts';
+import { LIMITS } from '../message.ts';
+import { ack, type Outcome, retry } from '../outcome.ts';
+import type { Publisher } from '../publish/publisher.ts';
+import { observedClaims } from '../telemetry/claims.ts';
+import { claiming, type Received } from './claiming.ts';
+import { type InboxHandler, runInTransaction } from './inbox-run.ts';
+import type { InboxStore } from './inbox-store.ts';
+import { publishRows, type Unpublished } from './outbox-rows.ts';
+import { type DedupOptions, dedupSettings } from './settings.ts';
+
+export type InboxOptions = Omit<DedupOptions, 'onConflict' | 'onStoreUnavailable'> &
+  Readonly<{
+    /** As for `dedup`; there is no `process`, which would be a second effect. */
+    onConflict?: 'deadLetter' | 'ack';
+    /** Publishes what the handler returns, after the commit. Without one a handler that returns messages is refused. */
+    publisher?: Publisher;
+    /** Replaces the limit on data and attributes of an outgoing message together, in bytes. */
+    maxBytes?: number;
+  }>;
+
+/** Between two looks at messages that another delivery is publishing. */
+const PAUSE_MS = 500;
+
+/**
+ * `inbox(firestoreInbox(firestore), { publisher })(async (message, { transaction }) => { …; return ack(); })` is a Handler
+ * for every door. It does the work of `dedup` and `publishing`; put neither of them around it.
+ *
+ * - The handler may be called several times for one delivery, because the store's client runs a transaction again when
+ *   another writer was in the way or a reply was lost. One call's writes are committed, never two. It must write through
+ *   `transaction` alone, and look at `signal` before anything else that has an effect: whatever it does outside of the
+ *   transaction (another database, an HTTP call, a publish of its own) is not covered and may happen more than once.
+ * - It has `store.transactionMs` for one call (Firestore: 60 s unless configured), then its signal is aborted and its
+ *   writes are dropped. An outcome other than `ack`, and a throw, drops them as well.
+ * - A dead letter, a retry, and everything about conflicts, waiting and leases is as with `dedup`. A record that is not
+ *   the library's is a retry (`FOREIGN_CLAIM`) until somebody removes it: processing it could be a second effect.
+ *
+ * Throws ConfigError for an invalid option. Outcomes of its own, beside those of `dedup`: retry with
+ * TRANSACTION_TIMED_OUT, TRANSACTION_REFUSED (a write of the handler's that the store does not take),
+ * TRANSACTION_CONTENTION, OUTBOX_UNPUBLISHED (committed, but not all is published), NO_PUBLISHER, FOREIGN_CLAIM; dead
+ * letter LIMIT_EXCEEDED (an outgoing message larger than a row: Firestore about 1 MB).
+ *
+ * Cost beside the handler's own reads and writes: as `dedup`, for the record is written in the handler's commit; per outgoing
+ * message a write and a delete. With a publisher a duplicate costs one more read.
+ */
+export function inbox<Tx>(
+  store: InboxStore<Tx>,
+  options: InboxOptions = {},
+): (handler: InboxHandler<Tx>) => Handler {
+  refuseProcess(options);
+  const { clock = systemClock(), publisher, maxBytes = LIMITS.messageBytes } = options;
+  const settings = dedupSettings(options);
+  const observed = { ...store, ...observedClaims(store, clock) };
+
+  /** Only where there is a publisher are there messages. */
+  const publishAll = async (
+    pending: readonly Unpublished[],
+    { context, message }: Received,
+    outcome: Outcome,
+  ): Promise<Outcome> => {
+    if (publisher === undefined || pending.length === 0) return outcome;
+    const { failure } = await publishRows(store.rows, publisher, pending, context);
+    if (failure === undefined) return outcome;
+    context.log.error('the work is done, but not all of its messages are published', {
+      event: 'outbox_unpublished',
+      messageId: message.id,
+      error: textOf(failure),
+    });
+    return retry(new TransientError('OUTBOX_UNPUBLISHED', textOf(failure), { cause: failure }));
+  };
+
+  const duplicate = async (received: Received): Promise<Outcome> => {
+    const { context, identity } = received;
+    if (publisher === undefined) return ack('duplicate');
+    const latest = context.deadline - settings.minimumHandlerMs;
+    const until = Math.min(clock.monotonic() + settings.waitBudgetMs, latest);
+    for (;;) {
+      const pending = await store.rows.of(identity.key);
+      // Whoever has committed them is given a lease's time to publish them.
+      const isLeftBehind = pending.every(({ ageMs }) => ageMs >= settings.leaseMs);
+      if (isLeftBehind) return publishAll(pending, received, ack('duplicate'));
+      if (context.signal.aborted || clock.monotonic() >= until) {
+        return retry(inProgressElsewhere(`the messages of ${identity.name} are being published`));
+      }
+      await sleep(clock, PAUSE_MS, context.signal);
+    }
+  };
+
+  return (handler) => {
+    const run = runInTransaction(observed, handler, {
+      clock,
+      settings,
+      hasPublisher: publisher !== undefined,
+      maxBytes,
+    });
+    return claiming(observed, clock, settings, {
+      async claimed(received, answer, sentAt) {
+        const ran = await run(received, answer, sentAt);
+        if (ran.kind === 'rolledBack') return ran.outcome;
+        const written = ran.rows?.map((row) => ({ id: row.id, row }));
+        const isUnknown = written === undefined && publisher !== undefined;
+        const rows = isUnknown ? await store.rows.of(received.identity.key) : (written ?? []);
+        return publishAll(rows, received, ran.outcome);
+      },
+      duplicate,
+      unguarded: (_received, reason) => retry(new TransientError('FOREIGN_CLAIM', reason)),
+    });
+  };
+}
+
+function refuseProcess(options: Readonly<Record<string, unknown>>): void {
+  for (const name of ['onConflict', 'onStoreUnavailable']) {
+    if (options[name] !== 'process') continue;
+    const text = `${name} is "process", which would be a second effect; accepted: ${name === 'onConflict' ? 'deadLetter, ack' : 'retry'}`;
+    throw new ConfigError('INVALID_OPTION', text);
+  }
+}

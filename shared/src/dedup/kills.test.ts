@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { startFirestore, systemClock } from 'pubsub-guarantees-emulator';
+import type { WorkerLine } from './testing/pubsub-worker.ts';
+import { killWorkers, type Reckoning } from './testing/pubsub-workers.ts';
+import { hasRedisServer, startRedis } from './testing/redis-server.ts';
+
+// Otherwise the clients look for a machine of Google's to run on, and warn that there is none.
+process.env['METADATA_SERVER_DETECTION'] ??= 'none';
+
+/** A few by default, since each costs the start of a process; a run of its own takes 50. */
+const KILLS = Number(process.env['TEST_KILLS'] ?? 6);
+
+type Counts = Readonly<{ effects: number; recoveries: number; repeats: number }>;
+
+/** Holds the lines of each message against the promise: at least one effect, and a second one only where it may be. */
+function reckon({ messages, lines, killed }: Reckoning): Counts {
+  const byText = Map.groupBy(lines, ({ text }) => text);
+  let [effects, recoveries, repeats] = [0, 0, 0];
+  for (let number = 1; number <= messages; number += 1) {
+    const text = `message ${number}`;
+    const mine = byText.get(text) ?? [];
+    const ofRun = Map.groupBy(mine, ({ worker, run }) => `${worker} ${run}`);
+    const did = (run: readonly WorkerLine[], what: WorkerLine['what']): boolean =>
+      run.some((line) => line.what === what);
+    const runs = [...ofRun.values()];
+    const done = runs.filter((run) => did(run, 'effect'));
+    assert.ok(done.length > 0, `${text} is lost`);
+    effects += done.length;
+    // Killed in its run, and done by another.
+    const broken = runs.filter((run) => killed.has(run[0]?.worker ?? '') && run.at(-1)?.what === 'begun');
+    if (broken.length > 0) recoveries += 1;
+    // An effect may be repeated if its run was killed before it was settled, or had lost its lease by then.
+    const unsettled = done.filter((run) => !did(run, 'settled') || did(run, 'stolen'));
+    assert.ok(
+      done.length <= unsettled.length + 1,
+      `${text} was repeated after it was settled: ${JSON.stringify(mine)}`,
+    );
+    repeats += done.length - 1;
+  }
+  return { effects, recoveries, repeats };
+}
+
+async function check(name: string, reckoning: Reckoning, note: (text: string) => void): Promise<void> {
+  assert.ok(reckoning.isDrained, 'something is left in the subscription');
+  const { effects, recoveries, repeats } = reckon(reckoning);
+  const { kills, messages } = reckoning;
+  note(
+    `${name}: ${kills} kills, ${messages} messages, ${effects} effects, ${recoveries} recovered, ${repeats} repeated`,
+  );
+  assert.equal(reckoning.killed.size, kills);
+  assert.ok(recoveries > 0, 'no message was recovered');
+}
+
+test(`two processes killed ${KILLS} times lose no message: Firestore`, async (t) => {
+  const server = await startFirestore({ clock: systemClock() });
+  try {
+    const { address } = server;
+    await check('Firestore', await killWorkers({ kind: 'firestore', address }, KILLS), (text) =>
+      t.diagnostic(text),
+    );
+  } finally {
+    await server.close();
+  }
+});
+
+if (!hasRedisServer()) {
+  test('two processes killed lose no message: Redis', { skip: 'no redis-server on the PATH' }, () => {});
+} else {
+  test(`two processes killed ${KILLS} times lose no message: Redis`, async (t) => {
+    const server = await startRedis();
+    try {
+      const { port } = server;
+      await check('Redis', await killWorkers({ kind: 'redis', port }, KILLS), (text) => t.diagnostic(text));
+    } finally {
+      await server.close();
+    }
+  });
+}

@@ -1,0 +1,67 @@
+/**
+ * What a subscription is set to, for `checkWindows`. It is only looked at to say what does not fit: a subscription that
+ * may not be read (`pubsub.subscriptions.get`, in roles/pubsub.viewer) or does not answer is simply not known.
+ */
+import type { PubSub } from '@google-cloud/pubsub';
+import { bounded } from '../bounded.ts';
+import { type Clock, systemClock } from '../clock.ts';
+import type { SubscriptionWindows } from '../dedup/windows.ts';
+import { type Duration, toMilliseconds } from '../duration.ts';
+
+type ProtoDuration = Readonly<{ seconds?: unknown; nanos?: unknown }>;
+
+/** Within `timeout`, default 5 s; undefined when nothing is known. Never rejects. `client` stays the caller's. */
+export async function subscriptionWindows(
+  client: PubSub,
+  subscription: string,
+  { timeout = '5s', clock = systemClock() }: Readonly<{ timeout?: Duration; clock?: Clock }> = {},
+): Promise<SubscriptionWindows | undefined> {
+  const timeoutMs = toMilliseconds(timeout, 'timeout');
+  try {
+    const read = (): Promise<SubscriptionWindows> =>
+      client
+        .subscription(subscription)
+        .getMetadata({ timeout: timeoutMs })
+        .then(([metadata]) => windowsOf(metadata));
+    return await bounded(clock, timeoutMs, read, () => new Error('too slow'));
+  } catch {
+    return undefined;
+  }
+}
+
+type Metadata = Readonly<{
+  ackDeadlineSeconds?: number | null;
+  messageRetentionDuration?: ProtoDuration | null;
+  deadLetterPolicy?: Readonly<{
+    deadLetterTopic?: string | null;
+    maxDeliveryAttempts?: number | null;
+  }> | null;
+  retryPolicy?: Readonly<{
+    minimumBackoff?: ProtoDuration | null;
+    maximumBackoff?: ProtoDuration | null;
+  }> | null;
+}>;
+
+/** https://cloud.google.com/pubsub/docs/dead-letter-topics: five attempts where the policy names no number. */
+const DEFAULT_ATTEMPTS = 5;
+
+function windowsOf({ ackDeadlineSeconds, ...metadata }: Metadata): SubscriptionWindows {
+  const messageRetentionMs = milliseconds(metadata.messageRetentionDuration);
+  const policy = metadata.deadLetterPolicy;
+  const minimumBackoffMs = milliseconds(metadata.retryPolicy?.minimumBackoff);
+  const maximumBackoffMs = milliseconds(metadata.retryPolicy?.maximumBackoff);
+  return {
+    ...(ackDeadlineSeconds && { ackDeadlineMs: ackDeadlineSeconds * 1_000 }),
+    ...(messageRetentionMs !== undefined && { messageRetentionMs }),
+    ...(policy?.deadLetterTopic && { maxDeliveryAttempts: policy.maxDeliveryAttempts || DEFAULT_ATTEMPTS }),
+    ...(minimumBackoffMs !== undefined && { minimumBackoffMs }),
+    ...(maximumBackoffMs !== undefined && { maximumBackoffMs }),
+  };
+}
+
+/** A length of time that is there and not zero: emulators leave out what they do not keep, or say zero. */
+function milliseconds(duration: ProtoDuration | null | undefined): number | undefined {
+  if (duration === null || duration === undefined) return undefined;
+  const value = Number(duration.seconds ?? 0) * 1_000 + Number(duration.nanos ?? 0) / 1_000_000;
+  return Number.isFinite(value) && value > 0 ? Math.round(value) : undefined;
+}

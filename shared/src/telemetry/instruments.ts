@@ -1,0 +1,147 @@
+/**
+ * Every metric of the library, by the API of OpenTelemetry alone: without an SDK in the process each call does nothing.
+ *
+ * Attributes are of few values (consumer, capability, outcome, code): never a key, a message ID or a `dedupId`. What
+ * goes wrong in an SDK stays here: a measurement never changes an outcome.
+ */
+import {
+  type Attributes,
+  type Counter,
+  createNoopMeter,
+  type Histogram,
+  type MeterProvider,
+  metrics,
+} from '@opentelemetry/api';
+
+export const LIBRARY = 'pubsub-guarantees';
+
+/** Names of our own attributes, on metrics and on spans. */
+export const ATTR = {
+  consumer: 'pubsub_guarantees.consumer',
+  capability: 'pubsub_guarantees.capability',
+  outcome: 'pubsub_guarantees.outcome',
+  reason: 'pubsub_guarantees.reason',
+  operation: 'pubsub_guarantees.operation',
+  answer: 'pubsub_guarantees.answer',
+} as const;
+
+export type Capability = 'delivery' | 'once' | 'later' | 'in_order' | 'republish';
+
+type Definition = Readonly<{ name: string; unit: string; description: string }>;
+
+const COUNTERS = {
+  outcomes: counter('outcomes', '{outcome}', 'Outcomes that a stage handed outward'),
+  leasesLost: counter('leases.lost', '{lease}', 'Leases lost while a handler ran under them'),
+  recoveries: counter('recoveries', '{recovery}', 'Take-overs of work whose owner had died'),
+  conflicts: counter('conflicts', '{message}', 'Messages under an identity that was used with other content'),
+  foreignRecords: counter(
+    'foreign_records',
+    '{record}',
+    'Records in the claim store that are not the library’s',
+  ),
+  possibleDuplicates: counter('possible_duplicates', '{message}', 'Messages whose work may be done twice'),
+  storeUnavailable: counter(
+    'store.unavailable',
+    '{call}',
+    'Calls of the claim store without a known outcome',
+  ),
+  gaps: counter('gaps', '{gap}', 'Streams seen waiting for a number that has not come'),
+  headFailures: counter(
+    'head_failures',
+    '{failure}',
+    'Failures of the next message of a stream, which waits',
+  ),
+} satisfies Readonly<Record<string, Definition>>;
+
+const HISTOGRAMS = {
+  /** https://opentelemetry.io/docs/specs/semconv/messaging/messaging-metrics/ */
+  process: {
+    name: 'messaging.process.duration',
+    unit: 's',
+    description: 'Duration of processing operation.',
+  },
+  store: histogram('claim_store.duration', 'Time that a call of the claim store took'),
+  wait: histogram('claim.wait.duration', 'Time that a delivery waited for another of the same message'),
+  handler: histogram('handler.duration', 'Time that a handler took under its claim'),
+  lateness: histogram('lateness', 'From the instant that was asked for to the publish'),
+} satisfies Readonly<Record<string, Definition>>;
+
+type CounterName = keyof typeof COUNTERS;
+type HistogramName = keyof typeof HISTOGRAMS;
+
+/** Bounds in seconds: those of the messaging conventions, and beyond them up to the longest delivery. */
+const BOUNDS = [
+  0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30, 60, 120, 300, 600,
+];
+
+type Instruments = Readonly<{
+  counters: Map<CounterName, Counter>;
+  histograms: Map<HistogramName, Histogram>;
+}>;
+
+/** By provider: the API has no stand-in for meters, so what was made before an SDK was registered stays silent. */
+const made = new WeakMap<MeterProvider, Instruments | 'nobody measures'>();
+
+export function count(name: CounterName, attributes: Attributes): void {
+  quietly(() => {
+    const counters = instruments()?.counters;
+    const known = counters?.get(name);
+    if (known !== undefined) return known.add(1, attributes);
+    if (counters === undefined) return;
+    const { name: full, ...options } = COUNTERS[name];
+    const fresh = metrics.getMeter(LIBRARY).createCounter(full, options);
+    counters.set(name, fresh);
+    fresh.add(1, attributes);
+  });
+}
+
+export function record(name: HistogramName, milliseconds: number, attributes: Attributes): void {
+  quietly(() => {
+    const histograms = instruments()?.histograms;
+    const known = histograms?.get(name);
+    const value = Math.max(0, milliseconds) / 1_000;
+    if (known !== undefined) return known.record(value, attributes);
+    if (histograms === undefined) return;
+    const { name: full, ...rest } = HISTOGRAMS[name];
+    const options = { ...rest, advice: { explicitBucketBoundaries: BOUNDS } };
+    const fresh = metrics.getMeter(LIBRARY).createHistogram(full, options);
+    histograms.set(name, fresh);
+    fresh.record(value, attributes);
+  });
+}
+
+export function quietly(work: () => void): void {
+  try {
+    work();
+  } catch {
+    // An SDK that fails has its own diagnostics (`diag` of the API); the message goes on.
+  }
+}
+
+/** Whether anybody measures: for callers whose measuring itself costs something. */
+export function isMeasured(): boolean {
+  try {
+    return instruments() !== undefined;
+  } catch {
+    return false;
+  }
+}
+
+function instruments(): Instruments | undefined {
+  const provider = metrics.getMeterProvider();
+  let known = made.get(provider);
+  if (known === undefined) {
+    const isSilent = provider.getMeter(LIBRARY) === createNoopMeter();
+    known = isSilent ? 'nobody measures' : { counters: new Map(), histograms: new Map() };
+    made.set(provider, known);
+  }
+  return known === 'nobody measures' ? undefined : known;
+}
+
+function counter(name: string, unit: string, description: string): Definition {
+  return { name: `pubsub_guarantees.${name}`, unit, description };
+}
+
+function histogram(name: string, description: string): Definition {
+  return { name: `pubsub_guarantees.${name}`, unit: 's', description };
+}
