@@ -11,12 +11,9 @@ type Asked = Pick<Ports, 'log' | 'subscriptionWindows' | 'evictionPolicy'>;
 /** Asks at once where the subscription is configured, and else with the first delivery, which names it. */
 export function windowsChecked(config: Config, ports: Asked): Middleware {
   let asked = !config.checkWindows;
-  const told = new Set<string>();
 
   const tell = (windows: Windows): void => {
     for (const { code, text } of checkWindows(windows)) {
-      if (told.has(code)) continue;
-      told.add(code);
       ports.log.warn(text, { event: 'windows_do_not_fit', code });
     }
   };

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
-import { context, metrics, trace } from '@opentelemetry/api';
+import { context, metrics, ROOT_CONTEXT, trace } from '@opentelemetry/api';
 import { sleep } from '../clock.ts';
 import type { ClaimStore } from '../dedup/claim-store.ts';
 import { dedup } from '../dedup/dedup.ts';
@@ -236,6 +236,58 @@ test('an SDK that fails in every call changes no outcome, and work runs once', a
   assert.deepEqual(await deliver(handler, aMessage('1'), options), ack('duplicate'));
   assert.equal(runs, 1);
 });
+
+/** Its providers answer; everything that they make throws. `with` runs the work, and throws all the same. */
+function brokenInside(t: TestContext, runsWork: boolean): Readonly<{ thrown(): number }> {
+  let thrown = 0;
+  const fail = (): never => {
+    thrown += 1;
+    throw new Error('telemetry is broken');
+  };
+  const instrument = { add: fail, record: fail };
+  const meter = { createCounter: () => instrument, createHistogram: () => instrument };
+  const span = {
+    spanContext: fail,
+    isRecording: () => true,
+    setAttribute: fail,
+    setAttributes: fail,
+    setStatus: fail,
+    recordException: fail,
+    end: fail,
+  };
+  metrics.setGlobalMeterProvider({ getMeter: () => meter } as never);
+  trace.setGlobalTracerProvider({ getTracer: () => ({ startSpan: () => span }) } as never);
+  const manager = {
+    active: () => ROOT_CONTEXT,
+    with(_context: unknown, work: () => unknown) {
+      if (runsWork) work();
+      return fail();
+    },
+  };
+  context.setGlobalContextManager(manager as never);
+  t.after(() => Reflect.deleteProperty(globalThis, Symbol.for('opentelemetry.js.api.1')));
+  return { thrown: () => thrown };
+}
+
+for (const runsWork of [true, false]) {
+  const when = runsWork ? 'after' : 'before';
+  test(`spans, instruments and a context manager that fail (${when} the work) change no outcome`, async (t) => {
+    const { thrown } = brokenInside(t, runsWork);
+    const clock = virtualClock();
+    let runs = 0;
+    const work: Handler = async ({ id }) => {
+      runs += 1;
+      return id === 'bad' ? Promise.reject(new TypeError('x')) : ack();
+    };
+    const handler = compose(work, [dedup(memoryClaims({ clock }), { clock })]);
+    const options = { consumer: 'c', source: 's', clock, log: silent, timeout: '60s' } as const;
+    assert.deepEqual(await deliver(handler, aMessage('1'), options), ack());
+    assert.deepEqual(await deliver(handler, aMessage('1'), options), ack('duplicate'));
+    assert.equal((await deliver(handler, aMessage('bad'), options)).kind, 'retry');
+    assert.equal(runs, 2);
+    assert.ok(thrown() > 20, `${thrown()} calls failed`);
+  });
+}
 
 test('an SDK that is registered after the first message is used from then on', async (t) => {
   const clock = virtualClock();
