@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import type { Call, Place } from './testing/mortal.ts';
 import { prove } from './testing/proof.ts';
 
-const SCHEDULES = 2_000;
+const SCHEDULES = 3_000;
 const LEAST_DEATHS = 20;
 /** The same each time, so that a count that is too small is no accident. A failure prints the seed and the schedule. */
 const SEED = Number(process.env['TEST_SEED'] ?? 20_260_101);

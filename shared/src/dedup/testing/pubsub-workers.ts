@@ -54,13 +54,17 @@ export async function killWorkers(store: WorkerTask['store'], kills: number): Pr
         env: { ...process.env, NODE_COMPILE_CACHE: join(directory, 'compiled') },
       });
       children.add(child);
-      spares.push(once(child, 'message').then(() => ({ child, name, begun: Promise.resolve() })));
+      const ready = heard(child).then(() => ({ child, name, begun: Promise.resolve() }));
+      // A spare may be ended before anybody waits for it.
+      ready.catch(() => {});
+      spares.push(ready);
     };
     const employ = async (): Promise<Worker> => {
       if (made < WORKERS + kills) spare();
       const worker = await spares.shift();
       if (worker === undefined) throw new Error('no process was started');
-      const begun = once(worker.child, 'message');
+      const begun = heard(worker.child);
+      begun.catch(() => {});
       worker.child.send('work');
       return { ...worker, begun };
     };
@@ -113,6 +117,15 @@ export async function killWorkers(store: WorkerTask['store'], kills: number): Pr
     await server.close();
     await rm(directory, { recursive: true, force: true });
   }
+}
+
+/** Its next word. Rejects when it ends without one, so that a process that cannot start fails the test at once. */
+async function heard(child: ChildProcess): Promise<unknown> {
+  const ended = async (): Promise<never> => {
+    const [code, signal] = await once(child, 'exit');
+    throw new Error(`a worker ended with ${code ?? signal}`);
+  };
+  return Promise.race([once(child, 'message'), ended()]);
 }
 
 async function end(child: ChildProcess): Promise<void> {
