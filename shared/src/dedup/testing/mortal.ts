@@ -10,7 +10,7 @@ import type { ClaimDocuments } from '../document-claims.ts';
 import { gate, pausable } from './fixture.ts';
 
 /** Where an await stands, `file.ts:line`, and whether its work is still to be done or is done and not yet heard of. */
-export type Passing = Readonly<{ site: string; point: 'before' | 'after' }>;
+type Passing = Readonly<{ site: string; point: 'before' | 'after' }>;
 
 /** `name` has the file, the function and the call. */
 export type Place = Passing & Readonly<{ name: string; call: Call }>;

@@ -23,7 +23,7 @@ import type { Schedule } from './schedule.ts';
 export type Dedup = (documents: ClaimDocuments, parts: Parts) => Middleware;
 
 /** `guardClock` is for bounds on calls to the store. */
-export type Parts = Readonly<{ clock: Clock; guardClock: Clock; newOwner: () => string }>;
+type Parts = Readonly<{ clock: Clock; guardClock: Clock; newOwner: () => string }>;
 
 export const asBuilt: Dedup = (documents, { clock, guardClock, newOwner }) =>
   dedup(documentClaims(documents, guardClock, STORE_TIMEOUT_MS), { clock, newOwner });
