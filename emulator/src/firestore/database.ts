@@ -6,9 +6,12 @@
 import type { Clock } from '../clock.ts';
 import { invalidArgument } from '../grpc-server.ts';
 import { type ChangeFeed, changeFeed } from './change-feed.ts';
+import type { DatabaseOptions } from './database-options.ts';
 import type { Change, Doc } from './doc.ts';
 import { documents, type View } from './documents.ts';
 import { history } from './history.ts';
+import { parseDefinitions } from './index-definitions.ts';
+import { indexEntryCheck } from './index-entry-limits.ts';
 import type { Attempt, Owner } from './lock-types.ts';
 import { lockTable } from './locks.ts';
 import { alters, overlap, type QueryRange } from './query-run.ts';
@@ -59,15 +62,9 @@ export type Database = Readonly<{
   latest(): Microseconds;
 }>;
 
-/**
- * `onCommit` is told the changes of each commit as they are applied; it may not throw. Commit times are later than `after`.
- */
-export function database(
-  name: string,
-  clock: Clock,
-  onCommit: (changes: readonly Change[]) => void = () => undefined,
-  after: Microseconds = 0,
-): Database {
+export function database(name: string, clock: Clock, options: DatabaseOptions = {}): Database {
+  const { onCommit = () => undefined, after = 0 } = options;
+  const { checkEntries = indexEntryCheck(parseDefinitions({}, 'indexes')) } = options;
   const store = documents();
   const time = databaseTime(clock, after);
   const past = history();
@@ -113,7 +110,7 @@ export function database(
       look: () => ({ documents: names }),
       plan() {
         commitTime = time.commit();
-        plan = planWrites(store, parsed, commitTime);
+        plan = planWrites(store, parsed, commitTime, checkEntries);
         return plan.changes;
       },
       run() {

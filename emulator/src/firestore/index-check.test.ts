@@ -252,6 +252,16 @@ test('options that do not fit are refused with their place', async () => {
       'indexes.definitions.indexes[0].fields[0] is __name__, which may only be ordered, and last',
     ],
     [
+      {
+        definitions: {
+          indexes: [
+            { ...index, fields: ['a', 'b'].map((fieldPath) => ({ fieldPath, arrayConfig: 'CONTAINS' })) },
+          ],
+        },
+      },
+      'indexes.definitions.indexes[0].fields has two fields with arrayConfig; accepted: at most one',
+    ],
+    [
       { definitions: { indexes: [{ ...index, fields: [field('a..b')] }] } },
       'indexes.definitions.indexes[0].fields[0].fieldPath is "a..b", which is not a field path',
     ],

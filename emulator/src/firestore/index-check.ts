@@ -6,7 +6,7 @@ import { status } from '@grpc/grpc-js';
 import { StatusError } from '../grpc-server.ts';
 import type { FieldPath } from './field-path.ts';
 import type { WireFilter } from './filters.ts';
-import { parseDefinitions } from './index-definitions.ts';
+import type { IndexDefinitions } from './index-definitions.ts';
 import { type IndexPlan, indexPlans } from './index-needs.ts';
 import type { Query } from './query.ts';
 
@@ -16,7 +16,10 @@ export type IndexOptions = Readonly<{
    * `enforce` answers FAILED_PRECONDITION as the service does; `off` runs it. Default: `warn`.
    */
   mode?: 'warn' | 'enforce' | 'off';
-  /** The content of a firestore.indexes.json, parsed: `indexes` and `fieldOverrides`. Default: none are defined. */
+  /**
+   * The content of a firestore.indexes.json, parsed: `indexes` and `fieldOverrides`. Whatever the mode, the limits on the
+   * index entries of a document hold for these indexes and the automatic ones. Default: none are defined.
+   */
   definitions?: unknown;
 }>;
 
@@ -36,15 +39,15 @@ export type IndexChecks = (database: string) => IndexCheck;
 /** Of the indexes that were told of. Queries over fields whose names are data could need any number. */
 const MAX_TOLD = 1_000;
 
-/** Throws an error of one line for a mode that is not known or definitions that are not legal. */
+/** Throws an error of one line for a mode that is not known. */
 export function indexChecks(
-  { mode = 'warn', definitions }: IndexOptions,
+  mode: IndexOptions['mode'] = 'warn',
+  defined: IndexDefinitions,
   log: (line: string) => void,
 ): IndexChecks {
   if (!['warn', 'enforce', 'off'].includes(mode)) {
     throw new Error(`indexes.mode is ${JSON.stringify(mode)}; accepted: warn, enforce, off`);
   }
-  const defined = parseDefinitions(definitions ?? {}, 'indexes.definitions');
   const told = new Set<string>();
   const tell = (definition: string): void => {
     if (told.has(definition) || told.size >= MAX_TOLD) return;

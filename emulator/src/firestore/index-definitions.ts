@@ -43,15 +43,18 @@ export function parseDefinitions(definitions: unknown, where: string): IndexDefi
     if (index !== undefined) composites.set(key, [...(composites.get(key) ?? []), index]);
   }
   const overrides = new Map<string, readonly FieldIndex[]>();
+  const overridden = new Set<string>();
   for (const [i, each] of listOf(file['fieldOverrides'], `${where}.fieldOverrides`).entries()) {
     const at = `${where}.fieldOverrides[${i}]`;
-    const { key, indexes } = parseOverride(each, at);
+    const { collectionGroup, key, indexes } = parseOverride(each, at);
     if (overrides.has(key)) throw new Error(`${at} is the second one of its field`);
     overrides.set(key, indexes);
+    overridden.add(collectionGroup);
   }
   return {
     composites: (collectionGroup, queryScope) => composites.get(`${queryScope} ${collectionGroup}`) ?? [],
     ofField(collectionGroup, path) {
+      if (!overridden.has(collectionGroup)) return AUTOMATIC;
       for (let length = path.length; length > 0; length--) {
         const found = overrides.get(keyOf(collectionGroup, formatFieldPath(path.slice(0, length))));
         if (found !== undefined) return found;
@@ -91,6 +94,9 @@ function parseComposite(value: unknown, at: string): Readonly<{ key: string; ind
     throw new Error(`${at}.fields has ${fields.length} fields; accepted: at most ${MAX_FIELDS}`);
   }
   const known = fields.flatMap((field) => (field === undefined ? [] : [field]));
+  if (known.filter(({ kind }) => kind === 'CONTAINS').length > 1) {
+    throw new Error(`${at}.fields has two fields with arrayConfig; accepted: at most one`);
+  }
   if (known.length < fields.length) return { key, index: undefined };
   const named = known.findIndex(({ path }) => path === NAME);
   if (named === -1) return { key, index: { fields: known, nameOrder: impliedNameOrder(known) } };
@@ -112,14 +118,16 @@ function parseField(value: unknown, at: string): IndexField | undefined {
 function parseOverride(
   value: unknown,
   at: string,
-): Readonly<{ key: string; indexes: readonly FieldIndex[] }> {
+): Readonly<{ collectionGroup: string; key: string; indexes: readonly FieldIndex[] }> {
   const raw = objectOf(value, at, ['collectionGroup', 'fieldPath', 'indexes', 'ttl']);
   oneOf(raw['ttl'] ?? false, [true, false], `${at}.ttl`);
   const path = raw['fieldPath'];
   const name = path === ANY_FIELD ? ANY_FIELD : formatFieldPath(pathOf(path, `${at}.fieldPath`));
-  const key = keyOf(textOf(raw['collectionGroup'], `${at}.collectionGroup`), name);
+  const collectionGroup = textOf(raw['collectionGroup'], `${at}.collectionGroup`);
+  const key = keyOf(collectionGroup, name);
   // A policy of time to live may stand alone, and leaves the indexes as they are.
-  if (raw['indexes'] === undefined && raw['ttl'] !== undefined) return { key, indexes: AUTOMATIC };
+  if (raw['indexes'] === undefined && raw['ttl'] !== undefined)
+    return { collectionGroup, key, indexes: AUTOMATIC };
   const indexes = listOf(raw['indexes'], `${at}.indexes`).map((each, i): FieldIndex => {
     const place = `${at}.indexes[${i}]`;
     const index = objectOf(each, place, ['order', 'arrayConfig', 'queryScope']);
@@ -128,7 +136,8 @@ function parseOverride(
       kind: kindOf(index, place),
     };
   });
-  return { key, indexes };
+  const unique = new Map(indexes.map((index) => [`${index.queryScope} ${index.kind}`, index]));
+  return { collectionGroup, key, indexes: [...unique.values()] };
 }
 
 function kindOf(raw: Readonly<Record<string, unknown>>, at: string): IndexKind {

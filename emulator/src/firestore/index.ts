@@ -14,6 +14,8 @@ import { loadServices, type RunningServer, serve, StatusError } from '../grpc-se
 import { abandoned } from './abandoned.ts';
 import type { Database, DatabaseStats } from './database.ts';
 import { indexChecks, type IndexOptions } from './index-check.ts';
+import { parseDefinitions } from './index-definitions.ts';
+import { indexEntryCheck } from './index-entry-limits.ts';
 import type { OpenStreams } from './listen.ts';
 import { parseFirestore, saveFirestore } from './saved.ts';
 import { firestoreService, measured } from './service.ts';
@@ -34,7 +36,7 @@ export type FirestoreOptions = Readonly<{
    * timestamp never expires. One field for each collection group. Default: none.
    */
   ttl?: readonly TtlPolicy[];
-  /** The indexes that queries would need in the service. */
+  /** The indexes that queries would need in the service, and that documents have entries in. */
   indexes?: IndexOptions;
 }>;
 
@@ -65,7 +67,9 @@ export type RunningFirestore = RunningServer &
 export async function startFirestore(options: FirestoreOptions): Promise<RunningFirestore> {
   const { port = 0, clock, log = () => undefined, ttl = [], indexes = {}, faults } = options;
   const policies = parsePolicies(ttl);
-  const checks = indexChecks(indexes, log);
+  const definitions = parseDefinitions(indexes.definitions ?? {}, 'indexes.definitions');
+  const checks = indexChecks(indexes.mode, definitions, log);
+  const checkEntries = indexEntryCheck(definitions);
   const databases = new Map<string, Database>();
   const streams: OpenStreams = new Set();
   /** By name: a database that is there again, for another state was loaded, does not go back in time. */
@@ -73,7 +77,10 @@ export async function startFirestore(options: FirestoreOptions): Promise<Running
   const named = (name: string): Database => {
     const known = databases.get(name);
     if (known !== undefined) return known;
-    const created = expiringDatabase(name, clock, policies, log, latestTimes.get(name));
+    const created = expiringDatabase(name, clock, policies, log, {
+      after: latestTimes.get(name) ?? 0,
+      checkEntries,
+    });
     databases.set(name, created);
     return created;
   };

@@ -4,26 +4,29 @@
  */
 import { invalidArgument } from '../grpc-server.ts';
 import type { DocumentName } from './names.ts';
-import type { Fields, Value } from './values.ts';
+import { type Fields, type Value, vectorOf } from './values.ts';
 
 const MAX_DOCUMENT_BYTES = 1_048_576;
 /** Of one string or bytes value: 1 MiB - 89 bytes. */
 const MAX_VALUE_BYTES = 1_048_487;
 
 const stringSize = (text: string): number => Buffer.byteLength(text) + 1;
-const nameSize = (segments: readonly string[]): number =>
+/** Of the name of a document by its segments. */
+export const nameSize = (segments: readonly string[]): number =>
   segments.reduce((sum, segment) => sum + stringSize(segment), 16);
 
 export const documentSize = (name: DocumentName, fields: Fields): number =>
   nameSize(name.segments) + fieldsSize(fields) + 32;
 
-export function checkDocumentSize(name: DocumentName, fields: Fields): void {
+/** Throws INVALID_ARGUMENT for a document, or a value in it, that is too large. Gives its size in bytes. */
+export function checkDocumentSize(name: DocumentName, fields: Fields): number {
   const size = documentSize(name, fields);
   if (size > MAX_DOCUMENT_BYTES) {
     throw invalidArgument(
       `the document "${name.full}" cannot be written because its size (${size} bytes) exceeds the maximum of ${MAX_DOCUMENT_BYTES} bytes`,
     );
   }
+  return size;
 }
 
 function fieldsSize(fields: Fields): number {
@@ -32,7 +35,8 @@ function fieldsSize(fields: Fields): number {
   return size;
 }
 
-function valueSize(value: Value, where: string): number {
+/** `where` names it in the error for one that is too large. */
+export function valueSize(value: Value, where: string): number {
   switch (value.valueType) {
     case 'nullValue':
     case 'booleanValue':
@@ -51,8 +55,10 @@ function valueSize(value: Value, where: string): number {
       return nameSize(value.referenceValue.split('/').slice(5));
     case 'arrayValue':
       return value.arrayValue.values.reduce((sum, element) => sum + valueSize(element, where), 0);
-    case 'mapValue':
-      return fieldsSize(value.mapValue.fields) + 32;
+    case 'mapValue': {
+      const numbers = vectorOf(value);
+      return numbers === undefined ? fieldsSize(value.mapValue.fields) + 32 : numbers.length * 8;
+    }
   }
 }
 

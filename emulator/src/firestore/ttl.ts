@@ -8,10 +8,11 @@ import { status } from '@grpc/grpc-js';
 import type { Cancel, Clock } from '../clock.ts';
 import { StatusError } from '../grpc-server.ts';
 import { type Database, database } from './database.ts';
+import type { DatabaseOptions } from './database-options.ts';
 import type { Change, Doc } from './doc.ts';
 import { type FieldPath, getField, parseFieldPath } from './field-path.ts';
 import { checkCollectionId } from './names.ts';
-import { type Microseconds, toWire } from './time.ts';
+import { toWire } from './time.ts';
 
 export type TtlPolicy = Readonly<{ collectionGroup: string; field: string }>;
 
@@ -34,16 +35,16 @@ export function parsePolicies(policies: readonly TtlPolicy[]): Policies {
 }
 
 /**
- * A database with these policies. `log` is told of deletions that failed for no known reason. `after`: see database.ts.
+ * A database with these policies. `log` is told of deletions that failed for no known reason.
  */
 export function expiringDatabase(
   name: string,
   clock: Clock,
   policies: Policies,
   log: (line: string) => void,
-  after: Microseconds = 0,
+  options: Omit<DatabaseOptions, 'onCommit'> = {},
 ): Database {
-  if (policies.size === 0) return database(name, clock, undefined, after);
+  if (policies.size === 0) return database(name, clock, options);
   const expiring = new Map<string, Readonly<{ doc: Doc; atMs: number }>>();
   let sweep: Readonly<{ atMs: number; cancel: Cancel }> | undefined;
 
@@ -51,7 +52,7 @@ export function expiringDatabase(
     for (const change of changes) note(change);
     if (expiring.size === 0) disarm();
   };
-  const store = database(name, clock, noteAll, after);
+  const store = database(name, clock, { ...options, onCommit: noteAll });
 
   function note({ name: { full }, after }: Change): void {
     const atMs = after && expiryOf(after, policies);

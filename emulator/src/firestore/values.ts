@@ -108,8 +108,10 @@ export function checkValue(wire: WireValue, where: string, depth = 0): Value {
 /** The numbers of a vector embedding (a map that the client marks with `__type__`), or undefined. */
 export function vectorOf(value: Value): readonly Value[] | undefined {
   if (value.valueType !== 'mapValue') return undefined;
-  const { __type__: type, value: numbers } = value.mapValue.fields;
+  const { fields } = value.mapValue;
+  const type = fields['__type__'];
   if (type?.valueType !== 'stringValue' || type.stringValue !== '__vector__') return undefined;
+  const numbers = fields['value'];
   return numbers?.valueType === 'arrayValue' ? numbers.arrayValue.values : undefined;
 }
 

@@ -7,6 +7,7 @@ import type { Change, Doc } from './doc.ts';
 import type { View } from './documents.ts';
 import { type FieldPath, getField, parseFieldPath, setField } from './field-path.ts';
 import { identicalFields } from './identical.ts';
+import type { IndexEntryCheck } from './index-entry-limits.ts';
 import { type DocumentName, parseDocument } from './names.ts';
 import {
   checkPrecondition,
@@ -79,7 +80,12 @@ export function parseWrite(wire: WireWrite, database: string): Write {
 }
 
 /** What the writes would do to the view, in order. Throws the error of the first one that fails. */
-export function planWrites(view: View, writes: readonly Write[], now: Microseconds): Plan {
+export function planWrites(
+  view: View,
+  writes: readonly Write[],
+  now: Microseconds,
+  checkEntries: IndexEntryCheck,
+): Plan {
   const changes = new Map<string, Change>();
   const transformCounts = new Map<string, number>();
   const drafts = writes.map((write) => {
@@ -89,7 +95,7 @@ export function planWrites(view: View, writes: readonly Write[], now: Microsecon
     const current = known === undefined ? before : known.after;
     checkPrecondition(write.precondition, current, name.full);
     countTransforms(transformCounts, write);
-    const { after, transformResults } = applyWrite(write, current, now);
+    const { after, transformResults } = applyWrite(write, current, now, checkEntries);
     changes.set(name.full, { name, before, after });
     return { name, deleted: after === undefined, transformResults };
   });
@@ -104,11 +110,16 @@ export function planWrites(view: View, writes: readonly Write[], now: Microsecon
   };
 }
 
-function applyWrite(write: Write, current: Doc | undefined, now: Microseconds) {
+function applyWrite(
+  write: Write,
+  current: Doc | undefined,
+  now: Microseconds,
+  checkEntries: IndexEntryCheck,
+) {
   const edited = write.edit(current?.fields ?? fieldsOf([]));
   if (edited === undefined) return { after: undefined, transformResults: [] };
   const { fields, results } = applyTransforms(edited, write.transforms, toWire(now));
-  checkDocumentSize(write.name, fields);
+  checkEntries(write.name, fields, checkDocumentSize(write.name, fields));
   const createTime = current?.createTime ?? now;
   const after: Doc = { name: write.name, fields, createTime, updateTime: now };
   return { after, transformResults: results };

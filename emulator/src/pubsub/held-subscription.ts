@@ -10,10 +10,16 @@ import { createDelivery } from './delivery.ts';
 import { newBacklogs } from './disturbed-backlog.ts';
 import { parseFilter } from './filter.ts';
 import { startPush, type Push } from './push.ts';
+import { expiration } from './expiration.ts';
 import { endCalls, type SubscriptionState } from './subscription-state.ts';
 import { durationMs, type PubsubMessage, type Subscription } from './wire.ts';
 
-export type Held = SubscriptionState & { current: Subscription; push: Push | undefined };
+export type Held = SubscriptionState & {
+  current: Subscription;
+  push: Push | undefined;
+  /** Of its own timers: none of them calls back once it has expired. */
+  readonly clock: Clock;
+};
 
 export type HeldPorts = Readonly<{
   clock: Clock;
@@ -24,11 +30,23 @@ export type HeldPorts = Readonly<{
   topics: Readonly<{ has(name: string): boolean }>;
   publish: (topic: string, messages: readonly PubsubMessage[]) => unknown;
   topicRetentionMs: (topic: string) => number;
+  /** False when the subscription has expired, which is carried out then. */
+  lives: (held: Held) => boolean;
 }>;
 
-/** It pushes nothing before `setPush`. */
-export function holdSubscription(ports: HeldPorts, config: Subscription, nextAckId: () => string): Held {
-  const { clock, log, faults, topics, publish, topicRetentionMs } = ports;
+/** It pushes nothing before `setPush`. `idleMs`: for how long it had not been used before. */
+export function holdSubscription(
+  ports: HeldPorts,
+  config: Subscription,
+  nextAckId: () => string,
+  idleMs: number,
+): Held {
+  const { log, faults, topics, publish, topicRetentionMs, lives } = ports;
+  const { now } = ports.clock;
+  const clock: Clock = {
+    now,
+    after: (milliseconds, act) => ports.clock.after(milliseconds, () => void (lives(held) && act())),
+  };
   const changing: Pick<Held, 'current' | 'push'> = { current: config, push: undefined };
   const current = (): Subscription => changing.current;
   // What the topic retains for longer can be sought, so the subscription must not drop it earlier.
@@ -40,25 +58,36 @@ export function holdSubscription(ports: HeldPorts, config: Subscription, nextAck
   const delivery = createDelivery(
     clock,
     current,
-    newBacklogs(faults, clock.now, current),
+    newBacklogs(faults, now, current),
     nextAckId,
     toDeadLetters(current, topics, publish, log),
     retentionMs,
   );
   const pushing = (): number => changing.push?.inFlight() ?? 0;
   const matches = parseFilter(config.filter);
-  return Object.assign(changing, { config: current, delivery, matches, pushing, open: new Map() });
+  const open: Held['open'] = new Map();
+  const held = Object.assign(changing, {
+    clock,
+    config: current,
+    delivery,
+    expiration: expiration(now, current, () => open.size > 0, idleMs),
+    matches,
+    pushing,
+    open,
+  });
+  return held;
 }
 
 /** Starts, changes or ends the push, as the subscription is configured now. */
-export function setPush({ clock, log, identity, faults }: HeldPorts, state: Held): void {
+export function setPush({ log, identity, faults }: HeldPorts, state: Held): void {
+  const { clock, config, delivery, expiration } = state;
   state.push?.stop();
   const { detached } = state.current;
   const pushConfig = detached ? null : state.current.pushConfig;
   state.push =
     pushConfig === null
       ? undefined
-      : startPush(clock, state.config, pushConfig, state.delivery, log, identity, faults);
+      : startPush(clock, config, pushConfig, delivery, expiration.used, log, identity, faults);
 }
 
 /** Ends everything of it for good. */

@@ -4,8 +4,8 @@
  *
  * Delivery is at least once, as in the service. The end of the process forgets topics, subscriptions and messages that
  * were not saved; message IDs do not come again. Methods that are not implemented answer UNIMPLEMENTED, and so do options
- * that would have to be ignored.
- * Not modelled: the expiry of unused subscriptions. Their expiration policy is kept and shown, and none expires.
+ * that would have to be ignored. A subscription that nobody uses is deleted when its expiration policy says so, after 31
+ * days by default.
  */
 import { status } from '@grpc/grpc-js';
 import type { Clock } from '../clock.ts';
@@ -25,7 +25,7 @@ export type PubsubOptions = Readonly<{
   /** 0, the default, takes any free port. */
   port?: number;
   clock: Clock;
-  /** Gets a line for each failed push, unforwardable dead letter and unexpected error. */
+  /** Gets a line for each failed push, unforwardable dead letter, expired subscription and unexpected error. */
   log?: (line: string) => void;
   /** Signs the OIDC tokens of authenticated pushes; without it `push_config.oidc_token` is UNIMPLEMENTED. */
   identity?: Identity;

@@ -8,6 +8,7 @@ import type { Clock } from '../clock.ts';
 import { invalidArgument, StatusError } from '../grpc-server.ts';
 import { received, type Consumer } from './lease.ts';
 import type { Registry } from './registry.ts';
+import { leaveCall } from './subscription-state.ts';
 import type { ReceivedMessage, Subscription } from './wire.ts';
 
 export type PullRequest = Readonly<{ subscription: string; returnImmediately: boolean; maxMessages: number }>;
@@ -38,8 +39,7 @@ export function pull(registry: Registry, clock: Clock, call: PullCall): Promise<
     const finish = (): void => {
       over = true;
       stopWaiting();
-      state.open.delete(consumer);
-      state.delivery.leave(consumer);
+      leaveCall(state, consumer);
     };
     const consumer: Consumer = {
       ackDeadlineSeconds: () => state.config().ackDeadlineSeconds,

@@ -39,6 +39,8 @@ export function startPush(
   subscription: () => Subscription,
   config: PushConfig,
   delivery: Delivery,
+  /** Called for each push that was acknowledged. */
+  pushed: () => void,
   log: (line: string) => void,
   identity?: Identity,
   faults?: Faults,
@@ -63,6 +65,7 @@ export function startPush(
   let stopped = false;
 
   const succeeded = (): void => {
+    pushed();
     failuresInARow = 0;
     window = Math.min(window + 8, MAX_IN_FLIGHT);
     pause?.();

@@ -1,6 +1,7 @@
 /**
  * All topics and subscriptions, in memory. A message published to a topic is copied to each subscription that
- * exists at that moment; a topic without subscriptions keeps nothing. A subscription outlives its topic.
+ * exists at that moment; a topic without subscriptions keeps nothing. A subscription outlives its topic. One that has
+ * expired is deleted before anything else is done with it.
  */
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../clock.ts';
@@ -47,6 +48,7 @@ export type Registry = Readonly<{
     unacked: readonly Stored[],
     acked: readonly Stored[],
     failuresOf: FailuresOf,
+    idleMs?: number,
   ): void;
   replaceSubscription(config: Subscription): Subscription;
   topicNames(): Iterable<string>;
@@ -61,7 +63,6 @@ type TopicState = { topic: Topic; readonly subscriptions: Set<Held>; readonly lo
 export function createRegistry(
   clock: Clock,
   log: (line: string) => void,
-  /** Signs the tokens of authenticated pushes. */
   identity?: Identity,
   faults?: Faults,
 ): Registry {
@@ -72,12 +73,28 @@ export function createRegistry(
   const run = randomBytes(4).toString('hex');
   let serial = 0;
 
-  const topicState = (name: string): TopicState => {
-    return topics.get(name) ?? refuseMissing('topics', name);
+  const topicState = (name: string): TopicState => topics.get(name) ?? refuseMissing('topics', name);
+  const remove = (state: Held): void => {
+    const { name, topic } = state.current;
+    topics.get(topic)?.subscriptions.delete(state);
+    subscriptions.delete(name);
+    dropHeld(state, resourceNotFound(name));
   };
-  const held = (name: string): Held => {
-    return subscriptions.get(name) ?? refuseMissing('subscriptions', name);
+  const lives = (state: Held): boolean => {
+    // One that is no longer held has nothing left that could expire.
+    if (!state.expiration.isOver() || subscriptions.get(state.current.name) !== state) return true;
+    remove(state);
+    log(`${state.current.name} has expired: it was not used for the time of its expiration policy`);
+    return false;
   };
+  function* living(): Iterable<Held> {
+    for (const state of subscriptions.values()) if (lives(state)) yield state;
+  }
+  const find = (name: string): Held | undefined => {
+    const state = subscriptions.get(name);
+    return state !== undefined && lives(state) ? state : undefined;
+  };
+  const held = (name: string): Held => find(name) ?? refuseMissing('subscriptions', name);
   const topicRetention = (name: string): Duration | null =>
     topics.get(name)?.topic.messageRetentionDuration ?? null;
   const topicRetentionMs = (name: string): number => {
@@ -89,7 +106,7 @@ export function createRegistry(
     const stored = store(messages, clock.now(), ids.next);
     for (const one of stored) log.add(one);
     snapshots.published(name, stored);
-    for (const { delivery, matches } of targets) {
+    for (const { delivery, matches } of [...targets].filter(lives)) {
       for (const one of stored) {
         // What does not match counts as acknowledged: it is never in the backlog.
         if (matches(one.message.attributes)) delivery.enqueue(one);
@@ -98,9 +115,9 @@ export function createRegistry(
     }
     return stored.map(({ message }) => message.messageId);
   };
-  const ports: HeldPorts = { clock, log, identity, faults, topics, publish, topicRetentionMs };
-  const hold = (config: Subscription): Held => {
-    const state = holdSubscription(ports, config, ackIds(run, serial++));
+  const ports: HeldPorts = { clock, log, identity, faults, topics, publish, topicRetentionMs, lives };
+  const hold = (config: Subscription, idleMs = 0): Held => {
+    const state = holdSubscription(ports, config, ackIds(run, serial++), idleMs);
     subscriptions.set(config.name, state);
     return state;
   };
@@ -127,13 +144,8 @@ export function createRegistry(
       snapshots.topicDeleted(name);
     },
     subscription: held,
-    find: (name) => subscriptions.get(name),
-    deleteSubscription(name) {
-      const state = held(name);
-      topics.get(state.current.topic)?.subscriptions.delete(state);
-      subscriptions.delete(name);
-      dropHeld(state, resourceNotFound(name));
-    },
+    find,
+    deleteSubscription: (name) => remove(held(name)),
     detachSubscription(name) {
       const state = held(name);
       topics.get(state.current.topic)?.subscriptions.delete(state);
@@ -147,18 +159,19 @@ export function createRegistry(
     retained: (name) => topics.get(name)?.log.all() ?? [],
     snapshots,
     messageIds: ids,
-    topicSubscriptions: (name) => [...topicState(name).subscriptions].map(({ current }) => current.name),
+    topicSubscriptions: (name) =>
+      [...topicState(name).subscriptions].filter(lives).map(({ current }) => current.name),
     publish,
     createSubscription(config) {
       const target = topicState(config.topic);
-      if (subscriptions.has(config.name)) throw alreadyExists(config.name);
+      if (find(config.name) !== undefined) throw alreadyExists(config.name);
       const state = hold(config);
       target.subscriptions.add(state);
       setPush(ports, state);
       return config;
     },
-    restoreSubscription(config, unacked, acked, failuresOf) {
-      const state = hold(config);
+    restoreSubscription(config, unacked, acked, failuresOf, idleMs) {
+      const state = hold(config, idleMs);
       // A detached one goes on naming its topic, which does not know it any more.
       if (!config.detached) topics.get(config.topic)?.subscriptions.add(state);
       state.delivery.restart(unacked, acked, failuresOf);
@@ -167,14 +180,16 @@ export function createRegistry(
     replaceSubscription(config) {
       const state = held(config.name);
       const pushChanged = state.current.pushConfig !== config.pushConfig;
+      // By the policy of before: by a shorter one it might have expired.
+      state.expiration.used();
       state.current = config;
       if (config.pushConfig !== null) endCalls(state, notPullable());
       if (pushChanged) setPush(ports, state);
       return config;
     },
     topicNames: () => topics.keys(),
-    subscriptionNames: () => subscriptions.keys(),
-    states: () => subscriptions.values(),
+    subscriptionNames: () => [...living()].map(({ current }) => current.name),
+    states: living,
     clear(error) {
       for (const state of subscriptions.values()) dropHeld(state, error);
       subscriptions.clear();

@@ -2,31 +2,23 @@
  * Reads the saved state of the Pub/Sub server (see saved.ts for its form), before anything of it takes effect.
  * Throws an error of one line that names the place for whatever the server could not have held.
  */
-import {
-  accepted,
-  assertUnique,
-  bool,
-  bytes,
-  duration,
-  list,
-  optional,
-  type Read,
-  record,
-  refused,
-  SavedError,
-  strings,
-  text,
-  time,
-  whole,
-} from '../saved-json.ts';
+import { accepted, assertUnique, refused, SavedError, writeDuration } from '../saved-json.ts';
 import type { FailuresOf } from './backlog.ts';
 import { assertLabels } from './labels.ts';
 import { assertName, DELETED_TOPIC } from './names.ts';
 import { messageBytes } from './publish-limits.ts';
 import type { Stored } from './stored.ts';
+import { type MESSAGE, STATE } from './saved-shape.ts';
 import { newSubscription } from './subscription-config.ts';
 import { newTopic } from './topic-config.ts';
-import { timestampMs, type Snapshot, type Subscription, type Topic } from './wire.ts';
+import {
+  durationMs,
+  timestampMs,
+  type Duration,
+  type Snapshot,
+  type Subscription,
+  type Topic,
+} from './wire.ts';
 
 export type ParsedPubsub = Readonly<{
   topics: readonly Readonly<{ topic: Topic; retained: readonly Stored[] }>[];
@@ -35,6 +27,7 @@ export type ParsedPubsub = Readonly<{
     unacked: readonly Stored[];
     acked: readonly Stored[];
     failuresOf: FailuresOf;
+    idleMs: number;
   }>[];
   snapshots: readonly Readonly<{ snapshot: Snapshot; messages: readonly Stored[] }>[];
   nextMessageId: string;
@@ -42,70 +35,6 @@ export type ParsedPubsub = Readonly<{
 
 /** Any legal name will do where a topic is gone: the checks of a new subscription want one. */
 const SOME_TOPIC = 'projects/p/topics/deleted';
-
-const id: Read<string> = (value, place) => {
-  if (typeof value === 'string' && /^[1-9]\d{0,18}$/.test(value)) return value;
-  throw refused(place, value, 'a string of 1 to 19 digits');
-};
-const ids = optional(list(id), []);
-const labels = optional(strings, {});
-const count = optional(whole(0, Number.MAX_SAFE_INTEGER), 0);
-const flag = optional(bool, false);
-
-const TOPIC = record({
-  name: text,
-  labels,
-  messageRetentionDuration: optional(duration, null),
-  retained: ids,
-});
-
-const PUSH_CONFIG = record({
-  pushEndpoint: text,
-  attributes: labels,
-  oidcToken: optional(record({ serviceAccountEmail: text, audience: optional(text, '') }), null),
-  pubsubWrapper: optional(record({}), null),
-  noWrapper: optional(record({ writeMetadata: flag }), null),
-});
-
-const SUBSCRIPTION = record({
-  name: text,
-  topic: text,
-  pushConfig: optional(PUSH_CONFIG, null),
-  ackDeadlineSeconds: count,
-  messageRetentionDuration: optional(duration, null),
-  labels,
-  enableMessageOrdering: flag,
-  expirationPolicy: optional(record({ ttl: optional(duration, null) }), null),
-  deadLetterPolicy: optional(record({ deadLetterTopic: text, maxDeliveryAttempts: count }), null),
-  retryPolicy: optional(
-    record({ minimumBackoff: optional(duration, null), maximumBackoff: optional(duration, null) }),
-    null,
-  ),
-  filter: optional(text, ''),
-  retainAckedMessages: flag,
-  detached: flag,
-  enableExactlyOnceDelivery: flag,
-  unacknowledged: optional(list(record({ messageId: id, failures: count, countedFailures: count })), []),
-  acknowledged: ids,
-});
-
-const SNAPSHOT = record({ name: text, topic: text, labels, expireTime: time, messages: ids });
-
-const MESSAGE = record({
-  messageId: id,
-  publishTime: time,
-  data: optional(bytes, Buffer.alloc(0)),
-  attributes: labels,
-  orderingKey: optional(text, ''),
-});
-
-const STATE = record({
-  topics: optional(list(TOPIC), []),
-  subscriptions: optional(list(SUBSCRIPTION), []),
-  snapshots: optional(list(SNAPSHOT), []),
-  messages: optional(list(MESSAGE), []),
-  nextMessageId: optional(id, '1'),
-});
 
 /** `signs`: whether this server can sign the tokens of pushes. */
 export function parsePubsub(saved: unknown, signs: boolean): ParsedPubsub {
@@ -138,7 +67,7 @@ export function parsePubsub(saved: unknown, signs: boolean): ParsedPubsub {
       retained: findAll(retained, `${place}.retained`),
     };
   });
-  const subscriptions = state.subscriptions.map(({ unacknowledged, acknowledged, ...given }, index) => {
+  const subscriptions = state.subscriptions.map(({ unacknowledged, acknowledged, idle, ...given }, index) => {
     const place = `pubsub.subscriptions[${index}]`;
     // A detached one may name a topic that was deleted since.
     if (!given.detached) assertTopic(given.topic, place);
@@ -153,6 +82,7 @@ export function parsePubsub(saved: unknown, signs: boolean): ParsedPubsub {
       unacked: [...failures.keys()],
       acked: findAll(acknowledged, `${place}.acknowledged`),
       failuresOf: (stored: Stored) => failures.get(stored),
+      idleMs: idleOf(idle, config, place),
     };
   });
   const snapshots = state.snapshots.map(({ messages: names, ...snapshot }, index) => {
@@ -175,6 +105,13 @@ function subscriptionOf(given: Subscription, place: string, signs: boolean): Sub
   const legal = topic === DELETED_TOPIC ? SOME_TOPIC : topic;
   const config = accepted(place, () => newSubscription({ ...given, topic: legal, detached: false }, signs));
   return { ...config, topic, detached };
+}
+
+function idleOf(idle: Duration | null, { expirationPolicy }: Subscription, place: string): number {
+  const idleMs = idle === null ? 0 : durationMs(idle);
+  const ttl = expirationPolicy?.ttl;
+  if (idleMs >= 0 && (!ttl || idleMs < durationMs(ttl))) return idleMs;
+  throw refused(`${place}.idle`, idle && writeDuration(idle), 'a duration below expirationPolicy.ttl');
 }
 
 function storedOf(given: ReturnType<typeof MESSAGE>): Stored {

@@ -41,6 +41,7 @@ test('a fresh server has every option of topics, subscriptions and snapshots tha
   });
   await create('orders', 'pushed', {
     pushConfig: { pushEndpoint: 'http://127.0.0.1:1/none', noWrapper: { writeMetadata: true } },
+    messageRetentionDuration: { seconds: 86_400 },
     expirationPolicy: { ttl: { seconds: 86_400 } },
   });
   await create('orders', 'detached');

@@ -6,6 +6,8 @@
  *     subscriptions[]   Subscription, and
  *       unacknowledged[]  { messageId, failures, countedFailures } in the order in which they wait. Failures are nacks and
  *                         expired deadlines; those that count are the ones under a dead-letter policy
+ *       idle              for how long it had not been used, as a duration; only where it can expire. The time between
+ *                         saving and loading does not count, so that a state that is kept in a file does not wear out
  *       acknowledged      IDs of the acknowledged messages that it retains
  *     snapshots[]       Snapshot, and `messages`: IDs
  *     messages[]        PubsubMessage: data in base64, publish time as RFC 3339. One that nothing names is not kept
@@ -25,7 +27,7 @@ import type { Entry } from './backlog.ts';
 import type { Registry } from './registry.ts';
 import { parsePubsub } from './saved-parse.ts';
 import type { Stored } from './stored.ts';
-import { timestampMs, type Duration, type PushConfig, type Subscription } from './wire.ts';
+import { milliseconds, timestampMs, type Duration, type PushConfig, type Subscription } from './wire.ts';
 
 export function savePubsub(registry: Registry): object {
   const messages = new Map<string, Stored>();
@@ -45,12 +47,13 @@ export function savePubsub(registry: Registry): object {
       retained: idsOf(registry.retained(name)),
     });
   });
-  const subscriptions = [...registry.states()].map(({ config, delivery }) => {
+  const subscriptions = [...registry.states()].map(({ config, delivery, expiration }) => {
     const unacked = delivery.unacked();
     idsOf(unacked);
     return {
       ...saveSubscription(config()),
       ...meaningful({ unacknowledged: unacked.map(waiting), acknowledged: idsOf(delivery.acked()) }),
+      ...meaningful({ idle: idle(expiration.idleMs()) }),
     };
   });
   const snapshots = registry.snapshots.list().map(({ name, topic, labels, expireTime }) =>
@@ -81,8 +84,8 @@ export function loadPubsub(registry: Registry, saved: unknown): void {
   registry.messageIds.startAt(nextMessageId);
   for (const { topic, retained } of topics) registry.createTopic(topic, retained);
   for (const { snapshot, messages } of snapshots) registry.snapshots.restore(snapshot, messages);
-  for (const { config, unacked, acked, failuresOf } of subscriptions) {
-    registry.restoreSubscription(config, unacked, acked, failuresOf);
+  for (const { config, unacked, acked, failuresOf, idleMs } of subscriptions) {
+    registry.restoreSubscription(config, unacked, acked, failuresOf, idleMs);
   }
 }
 
@@ -132,6 +135,8 @@ function saveMessage({ message, publishTimeMs }: Stored): object {
     orderingKey,
   });
 }
+
+const idle = (ms: number | undefined): string | null => (ms ? writeDuration(milliseconds(ms)) : null);
 
 const text = (duration: Duration | null): string | null => duration && writeDuration(duration);
 

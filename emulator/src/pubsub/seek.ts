@@ -19,7 +19,7 @@ export type SeekRequest = Readonly<{ subscription: string; time?: Timestamp | nu
 export function seek(registry: Registry, { subscription, time, snapshot }: SeekRequest): void {
   const state = registry.subscription(subscription);
   assertAttached(state.config());
-  const { delivery, matches } = state;
+  const { delivery, matches, expiration } = state;
   const own = inOrder(delivery.unacked(), delivery.acked());
   if (time) {
     const fromMs = Number(time.seconds) * 1000 + time.nanos / 1_000_000;
@@ -27,6 +27,7 @@ export function seek(registry: Registry, { subscription, time, snapshot }: SeekR
       .retained(state.config().topic)
       .filter(({ message }) => matches(message.attributes));
     const wanted = inOrder(own, topic).filter(({ publishTimeMs }) => publishTimeMs >= fromMs);
+    expiration.used();
     delivery.restart(
       wanted,
       own.filter(({ publishTimeMs }) => publishTimeMs < fromMs),
@@ -42,6 +43,7 @@ export function seek(registry: Registry, { subscription, time, snapshot }: SeekR
   }
   const wanted = registry.snapshots.messages(snapshot).filter(({ message }) => matches(message.attributes));
   const ids = new Set(wanted.map(({ message }) => message.messageId));
+  expiration.used();
   delivery.restart(
     inOrder(wanted),
     own.filter(({ message }) => !ids.has(message.messageId)),

@@ -23,12 +23,14 @@ export function snapshotMethods(registry: Registry, log: Log): UntypedServiceImp
     }),
     CreateSnapshot: unary(log, (request: CreateSnapshot) => {
       refuseSet('snapshot', request, ['tags']);
-      const { delivery, config } = registry.subscription(request.subscription);
+      const { delivery, config, expiration } = registry.subscription(request.subscription);
       const given = request.name || generatedName('snapshots', projectOf(request.subscription));
       assertName('snapshots', given);
       assertLabels(request.labels);
       assertAttached(config());
-      return snapshots.create(given, config().topic, request.labels, delivery.unacked());
+      const made = snapshots.create(given, config().topic, request.labels, delivery.unacked());
+      expiration.used();
+      return made;
     }),
     GetSnapshot: unary(log, ({ snapshot }: { snapshot: string }) => snapshots.get(snapshot)),
     UpdateSnapshot: unary(log, ({ snapshot, updateMask }: Update) => {

@@ -13,7 +13,7 @@ import type { DropsAck } from './dropped-acks.ts';
 import { received, type Consumer } from './lease.ts';
 import { assertPullable, MAX_MESSAGES, MAX_RESPONSE_BYTES } from './pull.ts';
 import type { Registry } from './registry.ts';
-import type { SubscriptionState } from './subscription-state.ts';
+import { leaveCall, type SubscriptionState } from './subscription-state.ts';
 import type { Confirmation, StreamingPullRequest, StreamingPullResponse, Subscription } from './wire.ts';
 
 export type StreamingPullCall = ServerDuplexStream<StreamingPullRequest, StreamingPullResponse>;
@@ -130,8 +130,7 @@ function open(
       if (keepsAlive) call.write({});
     },
     leave(): void {
-      state.open.delete(consumer);
-      state.delivery.leave(consumer);
+      leaveCall(state, consumer);
     },
   };
 }

@@ -76,9 +76,10 @@ export function subscriberMethods(
       return {};
     }),
     Acknowledge: unary(log, ({ subscription, ackIds }: AckIds) => {
-      const { delivery, config } = registry.subscription(subscription);
+      const { delivery, config, expiration } = registry.subscription(subscription);
       const { enableExactlyOnceDelivery } = config();
       assertAckIds(ackIds, enableExactlyOnceDelivery);
+      expiration.used();
       const invalid = delivery.acknowledge(ackIds);
       if (enableExactlyOnceDelivery) assertAllValid(invalid);
       return {};
@@ -86,10 +87,11 @@ export function subscriberMethods(
     ModifyAckDeadline: unary(
       log,
       ({ subscription, ackIds, ackDeadlineSeconds }: AckIds & { ackDeadlineSeconds: number }) => {
-        const { delivery, config } = registry.subscription(subscription);
+        const { delivery, config, expiration } = registry.subscription(subscription);
         const { enableExactlyOnceDelivery } = config();
         assertAckIds(ackIds, enableExactlyOnceDelivery);
         assertDeadline(ackDeadlineSeconds);
+        expiration.used();
         const invalid = delivery.modifyAckDeadline(ackIds, ackDeadlineSeconds);
         if (enableExactlyOnceDelivery) assertAllValid(invalid);
         return {};

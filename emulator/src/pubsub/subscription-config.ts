@@ -72,6 +72,7 @@ export function newSubscription(request: Subscription, signs: boolean): Subscrip
     state: 'ACTIVE',
   };
   assertPullIfExactlyOnce(checked);
+  assertOutlivesMessages(checked);
   return checked;
 }
 
@@ -116,6 +117,22 @@ export function assertPullIfExactlyOnce(config: Subscription): void {
   }
 }
 
+/**
+ * "The expiration period must be longer than the message retention duration"
+ * (https://cloud.google.com/pubsub/docs/create-subscription). Equal ones pass: the longest retention is the default period.
+ */
+function assertOutlivesMessages({ expirationPolicy, messageRetentionDuration }: Subscription): void {
+  const ttl = expirationPolicy?.ttl;
+  if (!ttl || messageRetentionDuration === null) return;
+  const [ttlSeconds, retentionSeconds] = [ttl, messageRetentionDuration].map(
+    (each) => durationMs(each) / 1000,
+  );
+  if (durationMs(ttl) >= durationMs(messageRetentionDuration)) return;
+  throw invalidArgument(
+    `Invalid expiration_policy.ttl (seconds): ${ttlSeconds}. It must not be below message_retention_duration, ${retentionSeconds}.`,
+  );
+}
+
 function ackDeadline(value: number): number {
   if (value === 0) return ACK_DEADLINE_SECONDS.default;
   const { min, max } = ACK_DEADLINE_SECONDS;
@@ -136,7 +153,7 @@ function retention(value: Duration | null): Duration {
 
 function expiration(value: Subscription['expirationPolicy']): Subscription['expirationPolicy'] {
   if (value === null) return { ttl: seconds(EXPIRATION_SECONDS.default) };
-  // A policy without a ttl means: never expires. Nothing expires here; the ttl is kept for its owner to read.
+  // A policy without a ttl means: never expires.
   if (value.ttl !== null) {
     assertWithin(
       'expiration_policy.ttl (seconds)',

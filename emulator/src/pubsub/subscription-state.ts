@@ -1,5 +1,6 @@
 /** What the server holds of one subscription. */
 import type { Delivery } from './delivery.ts';
+import type { Expiration } from './expiration.ts';
 import type { Filter } from './filter.ts';
 import type { Consumer } from './lease.ts';
 import type { Subscription } from './wire.ts';
@@ -7,6 +8,7 @@ import type { Subscription } from './wire.ts';
 export type SubscriptionState = Readonly<{
   config(): Subscription;
   delivery: Delivery;
+  expiration: Expiration;
   matches: Filter;
   /** Pushes that are not answered yet. */
   pushing(): number;
@@ -14,11 +16,18 @@ export type SubscriptionState = Readonly<{
   open: Map<Consumer, (error: Error) => void>;
 }>;
 
+/** A stream or a pull has ended, for whatever reason: up to now the subscription was in use. */
+export function leaveCall({ open, delivery, expiration }: SubscriptionState, consumer: Consumer): void {
+  // First, because what is open counts as use until here.
+  if (open.has(consumer)) expiration.used();
+  open.delete(consumer);
+  delivery.leave(consumer);
+}
+
 /** Ends the open streams and waiting pulls with the error. */
-export function endCalls({ open, delivery }: SubscriptionState, error: Error): void {
-  for (const [consumer, abort] of open) {
-    delivery.leave(consumer);
+export function endCalls(state: SubscriptionState, error: Error): void {
+  for (const [consumer, abort] of state.open) {
+    leaveCall(state, consumer);
     abort(error);
   }
-  open.clear();
 }

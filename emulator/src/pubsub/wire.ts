@@ -89,6 +89,9 @@ export const durationMs = (duration: Duration): number =>
 
 export const seconds = (count: number): Duration => ({ seconds: String(count), nanos: 0 });
 
+/** Of zero or more, to the whole millisecond. */
+export const milliseconds = (count: number): Duration => timestamp(Math.floor(count));
+
 export const timestamp = (milliseconds: number): Timestamp => ({
   seconds: String(Math.floor(milliseconds / 1000)),
   nanos: (milliseconds - Math.floor(milliseconds / 1000) * 1000) * 1_000_000,

@@ -27,11 +27,13 @@ topics:
       audit:
         enableExactlyOnceDelivery: true
         retainAckedMessages: true
+        expirationPeriod: never
   dead-letters:
   projects/other/topics/events:
 subscriptions:
   - name: pushed
     topic: projects/other/topics/events
+    expirationPeriod: 45d
     pushConfig:
       pushEndpoint: http://127.0.0.1:1/
       noWrapper: { writeMetadata: true }
@@ -71,10 +73,14 @@ test('topics and subscriptions are there with every option, by short and by full
   assert.deepEqual(billing.retryPolicy?.maximumBackoff, { seconds: '1', nanos: 500_000_000 });
   const [audit] = await client.subscription('audit').getMetadata();
   assert.deepEqual([audit.enableExactlyOnceDelivery, audit.retainAckedMessages], [true, true]);
+  const ttls = [billing, audit].map(({ expirationPolicy }) => expirationPolicy?.ttl?.seconds);
+  assert.deepEqual(ttls, [String(31 * 86_400), undefined]);
+  assert.ok(audit.expirationPolicy);
   const [pushed] = await client.subscription('pushed').getMetadata();
   assert.equal(pushed.topic, 'projects/other/topics/events');
   assert.equal(pushed.pushConfig?.noWrapper?.writeMetadata, true);
   assert.equal(pushed.pushConfig?.oidcToken?.audience, 'us');
+  assert.equal(pushed.expirationPolicy?.ttl?.seconds, String(45 * 86_400));
 });
 
 test('queues are there with their limits', async (t) => {
@@ -137,6 +143,18 @@ const REFUSED: readonly (readonly [text: string, says: RegExp])[] = [
   ],
   ['subscriptions: [b]', /^seed\.yaml:1: subscriptions\.0: topic is missing/],
   ['topics:\n  a:\n    subscriptions:\n      - { name: b, topic: c }', /^seed\.yaml:4: .*: topic is set in/],
+  [
+    'subscriptions:\n  - { name: b, topic: c, expirationPeriod: soon }',
+    /^seed\.yaml:2: subscriptions\.0\.expirationPeriod: "soon" is no period; accepted: never, or a whole number/,
+  ],
+  [
+    'subscriptions:\n  - { name: b, topic: c, expirationPeriod: 5 }',
+    /^seed\.yaml:2: .*expirationPeriod: 5 is no period/,
+  ],
+  [
+    'subscriptions:\n  - { name: b, topic: c, expirationPeriod: 2d, expirationPolicy: {} }',
+    /^seed\.yaml:2: subscriptions\.0: expirationPeriod and expirationPolicy are both set/,
+  ],
   ['project: [a]', /^seed\.yaml:1: project: \["a"\] is no text$/],
   [
     'firestore: { docs: {} }',
@@ -170,6 +188,10 @@ const REFUSED_BY_SERVER: readonly (readonly [text: string, says: RegExp])[] = [
   [
     'topics:\n  abc:\n    subscriptions:\n      def: { ackDeadlineSeconds: 5 }',
     /^s\.yaml:4: topics\.abc\..*ack_deadline/,
+  ],
+  [
+    'topics:\n  abc:\n    subscriptions: { efg: { expirationPeriod: 3d } }',
+    /^s\.yaml:3: topics\.abc\.subscriptions\.efg: .*expiration_policy\.ttl.*message_retention_duration, 604800/,
   ],
   ['queues:\n  "a b":', /^s\.yaml:2: queues\.a b: /],
   ['firestore:\n  documents:\n    a: {}', /^s\.yaml:3: firestore\.documents\.a: /],

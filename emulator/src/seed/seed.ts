@@ -2,7 +2,8 @@
  * What a stack begins with: topics, subscriptions, queues, documents, from one description. Each becomes the call that
  * a client would make, so what is legal is the server's business; what the description itself has wrong is an error of
  * one line that names the place. Options have Google's JSON names (https://cloud.google.com/pubsub/docs/reference/rest,
- * https://cloud.google.com/tasks/docs/reference/rest).
+ * https://cloud.google.com/tasks/docs/reference/rest), and a subscription may have `expirationPeriod` instead of
+ * `expirationPolicy`.
  */
 import { MESSAGES } from '../cloud-tasks/rest-messages.ts';
 import { parseDefinitions } from '../firestore/index-definitions.ts';
@@ -10,6 +11,7 @@ import type { TtlPolicy } from '../firestore/ttl.ts';
 import { type Fields, fromJson } from '../proto-json.ts';
 import { DEFAULT_PROJECT, projectOf, type Service } from '../stack/services.ts';
 import { writeOf } from './documents.ts';
+import { withExpirationPolicy } from './expiration-period.ts';
 import {
   type Named,
   named,
@@ -87,7 +89,7 @@ export function seedFrom(description: SeedDescription, placeOf: PlaceOf = placeI
     }
   };
   const subscription = ({ name, options, path }: Named, ownTopic?: string): SeedStep => {
-    const { topic, deadLetterPolicy, ...rest } = options;
+    const { topic, deadLetterPolicy, ...rest } = withExpirationPolicy(options, path, placeOf);
     if (ownTopic !== undefined && topic !== undefined) {
       throw new SeedError(placeOf(path), 'topic is set in a subscription that is below its topic');
     }

@@ -85,6 +85,17 @@ test('a delay of 45 days arrives on a clock that was never frozen as well', asyn
   assert.equal((await pull('delay-out-sub')).length, 1);
 });
 
+test('no move deletes a subscription of the topology, also one that a loaded state would let expire', async () => {
+  const saved = stack.save() as unknown as { pubsub: { subscriptions: object[] } };
+  const { subscriptions } = saved.pubsub;
+  assert.equal(subscriptions.length, 9);
+  for (const each of subscriptions) assert.deepEqual(Reflect.get(each, 'expirationPolicy'), {});
+  const expiring = subscriptions.map((each) => ({ ...each, expirationPolicy: { ttl: '2678400s' } }));
+  await stack.load({ ...saved, pubsub: { ...saved.pubsub, subscriptions: expiring } });
+  await stack.clock.advance(365 * DAY_MS);
+  assert.deepEqual((stack.save() as unknown as typeof saved).pubsub.subscriptions, subscriptions);
+});
+
 test('the clock is also moved over HTTP, and says what time it is', async () => {
   const url = `${stack.addresses.control}/clock`;
   type Time = { nowMs: number; now: string; frozen: boolean };

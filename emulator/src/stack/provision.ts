@@ -76,6 +76,9 @@ async function created(call: Promise<unknown>): Promise<boolean> {
   }
 }
 
+/** Moving the clock by weeks must not delete what nobody happened to use meanwhile; the deployed ones have it too. */
+export const NEVER_EXPIRES = { expirationPolicy: {} };
+
 /** What a function's push subscription sends its messages to. */
 export const pushEndpoint = (functionUrl: string): string => `${functionUrl}/`;
 
@@ -83,6 +86,7 @@ function pushSubscription(name: string, functionUrl: string) {
   return {
     name: subscriptionName(`${name}-in-sub`),
     topic: topicName(`${name}-in`),
+    ...NEVER_EXPIRES,
     pushConfig: { pushEndpoint: pushEndpoint(functionUrl) },
     // Above the functions' own limit of 60 s for one delivery.
     ackDeadlineSeconds: 90,
@@ -94,6 +98,7 @@ function pullSubscription(topic: string, enableMessageOrdering: boolean): object
   return {
     name: subscriptionName(`${topic}-sub`),
     topic: topicName(topic),
+    ...NEVER_EXPIRES,
     ackDeadlineSeconds: 30,
     enableMessageOrdering,
   };

@@ -102,6 +102,22 @@ test('a reset brings back what was seeded, and nothing else, in milliseconds', a
   await stack.reset();
 });
 
+test('a seeded subscription expires when nobody uses it, and a reset brings it back with its whole time', async () => {
+  await publish('unread');
+  const subscriptions = () => (stack.state() as unknown as { pubsub: { subscriptions: number } }).pubsub;
+  stack.clock.freeze();
+  await stack.clock.runUntilIdle(400 * 24 * HOUR_MS);
+  assert.equal(subscriptions().subscriptions, 1);
+  await stack.clock.advance(31 * 24 * HOUR_MS);
+  assert.equal(subscriptions().subscriptions, 0);
+  await stack.reset();
+  stack.clock.freeze();
+  await stack.clock.advance(30 * 24 * HOUR_MS);
+  await publish('after');
+  assert.deepEqual(await pull(), ['after']);
+  await stack.reset();
+});
+
 test('what was saved over HTTP is loaded by another stack, at its time', async (t) => {
   const other = await startStack();
   t.after(() => other.close());

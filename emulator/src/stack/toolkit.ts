@@ -9,13 +9,21 @@ import { freePorts } from '../free-ports.ts';
 import { assertFree } from '../grpc-server.ts';
 import { openStack } from './open.ts';
 import { type FunctionUrls, type Programs, startPrograms } from './programs.ts';
-import { pushEndpoint } from './provision.ts';
+import { NEVER_EXPIRES, pushEndpoint } from './provision.ts';
 import { assertRedis } from './redis-check.ts';
 import type { SavedStack } from './saved-stack.ts';
 import { LISTENERS } from './services.ts';
 import type { Stack, StackAddresses } from './stack.ts';
 import type { StackOptions } from './stack-options.ts';
-import { FUNCTIONS, PACKAGES, PROGRAMS, type ProgramPorts, programPorts, urlOf } from './topology.ts';
+import {
+  FUNCTIONS,
+  PACKAGES,
+  PROGRAMS,
+  type ProgramPorts,
+  programPorts,
+  SUBSCRIPTIONS,
+  urlOf,
+} from './topology.ts';
 
 export type ToolkitOptions = Omit<StackOptions, 'services' | 'project' | 'appEngine' | 'seed'> &
   Readonly<{
@@ -50,7 +58,7 @@ export async function startToolkit(options: ToolkitOptions = {}): Promise<Toolki
     {
       addresses: { functions: urls, republisher: urlOf(ports.republisher) },
       saved: { functions: urls },
-      adopt: (saved) => repointed(saved, urls),
+      adopt: (saved) => lasting(repointed(saved, urls)),
       ...(withRedis && { unsavable: 'the claims are in Redis, which is not the stack’s' }),
       async start(addresses, closers) {
         const pushRetryPolicy = options.official !== true && options.external?.pubsub === undefined;
@@ -93,6 +101,19 @@ function repointed(saved: SavedStack, urls: FunctionUrls): SavedStack {
     key === 'pushEndpoint' && typeof value === 'string' ? (moved.get(value) ?? value) : value,
   );
   return text === undefined ? saved : { ...saved, pubsub: JSON.parse(text) as object };
+}
+
+/** The topology's subscriptions never expire, also those of a state that was saved when they still did. */
+function lasting(saved: SavedStack): SavedStack {
+  const { pubsub } = saved;
+  if (pubsub === undefined) return saved;
+  const subscriptions: unknown = Reflect.get(pubsub, 'subscriptions');
+  // Whatever else it is, the server refuses it and says where.
+  if (!Array.isArray(subscriptions)) return saved;
+  const isOurs = (each: unknown): each is Readonly<{ name: string }> =>
+    typeof each === 'object' && each !== null && SUBSCRIPTIONS.has(String(Reflect.get(each, 'name')));
+  const changed = subscriptions.map((each: unknown) => (isOurs(each) ? { ...each, ...NEVER_EXPIRES } : each));
+  return { ...saved, pubsub: { ...pubsub, subscriptions: changed } };
 }
 
 function neverStarted(): never {

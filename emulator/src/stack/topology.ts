@@ -17,6 +17,13 @@ export const SWEPT = ['fifo', 'pipeline'] as const satisfies readonly FunctionNa
 export const topicName = (id: string): string => `projects/${PROJECT}/topics/${id}`;
 export const subscriptionName = (id: string): string => `projects/${PROJECT}/subscriptions/${id}`;
 
+/** Of all subscriptions. */
+export const SUBSCRIPTIONS: ReadonlySet<string> = new Set(
+  [...FUNCTIONS.flatMap((name) => [`${name}-in`, `${name}-out`]), DEAD_LETTERS].map((id) =>
+    subscriptionName(`${id}-sub`),
+  ),
+);
+
 /** Where the other two packages live: the toolkit starts them, and knows nothing else of them. */
 export const PACKAGES = {
   functions: fileURLToPath(new URL('../../../functions/', import.meta.url)),

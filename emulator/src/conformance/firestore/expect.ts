@@ -19,6 +19,24 @@ export const of =
     ...(embeddedOnly !== undefined && { embeddedOnly }),
   });
 
+/** The service does it, the embedded server says UNIMPLEMENTED and names it. */
+export const refusedHere = (
+  title: string,
+  source: string,
+  name: string,
+  attempt: (world: FirestoreWorld) => Promise<unknown>,
+  run: FirestoreCase['run'],
+): FirestoreCase => ({
+  feature: 'Refused here, not ignored',
+  title,
+  source,
+  run,
+  async refusedHere(world) {
+    const { details = '' } = await refused(attempt(world), 'UNIMPLEMENTED', name);
+    assert.ok(details.includes(name), `the refusal does not name ${name}: ${details}`);
+  },
+});
+
 type Failure = Readonly<{ code?: number; details?: string; message?: string }>;
 
 const told = ({ code = -1, details, message }: Failure): string =>

@@ -31,6 +31,9 @@ export const EXPLAIN = 'https://cloud.google.com/firestore/docs/query-explain-re
 export const TYPES = 'https://firebase.google.com/docs/firestore/manage-data/data-types';
 export const SIZE = 'https://firebase.google.com/docs/firestore/storage-size';
 export const VECTORS = 'https://firebase.google.com/docs/firestore/vector-search';
+export const PIPELINES = 'https://firebase.google.com/docs/firestore/pipelines/pipelines-overview';
+/** Users' words for an error that no document of the service words. */
+export const REPORTED = 'https://firebeast.dev/tips/too-many-index-entries-for-entity';
 export const TTL = 'https://cloud.google.com/firestore/docs/ttl';
 export const CONTENTION = 'https://docs.cloud.google.com/firestore/docs/transaction-data-contention';
 export const TRANSACTIONS = 'https://firebase.google.com/docs/firestore/manage-data/transactions';

@@ -11,6 +11,7 @@ import { explainCases } from './cases/explain.ts';
 import { fieldLimitCases } from './cases/field-limits.ts';
 import { filterLimitCases } from './cases/filter-limits.ts';
 import { filterCases } from './cases/filters.ts';
+import { indexEntryLimitCases } from './cases/index-entry-limits.ts';
 import { indexCases } from './cases/indexes.ts';
 import { listenCases } from './cases/listen.ts';
 import { listenStreamCases } from './cases/listen-stream.ts';
@@ -51,6 +52,7 @@ export const firestoreSuite: Suite<FirestoreWorld> = {
     ...nameLimitCases,
     ...fieldLimitCases,
     ...sizeLimitCases,
+    ...indexEntryLimitCases,
     ...valueCases,
     ...indexCases,
     ...explainCases,

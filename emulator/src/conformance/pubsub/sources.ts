@@ -11,6 +11,7 @@ export const FILTERS = 'https://cloud.google.com/pubsub/docs/subscription-messag
 export const EXACTLY_ONCE = 'https://cloud.google.com/pubsub/docs/exactly-once-delivery';
 export const DEAD_LETTERS = 'https://cloud.google.com/pubsub/docs/handling-failures';
 export const REPLAY = 'https://cloud.google.com/pubsub/docs/replay-overview';
+export const EXPIRATION = 'https://cloud.google.com/pubsub/docs/create-subscription';
 export const PUSH = 'https://cloud.google.com/pubsub/docs/push#receive_push';
 export const PUSH_BACKOFF = 'https://cloud.google.com/pubsub/docs/push#push_backoff';
 export const UNWRAPPING = 'https://cloud.google.com/pubsub/docs/payload-unwrapping';

@@ -6,6 +6,7 @@ import type { Suite } from '../case.ts';
 import { deadLetters } from './cases/dead-letters.ts';
 import { deadlines } from './cases/deadlines.ts';
 import { detaching } from './cases/detaching.ts';
+import { expiring } from './cases/expiring.ts';
 import { exactlyOnce } from './cases/exactly-once.ts';
 import { filters } from './cases/filters.ts';
 import { limits } from './cases/limits.ts';
@@ -52,6 +53,7 @@ export const pubsubSuite: Suite<PubsubWorld> = {
     ...filters,
     ...seeking,
     ...snapshots,
+    ...expiring,
     ...replaying,
     ...detaching,
     ...pushForm,

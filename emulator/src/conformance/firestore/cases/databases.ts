@@ -1,12 +1,16 @@
 /** Databases beside each other, methods that are not served, and names that are none. */
 import assert from 'node:assert/strict';
-import { accepted, type FirestoreCase, of, refused } from '../expect.ts';
-import { CODES, METHODS, QUOTAS } from '../sources.ts';
+import { accepted, type FirestoreCase, of, refused, refusedHere } from '../expect.ts';
+import { METHODS, PIPELINES, QUOTAS } from '../sources.ts';
 import type { FirestoreWorld } from '../world.ts';
 
 const database = of('Databases and methods');
-const ELSEWHERE = 'has its own answer';
 const root = ({ database: name }: FirestoreWorld): string => `${name}/documents`;
+
+const pipeline = ({ database: name }: FirestoreWorld): object => ({
+  database: name,
+  structuredPipeline: { pipeline: { stages: [{ name: 'collection', args: [{ referenceValue: '/c' }] }] } },
+});
 
 export const databaseCases: readonly FirestoreCase[] = [
   database('Databases of one project are separate', QUOTAS, async ({ db, client }) => {
@@ -31,22 +35,31 @@ export const databaseCases: readonly FirestoreCase[] = [
     await db.doc('c/a').set({ n: 1 });
     assert.equal((await other.doc('c/a').get()).exists, false);
   }),
-  database(
-    'Write, which server clients do not use, answers UNIMPLEMENTED',
-    CODES,
-    async ({ call, database: name }) => {
-      await refused(call('Write', { database: name }), 'UNIMPLEMENTED', 'Write');
+  refusedHere(
+    'Write, the stream of the web and mobile clients: this server refuses it',
+    METHODS,
+    'Write',
+    ({ call, database: name }) => call('Write', { database: name }),
+    async ({ one, database: name }) => {
+      const { streamId, streamToken } = await accepted(one('Write', { database: name }), 'Write');
+      assert.ok(
+        streamId !== '' && (streamToken as Uint8Array).length > 0,
+        'the stream has no id or no token',
+      );
     },
-    ELSEWHERE,
   ),
-  database(
-    'ExecutePipeline, of the Enterprise edition, answers UNIMPLEMENTED',
-    CODES,
-    async ({ call, database: name }) => {
-      await refused(call('ExecutePipeline', { database: name }), 'UNIMPLEMENTED', 'ExecutePipeline');
-    },
-    ELSEWHERE,
-  ),
+  {
+    ...refusedHere(
+      'ExecutePipeline, of the Enterprise edition: this server refuses it',
+      PIPELINES,
+      'ExecutePipeline',
+      (world) => world.call('ExecutePipeline', pipeline(world)),
+      async (world) => {
+        await accepted(world.call('ExecutePipeline', pipeline(world)), 'ExecutePipeline');
+      },
+    ),
+    embeddedOnly: 'needs a database of the Enterprise edition',
+  },
   database(
     'RunQuery below a name that is no document answers INVALID_ARGUMENT',
     METHODS,

@@ -11,7 +11,11 @@ const DAY = 86_400;
 
 const deadline = (ackDeadlineSeconds: number) => () => ({ ackDeadlineSeconds });
 const retention = (count: number) => () => ({ messageRetentionDuration: seconds(count) });
-const expiry = (count: number) => () => ({ expirationPolicy: { ttl: seconds(count) } });
+/** It may not be below the retention, whose default is 7 days. */
+const expiry = (count: number) => () => ({
+  messageRetentionDuration: seconds(10 * MINUTE),
+  expirationPolicy: { ttl: seconds(count) },
+});
 const minimum = (count: number) => () => ({
   retryPolicy: { minimumBackoff: seconds(count), maximumBackoff: seconds(600) },
 });

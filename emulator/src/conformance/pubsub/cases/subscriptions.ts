@@ -22,7 +22,7 @@ const CHANGEABLE: readonly (readonly [string, (world: PubsubWorld) => Fields])[]
   ['message_retention_duration', () => ({ messageRetentionDuration: seconds(3600) })],
   ['retain_acked_messages', () => ({ retainAckedMessages: true })],
   ['labels', () => ({ labels: { team: 'red' } })],
-  ['expiration_policy', () => ({ expirationPolicy: { ttl: seconds(172_800) } })],
+  ['expiration_policy', () => ({ expirationPolicy: { ttl: seconds(864_000) } })],
   ['retry_policy', () => ({ retryPolicy: { minimumBackoff: seconds(5), maximumBackoff: seconds(50) } })],
   [
     'dead_letter_policy',
