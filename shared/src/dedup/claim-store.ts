@@ -20,7 +20,7 @@ export type ClaimRequest = Readonly<{
   retentionMs: number;
   /**
    * Whether an expired claim may be taken over: only with a handler's time left. False answers `inProgress` with
-   * nothing remaining. A store whose claims vanish when they expire cannot tell, and answers `claimed`.
+   * nothing remaining. A store that no longer has the expired claim cannot tell, and answers `claimed`.
    */
   mayTakeOver: boolean;
 }>;
@@ -45,7 +45,7 @@ export type ClaimAnswer =
       adopted: boolean;
       /**
        * True when an owner's claim had run out before it was settled: the work of a process that died, or was too slow.
-       * Only for measuring. A store whose claims vanish when they expire cannot tell, and leaves it out.
+       * Only for measuring. A store that no longer has the expired claim cannot tell, and leaves it out.
        */
       recovered?: true;
     }>
@@ -53,7 +53,10 @@ export type ClaimAnswer =
   | Readonly<{ kind: 'inProgress'; remainingMs: number }>
   /** Done, with the same fingerprint. */
   | Readonly<{ kind: 'duplicate'; fingerprint: string; messageId: string }>
-  /** Done, with another fingerprint: `messageId` is the first message's. */
+  /**
+   * Done, with another fingerprint: `messageId` is the first message's, `fingerprint` as much of its own, from the
+   * beginning, as the store keeps.
+   */
   | Readonly<{ kind: 'conflict'; fingerprint: string; messageId: string }>
   /** The record is not this library's, or of a version that it cannot read. It was left untouched. */
   | Readonly<{ kind: 'foreign'; what: string }>;

@@ -12,7 +12,7 @@ import { observedStage } from '../telemetry/stages.ts';
 import type { ClaimAnswer, ClaimRequest, ClaimStore } from './claim-store.ts';
 import { type Identity, identify } from './identity.ts';
 import { type DedupSettings, SUBSCRIPTION_RETENTION_MS } from './settings.ts';
-import { sharedPolls, type Waited } from './shared-polls.ts';
+import { overheard, sharedPolls, type Waited } from './shared-polls.ts';
 
 export type Received = Readonly<{ message: Message; context: Context; identity: Identity }>;
 export type Claimed = Extract<ClaimAnswer, { kind: 'claimed' }>;
@@ -29,6 +29,7 @@ export type Steps = Readonly<{
 /** `store` measures its own calls. */
 export function claiming(store: ClaimStore, clock: Clock, settings: DedupSettings, steps: Steps): Handler {
   const polls = sharedPolls(store, clock);
+  const underWay = new Map<string, Promise<ClaimAnswer>>();
   let warned = settings.retentionMs >= SUBSCRIPTION_RETENTION_MS;
 
   const latestStart = (context: Context): number => context.deadline - settings.minimumHandlerMs;
@@ -48,17 +49,33 @@ export function claiming(store: ClaimStore, clock: Clock, settings: DedupSetting
     }
   };
 
+  /**
+   * Deliveries of one key that arrive while one of them asks do not ask too: whoever claims it, it is in progress for the
+   * others, and what is done is done for all.
+   */
+  const claimOrHear = async (request: ClaimRequest, mayTakeOver: boolean): Promise<ClaimAnswer> => {
+    const { key } = request;
+    const other = underWay.get(key);
+    if (other !== undefined) return overheard(await other, request);
+    const own = store.claim({ ...request, mayTakeOver });
+    underWay.set(key, own);
+    try {
+      return await own;
+    } finally {
+      underWay.delete(key);
+    }
+  };
+
   const claimOrWait = async (request: ClaimRequest, context: Context): Promise<Waited> => {
     const sentAt = clock.monotonic();
-    const answer = await store.claim({ ...request, mayTakeOver: sentAt <= latestStart(context) });
+    const answer = await claimOrHear(request, sentAt <= latestStart(context));
+    if (answer.kind !== 'inProgress') return { answer, sentAt };
     const until = Math.min(clock.monotonic() + settings.waitBudgetMs, latestStart(context));
     const waitedSince = clock.monotonic();
     const waited = await polls.wait(request, { answer, sentAt }, until, context.signal);
     const { kind } = waited.answer;
-    if (answer.kind === 'inProgress') {
-      const attributes = { [ATTR.consumer]: context.consumer, [ATTR.answer]: kind };
-      record('wait', clock.monotonic() - waitedSince, attributes);
-    }
+    const attributes = { [ATTR.consumer]: context.consumer, [ATTR.answer]: kind };
+    record('wait', clock.monotonic() - waitedSince, attributes);
     // An adopted claim may date from this delivery's first attempt.
     return kind === 'claimed' && waited.answer.adopted ? { ...waited, sentAt } : waited;
   };

@@ -66,7 +66,7 @@ export function claimStoreContract(name: string, start: () => Promise<ClaimStore
       const first = await claimed(store, request({ key }));
       await store.release(first.held);
       const second = await claimed(store, request({ key }));
-      assert.equal(second.adopted, false);
+      assert.deepEqual([second.adopted, second.recovered], [false, undefined]);
       assert.ok(BigInt(second.fencingToken) > BigInt(first.fencingToken));
     });
 
@@ -76,12 +76,29 @@ export function claimStoreContract(name: string, start: () => Promise<ClaimStore
       await subject.pass(SHORT_MS * 2);
       const second = await claimed(store, request({ key }));
       assert.ok(BigInt(second.fencingToken) > BigInt(first.fencingToken));
+      assert.deepEqual([first.recovered, second.recovered], [undefined, true]);
       assert.deepEqual(await store.renew(first.held, 1), { kind: 'lost' });
       await store.release(first.held);
       assert.equal((await store.claim(request({ key }))).kind, 'inProgress');
       assert.equal(await store.complete(first.held), 'stolen');
       assert.equal((await store.claim(request({ key }))).kind, 'inProgress');
       assert.equal(await store.complete(second.held), 'completed');
+    });
+
+    test('an expired claim is left to somebody with time for the handler', async () => {
+      const key = newKey();
+      await claimed(store, request({ key, leaseMs: SHORT_MS }));
+      await subject.pass(SHORT_MS * 2);
+      const answer = await store.claim(request({ key, mayTakeOver: false }));
+      assert.deepEqual(answer, { kind: 'inProgress', remainingMs: 0 });
+      assert.equal((await claimed(store, request({ key }))).recovered, true);
+    });
+
+    test('its own owner takes an expired claim anew, which is no recovery', async () => {
+      const asked = request({ leaseMs: SHORT_MS });
+      await claimed(store, asked);
+      await subject.pass(SHORT_MS * 2);
+      assert.equal((await claimed(store, asked)).recovered, undefined);
     });
 
     test('a renewed claim outlives its first lease', async () => {
@@ -121,6 +138,7 @@ export function claimStoreContract(name: string, start: () => Promise<ClaimStore
       await subject.pass(SHORT_MS * 2);
       const again = await claimed(store, request({ key, fingerprint: 'B', retentionMs: SHORT_MS }));
       assert.ok(BigInt(again.fencingToken) > BigInt(first.fencingToken));
+      assert.equal(again.recovered, undefined);
       assert.equal(await store.complete(again.held), 'completed');
     });
 

@@ -6,11 +6,16 @@
  * I/O may run before the timer's, and the handler would go on under a lease that somebody else has by then.
  * Listeners, and signals derived with `AbortSignal.any`, learn it from the timer, or from the first look at
  * this signal, whichever comes first.
+ *
+ * The AbortSignal is made when it is first asked for, and only then is there a timer and a listener on the parent: most
+ * handlers never ask, and it is the dearest part of a delivery.
  */
 import type { Clock } from '../clock.ts';
 
 export type DeadlineSignal = Readonly<{
   signal: AbortSignal;
+  /** What `signal.aborted` says, without making the signal. */
+  isAborted(): boolean;
   /** Replaces the deadline (an instant of `clock.monotonic()`). Does nothing once the signal is aborted. */
   moveTo(deadline: number): void;
   abort(reason: unknown): void;
@@ -25,28 +30,29 @@ export function deadlineSignal(
   deadline: number,
   late: () => unknown,
 ): DeadlineSignal {
-  const controller = new AbortController();
-  const { signal } = controller;
-  // Read through the prototype: the signal's own property below asks the clock first.
-  const isAborted = (): boolean => Reflect.get(AbortSignal.prototype, 'aborted', signal);
+  let made: AbortController | undefined;
+  let over = false;
+  let why: unknown;
   let current = deadline;
   let cancel = (): void => {};
   let closed = false;
 
   const abort = (reason: unknown): void => {
-    if (isAborted()) return;
+    if (over) return;
+    over = true;
+    why = reason;
     close();
-    controller.abort(reason);
+    made?.abort(reason);
   };
   const look = (): boolean => {
-    if (isAborted()) return true;
+    if (over) return true;
     if (parent.aborted) abort(parent.reason);
     else if (clock.monotonic() >= current) abort(late());
-    return isAborted();
+    return over;
   };
   const arm = (): void => {
     cancel();
-    if (closed || !Number.isFinite(current)) return;
+    if (made === undefined || closed || !Number.isFinite(current)) return;
     cancel = clock.after(current - clock.monotonic(), () => {
       // A timer may fire a little early; then there is a little left to wait.
       if (!look()) arm();
@@ -56,25 +62,36 @@ export function deadlineSignal(
   const close = (): void => {
     closed = true;
     cancel();
-    parent.removeEventListener('abort', follow);
+    if (made !== undefined) parent.removeEventListener('abort', follow);
+  };
+  const make = (): AbortController => {
+    const controller = new AbortController();
+    const { signal } = controller;
+    Object.defineProperties(signal, {
+      aborted: { get: look },
+      // Read through the prototype, where `abort` has put it.
+      reason: { get: () => (look() ? Reflect.get(AbortSignal.prototype, 'reason', signal) : undefined) },
+      throwIfAborted: {
+        value: () => {
+          if (look()) throw signal.reason;
+        },
+      },
+    });
+    made = controller;
+    if (over) controller.abort(why);
+    else if (!closed) parent.addEventListener('abort', follow, { once: true });
+    if (!look()) arm();
+    return controller;
   };
 
-  Object.defineProperties(signal, {
-    aborted: { get: look },
-    reason: { get: () => (look() ? Reflect.get(AbortSignal.prototype, 'reason', signal) : undefined) },
-    throwIfAborted: {
-      value: () => {
-        if (look()) throw signal.reason;
-      },
-    },
-  });
-  parent.addEventListener('abort', follow, { once: true });
-  if (!look()) arm();
-
   return {
-    signal,
+    get signal() {
+      return (made ?? make()).signal;
+    },
+    isAborted: look,
     moveTo(next) {
-      if (isAborted()) return;
+      // Without a signal there was no timer to end it at its time: that is made up for here.
+      if (made === undefined ? look() : over) return;
       current = next;
       if (!look()) arm();
     },

@@ -146,12 +146,17 @@ describe('once', () => {
       [{ lease: '10ms' }, /lease is 10ms/],
       [{ retention: '1.5h' as '1h' }, /retention is "1.5h"/],
       [{ onConflict: 'drop' as 'ack' }, /onConflict is "drop"/],
+      [{ retention: '40000d' }, /retention is 40000d; accepted: at most 36500d/],
+      [{ newOwner: 'me' as unknown as () => string }, /newOwner is of type string/],
     ];
     for (const [options, text] of refused) {
       assert.throws(
         () => dedup(store, { clock, ...options }),
         (error) => error instanceof ConfigError && text.test(error.message),
       );
+    }
+    for (const wrong of [undefined, {}, memoryClaims]) {
+      assert.throws(() => dedup(wrong as unknown as ClaimStore, { clock }), { code: 'INVALID_STORE' });
     }
   });
 

@@ -14,7 +14,7 @@ import { ATTR, count } from '../telemetry/instruments.ts';
 import type { ClaimStore } from './claim-store.ts';
 import { claiming } from './claiming.ts';
 import { runClaimed } from './run-claimed.ts';
-import { type DedupOptions, dedupSettings } from './settings.ts';
+import { checkStore, type DedupOptions, dedupSettings } from './settings.ts';
 
 /**
  * Place it outside what publishes (`publishing`, an inner `deadLettering`), inside an outer `deadLettering`.
@@ -23,6 +23,7 @@ import { type DedupOptions, dedupSettings } from './settings.ts';
  */
 export function dedup(claims: ClaimStore, options: DedupOptions = {}): Middleware {
   const { clock = systemClock() } = options;
+  checkStore(claims, ['claim', 'renew', 'complete', 'release']);
   const settings = dedupSettings(options);
   const store = observedClaims(claims, clock);
   const run = runClaimed(store, clock, settings);

@@ -4,8 +4,8 @@
  * record that still counts.
  */
 import {
+  type CollectionReference,
   type DocumentData,
-  type DocumentReference,
   FieldValue,
   type Precondition,
   Timestamp,
@@ -14,6 +14,7 @@ import type { Clock } from '../clock.ts';
 import type { ClaimRequest } from './claim-store.ts';
 import type { ClaimDocuments, ClaimRecord, ClaimWrite, FoundClaim, Written } from './document-claims.ts';
 import { isRefusal, unavailable } from './firestore-errors.ts';
+import { documentTurns } from './firestore-turns.ts';
 
 /** Format of the documents. */
 const VERSION = 1;
@@ -28,40 +29,35 @@ export const completionOf = (request: ClaimRequest, clock: Clock): DocumentData 
 
 export const at = (revision: string): Precondition => ({ lastUpdateTime: toTimestamp(revision) });
 
-export function firestoreDocuments(
-  documentOf: (key: string) => DocumentReference,
-  clock: Clock,
-): ClaimDocuments {
+/** One for all deliveries of a process, which share its requests. */
+export function firestoreDocuments(collection: CollectionReference, clock: Clock): ClaimDocuments {
+  const turns = documentTurns(collection);
   return {
     async create(key, write) {
-      return attempt(() => documentOf(key).create(fieldsOf(write, clock)));
+      return attempt(() => turns.create(key, fieldsOf(write, clock)));
     },
     async update(key, revision, write) {
       // A claim replaces whatever a completed record held.
       const cleared = write.kind === 'claim' ? { doneAt: FieldValue.delete() } : {};
       const fields = { ...fieldsOf(write, clock), ...cleared };
-      return attempt(() => documentOf(key).update(fields, at(revision)));
+      return attempt(() => turns.update(key, fields, at(revision)));
     },
     async remove(key, revision) {
-      const removed = await attempt(() => documentOf(key).delete(at(revision)));
+      const removed = await attempt(() => collection.doc(key).delete(at(revision)));
       return removed.kind === 'written' ? 'removed' : 'refused';
     },
     async read(key) {
       try {
-        const { updateTime, readTime, ...snapshot } = await look(documentOf(key));
-        if (snapshot.data === undefined || updateTime === undefined) return { kind: 'absent' };
-        return parse(snapshot.data, toRevision(updateTime), readTime.toMillis());
+        const snapshot = await turns.get(key);
+        const [data, { updateTime, readTime }] = [snapshot.data(), snapshot];
+        if (data === undefined || updateTime === undefined) return { kind: 'absent' };
+        return parse(data, toRevision(updateTime), readTime.toMillis());
       } catch (error) {
         throw unavailable(error);
       }
     },
     tokenOf: (revision) => revision.slice(0, -3),
   };
-}
-
-async function look(document: DocumentReference) {
-  const snapshot = await document.get();
-  return { data: snapshot.data(), updateTime: snapshot.updateTime, readTime: snapshot.readTime };
 }
 
 async function attempt(write: () => Promise<{ writeTime: Timestamp }>): Promise<Written> {

@@ -75,7 +75,7 @@ export function firestoreInbox(
   const claims = firestore.collection(collection);
   const rows = firestore.collection(outbox);
   const documents: InboxDocuments<Transaction> = {
-    ...firestoreDocuments((key) => claims.doc(key), clock),
+    ...firestoreDocuments(claims, clock),
     transactionMs,
     maxMessageBytes: MAX_MESSAGE_BYTES,
     rows: firestoreRows(firestore, rows),

@@ -31,9 +31,5 @@ export function firestoreClaims(
   }: FirestoreClaimsOptions = {},
 ): ClaimStore {
   const claims = firestore.collection(collection);
-  return documentClaims(
-    firestoreDocuments((key) => claims.doc(key), clock),
-    clock,
-    toMilliseconds(timeout, 'timeout'),
-  );
+  return documentClaims(firestoreDocuments(claims, clock), clock, toMilliseconds(timeout, 'timeout'));
 }

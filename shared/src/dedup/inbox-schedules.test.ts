@@ -8,7 +8,10 @@ import type { Fault } from './testing/fixture.ts';
 import { deathSites, type Site } from './testing/inbox-mortal.ts';
 import { type InboxSchedule, type Mutation, playInbox } from './testing/inbox-play.ts';
 
-const SCHEDULES = 2_000;
+/** What the suite has time for; a run of its own takes more with `TEST_SCHEDULES`. */
+const SCHEDULES = Number(process.env['TEST_SCHEDULES'] ?? 800);
+/** The same each time, so that a count that is too small is no accident. A failure prints the seed and the schedule. */
+const seed = Number(process.env['TEST_SEED'] ?? 20_260_101);
 const DEATHS_PER_SITE = 20;
 
 const milliseconds = fc.integer({ min: 0, max: 32_000 });
@@ -50,7 +53,7 @@ test('random schedules: every effect exactly once, nothing acked without its com
     const broken = await playInbox(schedule, (site) => void deaths.set(site, (deaths.get(site) ?? 0) + 1));
     assert.deepEqual(broken, []);
   };
-  await fc.assert(fc.asyncProperty(schedules, play), { numRuns: SCHEDULES });
+  await fc.assert(fc.asyncProperty(schedules, play), { numRuns: SCHEDULES, seed });
   for (const site of deathSites) t.diagnostic(`${deaths.get(site) ?? 0} died ${site}`);
   const rare = deathSites.filter((site) => (deaths.get(site) ?? 0) < DEATHS_PER_SITE);
   assert.deepEqual(rare, [], `each await is the last one of at least ${DEATHS_PER_SITE} processes`);
@@ -94,13 +97,14 @@ for (const [name, mutation, symptom] of [
   ['no fence', noFence, /with [2-9] effects|has [2-9] effects/],
   ['no look at messages left behind', noLook, /before its message was published/],
 ] as const) {
-  test(`random schedules catch a broken inbox: ${name}`, async () => {
+  test(`random schedules catch a broken inbox: ${name}`, async (t) => {
     const play = async (schedule: InboxSchedule): Promise<void> => {
       const broken = await playInbox(schedule, () => {}, mutation);
       assert.ok(!broken.some((text) => symptom.test(text)), broken.join('; '));
     };
-    const options = { numRuns: SCHEDULES, endOnFailure: true };
+    const options = { numRuns: 2_000, seed, endOnFailure: true };
     const { failed, numRuns } = await fc.check(fc.asyncProperty(schedules, play), options);
+    t.diagnostic(`${name}: seen in schedule ${numRuns}`);
     assert.ok(failed, `not seen in ${numRuns} schedules`);
   });
 }

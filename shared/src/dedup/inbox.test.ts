@@ -9,6 +9,7 @@ import { memoryPublisher, virtualClock } from '../testing/index.ts';
 import { inbox, type InboxOptions } from './inbox.ts';
 import { memoryInbox, type MemoryTransaction, type Network } from './inbox-memory.ts';
 import type { InboxHandler } from './inbox-run.ts';
+import { memoryClaims } from './memory.ts';
 import { publishPending } from './publish-pending.ts';
 import { aContext, aMessage, memoryLog, pausable } from './testing/fixture.ts';
 
@@ -184,6 +185,8 @@ describe('the inbox', () => {
     for (const name of ['onConflict', 'onStoreUnavailable']) {
       assert.throws(() => inbox(store, { [name]: 'process' }), ConfigError);
     }
+    const claimsAlone = memoryClaims({ clock }) as unknown as typeof store;
+    assert.throws(() => inbox(claimsAlone), { code: 'INVALID_STORE' });
   });
 });
 

@@ -17,7 +17,7 @@ import { claiming, type Received } from './claiming.ts';
 import { type InboxHandler, runInTransaction } from './inbox-run.ts';
 import type { InboxStore } from './inbox-store.ts';
 import { publishRows, type Unpublished } from './outbox-rows.ts';
-import { type DedupOptions, dedupSettings } from './settings.ts';
+import { checkStore, type DedupOptions, dedupSettings } from './settings.ts';
 
 export type InboxOptions = Omit<DedupOptions, 'onConflict' | 'onStoreUnavailable'> &
   Readonly<{
@@ -58,6 +58,7 @@ export function inbox<Tx>(
   options: InboxOptions = {},
 ): (handler: InboxHandler<Tx>) => Handler {
   refuseProcess(options);
+  checkStore(store, ['claim', 'renew', 'complete', 'release', 'transact', 'look', 'withdraw']);
   const { clock = systemClock(), publisher, maxBytes = LIMITS.messageBytes } = options;
   const settings = dedupSettings(options);
   const observed = { ...store, ...observedClaims(store, clock) };

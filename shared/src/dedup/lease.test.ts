@@ -170,6 +170,25 @@ describe('a signal with a deadline', () => {
     assert.equal(signal.aborted, true);
   });
 
+  test('is made when it is asked for, and is the one that it would have been', async () => {
+    const clock = virtualClock();
+    const parent = new AbortController();
+    const make = (deadline: number) =>
+      deadlineSignal(clock, parent.signal, deadline, () => new Error('late'));
+    const [asked, late, aborted, stale] = [make(5_000), make(1_000), make(9_000), make(1_000)];
+    aborted.abort(new Error('lost'));
+    assert.equal(clock.pending(), 0, 'no timer for a signal that nobody has');
+    assert.equal(asked.signal, asked.signal);
+    assert.equal(clock.pending(), 1);
+    await clock.advance(2_000);
+    stale.moveTo(9_000);
+    assert.deepEqual([asked.isAborted(), late.isAborted(), stale.isAborted()], [false, true, true]);
+    assert.deepEqual([late.signal.reason.message, aborted.signal.reason.message], ['late', 'lost']);
+    const after = make(9_000);
+    parent.abort(new Error('closing'));
+    assert.equal(after.signal.reason.message, 'closing');
+  });
+
   test('is a real AbortSignal for whoever takes one, and compares the clock even after it is closed', async () => {
     const { clock, signal, close } = start(1_000);
     assert.ok(signal instanceof AbortSignal);

@@ -5,14 +5,14 @@
  * before the store's lease does. A renewal that hangs confirms nothing: the lease is lost when the belief ends.
  * One write is in flight at a time, and renewals stop before a claim is completed or released.
  */
-import { type Clock, sleep } from '../clock.ts';
+import type { Clock } from '../clock.ts';
 import { leaseLost, TransientError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { ClaimStore, HeldClaim } from './claim-store.ts';
 import { deadlineSignal } from './deadline-signal.ts';
 
 export type Lease = Readonly<{
-  /** Aborted when the lease is lost, when the delivery's time is over, or when the delivery is aborted. */
+  /** Aborted when the lease is lost, when the delivery's time is over, or when the delivery is aborted. Made when asked for. */
   signal: AbortSignal;
   /** True once this holder may no longer believe that the claim is its own. */
   isLost(): boolean;
@@ -44,7 +44,7 @@ export function holdLease(store: ClaimStore, clock: Clock, options: LeaseOptions
   const { leaseMs, key } = options.held.request;
   const pauseMs = Math.min(RETRY_MS, leaseMs / 10);
   /** When the renewal of each nonce was sent. */
-  const sent = new Map([[0, options.sentAt]]);
+  const sent = [options.sentAt];
   let held = options.held;
   let leaseDeadline = options.sentAt + leaseMs;
   let lost = false;
@@ -59,12 +59,14 @@ export function holdLease(store: ClaimStore, clock: Clock, options: LeaseOptions
       : new TransientError('DELIVERY_TIMED_OUT', 'the time of the delivery ran out in the handler');
   };
   const guard = deadlineSignal(clock, options.parent, Math.min(leaseDeadline, deliveryDeadline), late);
-  let stopped = new AbortController();
+  let beating = true;
+  let cancel = (): void => {};
+  let writing: Promise<void> | undefined;
 
   const renew = async (): Promise<number> => {
     nonce += 1;
     const mine = nonce;
-    sent.set(mine, clock.monotonic());
+    sent[mine] = clock.monotonic();
     certain = false;
     try {
       const answer = await store.renew(held, mine);
@@ -75,7 +77,7 @@ export function holdLease(store: ClaimStore, clock: Clock, options: LeaseOptions
         return 0;
       }
       held = answer.held;
-      const confirmedAt = sent.get(answer.nonce) ?? options.sentAt;
+      const confirmedAt = sent[answer.nonce] ?? options.sentAt;
       leaseDeadline = Math.max(leaseDeadline, confirmedAt + leaseMs);
       guard.moveTo(Math.min(leaseDeadline, deliveryDeadline));
       return Math.max(confirmedAt + leaseMs / 3 - clock.monotonic(), pauseMs);
@@ -84,33 +86,42 @@ export function holdLease(store: ClaimStore, clock: Clock, options: LeaseOptions
       return pauseMs;
     }
   };
-  const beat = async ({ signal }: AbortController): Promise<void> => {
-    const over = AbortSignal.any([guard.signal, signal]);
-    let waitMs = leaseDeadline - (leaseMs * 2) / 3 - clock.monotonic();
-    for (;;) {
-      await sleep(clock, waitMs, over);
-      if (signal.aborted || guard.signal.aborted) return;
-      waitMs = await renew();
-    }
+  const beat = async (): Promise<void> => {
+    const waitMs = await renew();
+    writing = undefined;
+    if (beating) schedule(waitMs);
   };
-  let heart = beat(stopped);
+  /** A timer and nothing else until it fires: most handlers are done by then. */
+  const schedule = (waitMs: number): void => {
+    if (guard.isAborted()) return;
+    cancel = clock.after(waitMs, () => {
+      if (!guard.isAborted()) writing = beat();
+    });
+  };
+  const start = (): void => schedule(leaseDeadline - (leaseMs * 2) / 3 - clock.monotonic());
   const pause = async () => {
-    stopped.abort();
-    await heart;
+    beating = false;
+    cancel();
+    if (writing !== undefined) await writing;
     return { held, certain };
   };
+  start();
 
   return {
-    signal: guard.signal,
+    get signal() {
+      return guard.signal;
+    },
     isLost: () => lost || isOver(),
     pause,
     resume() {
-      if (!stopped.signal.aborted) return;
-      stopped = new AbortController();
-      heart = beat(stopped);
+      if (beating) return;
+      beating = true;
+      if (writing === undefined) start();
     },
     async stop() {
-      await pause();
+      beating = false;
+      cancel();
+      if (writing !== undefined) await writing;
       guard.close();
       return held;
     },

@@ -12,19 +12,6 @@ claimStoreContract('memory', async () => {
   return { store: memoryClaims({ clock }), pass: (ms) => clock.advance(ms), close: async () => {} };
 });
 
-test('an expired claim is not taken over by somebody without time for the handler', async () => {
-  const clock = virtualClock();
-  const store = memoryClaims({ clock });
-  const { held } = await claimed(store, request({ leaseMs: 1_000 }));
-  await clock.advance(1_000);
-  const { key } = held.request;
-  assert.deepEqual(await store.claim(request({ key, mayTakeOver: false })), {
-    kind: 'inProgress',
-    remainingMs: 0,
-  });
-  assert.equal((await store.claim(request({ key }))).kind, 'claimed');
-});
-
 test('one operation of many slow calls is bounded as a whole', async () => {
   const clock = virtualClock();
   const slow = faultyDocuments(memoryDocuments({ clock }), clock, () => ({

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { describe, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Firestore } from '@google-cloud/firestore';
 import { Redis } from 'ioredis';
@@ -85,24 +85,27 @@ function check(policy: Policy, result: LoadResult, keepsRecords: boolean): void 
   );
 }
 
-for (const policy of ['retry', 'process'] as const) {
-  test(`a Firestore that goes down and comes back under load, policy ${policy}`, (t) =>
-    withFirestore(async (outage) => {
-      const result = await loadThroughOutage(outage, policy);
-      t.diagnostic(JSON.stringify({ ...result, again: undefined, andAgain: undefined }));
-      check(policy, result, true);
-    }));
-
-  const name = `B36: a Redis that is killed and started again under load, policy ${policy}`;
-  if (!hasRedisServer()) {
-    test(name, { skip: 'no redis-server on the PATH' }, () => {});
-  } else {
-    test(name, (t) =>
-      withRedis(async (outage) => {
+// Side by side: most of the time goes by in waiting for servers and leases.
+describe('a store that goes down and comes back under load', { concurrency: true }, () => {
+  for (const policy of ['retry', 'process'] as const) {
+    test(`Firestore, policy ${policy}`, (t) =>
+      withFirestore(async (outage) => {
         const result = await loadThroughOutage(outage, policy);
         t.diagnostic(JSON.stringify({ ...result, again: undefined, andAgain: undefined }));
-        check(policy, result, false);
-      }),
-    );
+        check(policy, result, true);
+      }));
+
+    const name = `B36: a Redis that is killed and started again, policy ${policy}`;
+    if (!hasRedisServer()) {
+      test(name, { skip: 'no redis-server on the PATH' }, () => {});
+    } else {
+      test(name, (t) =>
+        withRedis(async (outage) => {
+          const result = await loadThroughOutage(outage, policy);
+          t.diagnostic(JSON.stringify({ ...result, again: undefined, andAgain: undefined }));
+          check(policy, result, false);
+        }),
+      );
+    }
   }
-}
+});

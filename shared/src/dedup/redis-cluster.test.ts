@@ -10,6 +10,7 @@ import { dedup } from './dedup.ts';
 import { redisClaims } from './redis.ts';
 import { aContext, aMessage } from './testing/fixture.ts';
 import { type RunningCluster, startRedisCluster } from './testing/redis-cluster.ts';
+import { recordKey } from './redis-records.ts';
 import { hasRedisServer } from './testing/redis-server.ts';
 
 const PREFIX = 'test:claims:';
@@ -24,8 +25,14 @@ if (!hasRedisServer()) {
       store: redisClaims(cluster, { prefix: PREFIX }),
       pass: (ms) => pause(ms),
       plantForeign: [
-        { what: 'no expiry', plant: async (key) => void (await cluster.set(PREFIX + key, '1cX 1 A 7')) },
-        { what: 'another type', plant: async (key) => void (await cluster.hset(PREFIX + key, 'a', 'b')) },
+        {
+          what: 'no expiry',
+          plant: async (key) => void (await cluster.set(recordKey(PREFIX, key), '1cX 1 A 7')),
+        },
+        {
+          what: 'another type',
+          plant: async (key) => void (await cluster.hset(recordKey(PREFIX, key), 'a', 'b')),
+        },
       ],
       close: async () => {
         cluster.disconnect();
@@ -77,7 +84,7 @@ if (!hasRedisServer()) {
         try {
           const store = redisClaims(cluster, { prefix: PREFIX });
           const { held } = await claimed(store, request());
-          const key = PREFIX + held.request.key;
+          const key = recordKey(PREFIX, held.request.key);
           const slot = String(await nodes[0]?.call('CLUSTER', 'KEYSLOT', key));
           const sizes = await Promise.all(nodes.map((node) => node.dbsize()));
           const [from, to] = [sizes.indexOf(1), (sizes.indexOf(1) + 1) % nodes.length];

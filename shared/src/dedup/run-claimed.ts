@@ -43,12 +43,18 @@ export function runClaimed(store: ClaimStore, clock: Clock, settings: DedupSetti
       parent: context.signal,
       log: context.log,
     });
-    const { signal } = lease;
     const began = clock.monotonic();
     const attributes = { [ATTR.consumer]: context.consumer, [ATTR.capability]: 'once' };
     let outcome: Outcome;
     try {
-      outcome = await next(message, { ...context, signal, fencingToken: claimed.fencingToken });
+      outcome = await next(message, {
+        ...context,
+        fencingToken: claimed.fencingToken,
+        // Made for those who ask.
+        get signal() {
+          return lease.signal;
+        },
+      });
     } catch (error) {
       outcome = outcomeOf(error);
     }

@@ -15,7 +15,8 @@ export type DedupOptions = Readonly<{
   lease?: Duration;
   /**
    * How long a message counts as done, default `8d`: longer than a subscription keeps messages by default (7 days,
-   * https://cloud.google.com/pubsub/docs/subscription-message-retention), because that is how late one may come back.
+   * https://cloud.google.com/pubsub/docs/subscription-message-retention), because that is how late one may come back. At
+   * most `36500d`: a store's times end in the year 9999.
    */
   retention?: Duration;
   /**
@@ -49,6 +50,7 @@ export type DedupSettings = Readonly<{
 /** The default message retention of a subscription. */
 export const SUBSCRIPTION_RETENTION_MS = 7 * 86_400_000;
 const SHORTEST_LEASE_MS = 1_000;
+const LONGEST_RETENTION_MS = 36_500 * 86_400_000;
 const LEASE = '30s';
 const RETENTION = '8d';
 
@@ -73,6 +75,14 @@ export function dedupSettings(options: DedupOptions): DedupSettings {
       `lease is ${options.lease ?? LEASE} and retention ${options.retention ?? RETENTION}; accepted: a lease shorter than the retention`,
     );
   }
+  if (retentionMs > LONGEST_RETENTION_MS) {
+    const text = `retention is ${options.retention}; accepted: at most 36500d`;
+    throw new ConfigError('INVALID_RETENTION', text);
+  }
+  if (typeof newOwner !== 'function') {
+    const text = `newOwner is of type ${typeof newOwner}; accepted: a function`;
+    throw new ConfigError('INVALID_OWNER', text);
+  }
   oneOf('onConflict', onConflict, ['deadLetter', 'ack', 'process']);
   oneOf('onStoreUnavailable', onStoreUnavailable, ['retry', 'process']);
   return {
@@ -96,6 +106,14 @@ export function dedupWindows({
     waitBudgetMs: toMilliseconds(waitBudget, 'waitBudget'),
     minimumHandlerMs: toMilliseconds(minimumHandlerTime, 'minimumHandlerTime'),
   };
+}
+
+/** Throws ConfigError for what is no store: a client, say, without the adapter that makes one of it. */
+export function checkStore(store: Readonly<Record<string, unknown>>, methods: readonly string[]): void {
+  const missing = methods.find((method) => typeof store?.[method] !== 'function');
+  if (missing === undefined) return;
+  const text = `the store has no method ${missing}; accepted: what an adapter makes, for example redisClaims(client)`;
+  throw new ConfigError('INVALID_STORE', text);
 }
 
 function oneOf(name: string, value: string, accepted: readonly string[]): void {

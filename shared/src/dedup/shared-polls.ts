@@ -80,11 +80,11 @@ export function sharedPolls(store: ClaimStore, clock: Clock): SharedPolls {
   };
 }
 
-/** What an answer to another waiter of the key says to this one. */
-function overheard(answer: ClaimAnswer, { fingerprint, leaseMs }: ClaimRequest): ClaimAnswer {
+/** What an answer to another delivery of the key in this process says to this one. */
+export function overheard(answer: ClaimAnswer, { fingerprint, leaseMs }: ClaimRequest): ClaimAnswer {
   if (answer.kind === 'claimed') return { kind: 'inProgress', remainingMs: leaseMs };
   if (answer.kind !== 'duplicate' && answer.kind !== 'conflict') return answer;
-  return { ...answer, kind: answer.fingerprint === fingerprint ? 'duplicate' : 'conflict' };
+  return { ...answer, kind: fingerprint.startsWith(answer.fingerprint) ? 'duplicate' : 'conflict' };
 }
 
 /** Undefined when `until` or the signal comes first. */

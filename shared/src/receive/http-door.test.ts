@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { PermanentError, TransientError } from '../errors.ts';
 import type { Handler } from '../handler.ts';
-import { jsonLog } from '../log.ts';
+import { jsonLog, silent } from '../log.ts';
 import type { Message } from '../message.ts';
 import { ack, deadLetter, retry } from '../outcome.ts';
 import { memoryPublisher, virtualClock } from '../testing/index.ts';
@@ -110,6 +110,22 @@ test('B18: a dead letter that is not published leaves the delivery where it is',
   assert.equal((await without.door(post({ message: {} }))).status, 503);
 });
 
+test('B40: headers that say who is calling prove nothing here: the message and its treatment are the same', async () => {
+  const { door, handled } = setUp();
+  await door(post(BODY));
+  const spoofed = {
+    'content-type': 'application/json',
+    'x-cloudtasks-queuename': 'later',
+    'x-cloudtasks-taskname': 'task',
+    'x-appengine-queuename': 'later',
+    'x-goog-authenticated-user-email': 'accounts.google.com:root@p.iam.gserviceaccount.com',
+    authorization: 'Bearer a.b.c',
+  };
+  await door(post(BODY, spoofed));
+  assert.deepEqual(handled[1], handled[0]);
+  assert.equal((await door(post('{', spoofed))).status, 400);
+});
+
 test('a body that no dead letter can hold stays in its subscription, with a reason', async () => {
   const { door, lines } = setUp();
   const response = await door(
@@ -150,7 +166,12 @@ test('no log line holds the payload', async () => {
 });
 
 test('options are checked when the door is made', () => {
-  assert.throws(() => setUp(undefined, { consumer: '' }), { name: 'ConfigError' });
+  for (const consumer of ['', undefined, 5, 'half \ud800']) {
+    assert.throws(() => setUp(undefined, { consumer: consumer as string }), { code: 'INVALID_CONSUMER' });
+  }
+  assert.throws(() => setUp(undefined, { source: '' }), { code: 'INVALID_SOURCE' });
+  const options = { consumer: 'c', clock: virtualClock(), log: silent, timeout: '60s' } as const;
+  assert.throws(() => httpDoor(undefined as unknown as Handler, options), { code: 'INVALID_HANDLER' });
   assert.throws(() => setUp(undefined, { timeout: '0s' }), { name: 'ConfigError' });
   assert.throws(() => setUp(undefined, { timeout: '1.5s' as '1s' }), { code: 'INVALID_DURATION' });
 });

@@ -14,6 +14,7 @@ import type { Log } from '../log.ts';
 import type { Attributes, Message } from '../message.ts';
 import type { Outcome } from '../outcome.ts';
 import type { Publisher } from '../publish/publisher.ts';
+import { checkDoor } from './check-door.ts';
 import { deliver, logOutcome, outcomeFields } from './deliver.ts';
 import { headersOf, type HttpRequest } from './http-request.ts';
 import { readPush } from './push.ts';
@@ -36,14 +37,13 @@ export type HttpDoorOptions = Readonly<{
   deadLetters?: Readonly<{ publisher: Publisher; topic: string }>;
 }>;
 
-/** Throws ConfigError for a consumer without a name and for a timeout that is not a duration. */
+/** Throws ConfigError for a handler, a consumer or a source that is none, and for a timeout that is not a duration. */
 export function httpDoor(
   handler: Handler,
   options: HttpDoorOptions,
 ): (request: HttpRequest) => Promise<HttpResponse> {
   const { clock, log } = options;
-  if (options.consumer === '')
-    throw new ConfigError('INVALID_CONSUMER', 'consumer is empty; accepted: a name');
+  checkDoor(handler, options);
   if (toMilliseconds(options.timeout, 'timeout') === 0) {
     throw new ConfigError('INVALID_TIMEOUT', 'timeout is "0s"; accepted: more than zero');
   }

@@ -239,10 +239,25 @@ test('B53: an error of the stream is logged and not thrown, and the stream opens
 test('options are checked before anything is received', async (t) => {
   const { start } = await setUp(t);
   const handler: Handler = async () => ack();
-  for (const parts of [{ consumer: '' }, { concurrency: 0 }, { concurrency: 1.5 }, { timeout: '0s' }]) {
+  const wrong: object[] = [{ consumer: '' }, { consumer: undefined }, { consumer: 5 }, { source: '' }];
+  wrong.push({ concurrency: 0 }, { concurrency: 1.5 }, { timeout: '0s' });
+  for (const parts of wrong) {
     assert.throws(() => start(handler, parts as Partial<ReceiveOptions>), { name: 'ConfigError' });
   }
   assert.throws(() => start(handler, { timeout: '2h' }), { code: 'INVALID_EXTENSION' });
+});
+
+test('a subscription object serves one receiver at a time: with two, the ack of one would settle for both', async (t) => {
+  const { client, start, publish, texts } = await setUp(t);
+  const subscription = client.subscription('sub-1');
+  const first = start(async () => ack(), {}, subscription);
+  assert.throws(() => start(async () => retry(new Error('no')), { consumer: 'other' }, subscription), {
+    code: 'SUBSCRIPTION_IN_USE',
+  });
+  await first.close();
+  start(async () => ack(), {}, subscription);
+  await publish('a');
+  await untilTrue(() => texts() === 'a');
 });
 
 const pause = (milliseconds: number): Promise<void> =>

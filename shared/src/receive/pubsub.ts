@@ -16,6 +16,7 @@ import { type Duration, toMilliseconds } from '../duration.ts';
 import { codeOf, ConfigError, textOf } from '../errors.ts';
 import type { Handler } from '../handler.ts';
 import { type Log, consoleLog } from '../log.ts';
+import { checkDoor } from './check-door.ts';
 import { deliver, logOutcome } from './deliver.ts';
 import { drainOnSigterm } from './drain-on-sigterm.ts';
 import { answer, codeOfClient, nameOf, toMessage } from './pubsub-message.ts';
@@ -52,7 +53,11 @@ export type Receiver = Readonly<{
   close(): Promise<void>;
 }>;
 
-/** The listener and the options of `subscription` are this door's from here on; its client stays the caller's. */
+/**
+ * The listener and the options of `subscription` are this door's from here on; its client stays the caller's. Throws
+ * ConfigError for invalid options, and `SUBSCRIPTION_IN_USE` where somebody else listens: the client gives each message to
+ * all listeners, and the first ack would settle it for those that have not done it.
+ */
 export function receive(subscription: Subscription, handler: Handler, options: ReceiveOptions): Receiver {
   const {
     clock = systemClock(),
@@ -67,7 +72,12 @@ export function receive(subscription: Subscription, handler: Handler, options: R
   const closeTimeoutMs = toMilliseconds(closeTimeout, 'closeTimeout');
   const reopenMs = toMilliseconds(reopenAfter, 'reopenAfter');
   const maxExtensionMs = toMilliseconds(maxExtension, 'maxExtension');
-  check(consumer, concurrency, toMilliseconds(timeout, 'timeout'), maxExtensionMs);
+  checkDoor(handler, options);
+  check(concurrency, toMilliseconds(timeout, 'timeout'), maxExtensionMs);
+  if (subscription.listenerCount('message') > 0) {
+    const text = `${subscription.name} has a listener for messages; accepted: a subscription object of this receiver's own`;
+    throw new ConfigError('SUBSCRIPTION_IN_USE', text);
+  }
 
   const waiting: ClientMessage[] = [];
   const running = new Set<Promise<void>>();
@@ -167,8 +177,7 @@ const ACK_DELAY_MS = 10;
 /** After the last handler, for the answers to leave; the client itself gives up a second before its time. */
 const CLIENT_CLOSE_MS = 3_000;
 
-function check(consumer: string, concurrency: number, timeoutMs: number, maxExtensionMs: number): void {
-  if (consumer === '') throw new ConfigError('INVALID_CONSUMER', 'consumer is empty; accepted: a name');
+function check(concurrency: number, timeoutMs: number, maxExtensionMs: number): void {
   if (!Number.isInteger(concurrency) || concurrency < 1) {
     throw new ConfigError(
       'INVALID_CONCURRENCY',

@@ -12,7 +12,6 @@ export function observedClaims(store: ClaimStore, clock: Clock): ClaimStore {
     call: () => Promise<Answer>,
     answerOf: (answer: Answer) => string,
   ): Promise<Answer> => {
-    if (!isMeasured()) return call();
     const began = clock.monotonic();
     const ended = (answer: string): void =>
       record('store', clock.monotonic() - began, { [ATTR.operation]: operation, [ATTR.answer]: answer });
@@ -28,28 +27,36 @@ export function observedClaims(store: ClaimStore, clock: Clock): ClaimStore {
   };
   return {
     claim: (request) =>
-      measured(
-        'claim',
-        () => store.claim(request),
-        ({ kind }) => kind,
-      ),
+      isMeasured()
+        ? measured(
+            'claim',
+            () => store.claim(request),
+            ({ kind }) => kind,
+          )
+        : store.claim(request),
     renew: (held, nonce) =>
-      measured(
-        'renew',
-        () => store.renew(held, nonce),
-        ({ kind }) => kind,
-      ),
+      isMeasured()
+        ? measured(
+            'renew',
+            () => store.renew(held, nonce),
+            ({ kind }) => kind,
+          )
+        : store.renew(held, nonce),
     complete: (held) =>
-      measured(
-        'complete',
-        () => store.complete(held),
-        (answer) => answer,
-      ),
+      isMeasured()
+        ? measured(
+            'complete',
+            () => store.complete(held),
+            (answer) => answer,
+          )
+        : store.complete(held),
     release: (held) =>
-      measured(
-        'release',
-        () => store.release(held),
-        () => 'released',
-      ),
+      isMeasured()
+        ? measured(
+            'release',
+            () => store.release(held),
+            () => 'released',
+          )
+        : store.release(held),
   };
 }

@@ -8,6 +8,7 @@ import {
   type Attributes,
   type Counter,
   createNoopMeter,
+  type Gauge,
   type Histogram,
   type MeterProvider,
   metrics,
@@ -45,6 +46,17 @@ const COUNTERS = {
     '{call}',
     'Calls of the claim store without a known outcome',
   ),
+  putOff: counter(
+    'retries.put_off',
+    '{message}',
+    'Messages that come back after a pause, without a delivery attempt',
+  ),
+  hops: counter('hops', '{task}', 'Tasks on the way to an instant that one task cannot reach'),
+  schedules: counter(
+    'schedules',
+    '{change}',
+    'Changes of entries in the schedule ledger, by what became of them',
+  ),
   gaps: counter('gaps', '{gap}', 'Streams seen waiting for a number that has not come'),
   headFailures: counter(
     'head_failures',
@@ -66,6 +78,20 @@ const HISTOGRAMS = {
   lateness: histogram('lateness', 'From the instant that was asked for to the publish'),
 } satisfies Readonly<Record<string, Definition>>;
 
+const GAUGES = {
+  pendingSchedules: counter(
+    'schedules.pending',
+    '{entry}',
+    'Entries of the ledger that wait for their instant',
+  ),
+} satisfies Readonly<Record<string, Definition>>;
+
+/** Of every metric that the library may make. */
+export const METRIC_NAMES: readonly string[] = [COUNTERS, HISTOGRAMS, GAUGES].flatMap((definitions) =>
+  Object.values(definitions).map(({ name }) => name),
+);
+
+type GaugeName = keyof typeof GAUGES;
 type CounterName = keyof typeof COUNTERS;
 type HistogramName = keyof typeof HISTOGRAMS;
 
@@ -77,6 +103,7 @@ const BOUNDS = [
 type Instruments = Readonly<{
   counters: Map<CounterName, Counter>;
   histograms: Map<HistogramName, Histogram>;
+  gauges: Map<GaugeName, Gauge>;
 }>;
 
 /** By provider: the API has no stand-in for meters, so what was made before an SDK was registered stays silent. */
@@ -110,6 +137,18 @@ export function record(name: HistogramName, milliseconds: number, attributes: At
   });
 }
 
+/** What there is now. */
+export function gauge(name: GaugeName, value: number, attributes: Attributes): void {
+  quietly(() => {
+    const gauges = instruments()?.gauges;
+    if (gauges === undefined) return;
+    const { name: full, ...options } = GAUGES[name];
+    const known = gauges.get(name) ?? metrics.getMeter(LIBRARY).createGauge(full, options);
+    gauges.set(name, known);
+    known.record(value, attributes);
+  });
+}
+
 export function quietly(work: () => void): void {
   try {
     work();
@@ -132,7 +171,7 @@ function instruments(): Instruments | undefined {
   let known = made.get(provider);
   if (known === undefined) {
     const isSilent = provider.getMeter(LIBRARY) === createNoopMeter();
-    known = isSilent ? 'nobody measures' : { counters: new Map(), histograms: new Map() };
+    known = isSilent ? 'nobody measures' : { counters: new Map(), histograms: new Map(), gauges: new Map() };
     made.set(provider, known);
   }
   return known === 'nobody measures' ? undefined : known;

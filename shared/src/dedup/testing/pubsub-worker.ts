@@ -72,7 +72,7 @@ function work(task: WorkerTask, store: ClaimStore): void {
     await pause(Math.random() * 20);
     return ack();
   };
-  const once = dedup(store, { lease: LEASE, waitBudget: '3s', minimumHandlerTime: '1s' });
+  const once = dedup(store, { lease: LEASE, waitBudget: '2s', minimumHandlerTime: '1s' });
   const client = new PubSub({ apiEndpoint: task.pubsub, projectId: 'demo-project' });
   const silent = { info: () => {}, warn: () => {}, error: () => {} };
   receive(client.subscription(task.subscription), compose(handler, [noted, once]), {

@@ -1,0 +1,33 @@
+/**
+ * What every door checks before it takes a message. JavaScript has no types, and a name that is none would fail each
+ * message by itself, or, worse, let two sources share their records.
+ */
+import { ConfigError } from '../errors.ts';
+import type { Handler } from '../handler.ts';
+
+/** Throws ConfigError `INVALID_HANDLER`, `INVALID_CONSUMER` or `INVALID_SOURCE`. */
+export function checkDoor(
+  handler: Handler,
+  { consumer, source }: Readonly<{ consumer: string; source?: string }>,
+): void {
+  if (typeof handler !== 'function') {
+    throw new ConfigError(
+      'INVALID_HANDLER',
+      `the handler is of type ${typeof handler}; accepted: a function`,
+    );
+  }
+  if (!isName(consumer))
+    throw new ConfigError('INVALID_CONSUMER', `consumer is ${shown(consumer)}; ${ACCEPTED}`);
+  if (source !== undefined && !isName(source)) {
+    throw new ConfigError(
+      'INVALID_SOURCE',
+      `source is ${shown(source)}; ${ACCEPTED}, or none for the subscription`,
+    );
+  }
+}
+
+const ACCEPTED = 'accepted: a name';
+
+/** Half a surrogate pair has no bytes of its own: names that differ in it alone would be one. */
+const isName = (value: unknown): boolean => typeof value === 'string' && value !== '' && value.isWellFormed();
+const shown = (value: unknown): string => JSON.stringify(value) ?? typeof value;
