@@ -5,7 +5,7 @@ import { authentication, type Callers, type KeySource } from './auth.ts';
 
 const AUDIENCE = 'https://republisher.example';
 const ACCOUNT = 'caller@p.iam.gserviceaccount.com';
-const elsewhere: Callers = { appEngine: false, oidc: { audience: AUDIENCE, serviceAccount: ACCOUNT } };
+const elsewhere: Callers = { appEngine: false, oidc: { audiences: [AUDIENCE], serviceAccounts: [ACCOUNT] } };
 
 const google = generateKeyPairSync('rsa', { modulusLength: 2_048 });
 const stranger = generateKeyPairSync('rsa', { modulusLength: 2_048 });

@@ -11,11 +11,12 @@ import { type Certificates, OAuth2Client, type TokenPayload } from 'google-auth-
 export type Callers = Readonly<{
   /** Runs on App Engine, where X-AppEngine-QueueName can only come from a queue. */
   appEngine: boolean;
-  oidc?: Readonly<{ audience: string; serviceAccount: string }>;
+  /** Each is enough: tasks that wait in the queue keep the audience and the account that they were made with. */
+  oidc?: Readonly<{ audiences: readonly string[]; serviceAccounts: readonly string[] }>;
 }>;
 
-/** Google's keys, by key ID, as PEM. */
-export type KeySource = () => Promise<Certificates>;
+/** Google's keys, by key ID, as PEM. `fresh`: read anew, whatever was kept. */
+export type KeySource = (fresh?: 'fresh') => Promise<Certificates>;
 
 /** 401: no proof, or one that does not hold. 403: a proof of somebody else. 503: the keys cannot be had now. */
 export type Verdict =
@@ -27,43 +28,87 @@ type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
 /** Both are Google's (https://developers.google.com/identity/openid-connect/openid-connect#validatinganidtoken). */
 const ISSUERS = ['https://accounts.google.com', 'accounts.google.com'];
 const KEYS_TIMEOUT_MS = 10_000;
+/** Anybody can send a token of an unknown key: no more than one reading a minute comes of it. */
+const REREAD_MS = 60_000;
+/** What a clock may be off, as the library has it for `iat`. */
+const SKEW_MS = 300_000;
 
 /** Google's own keys, kept for as long as their reply allows. */
 export function googleKeys(): KeySource {
-  const client = new OAuth2Client({ transporterOptions: { timeout: KEYS_TIMEOUT_MS } });
-  return async () => (await client.getFederatedSignonCertsAsync()).certs;
+  const reader = (): OAuth2Client => new OAuth2Client({ transporterOptions: { timeout: KEYS_TIMEOUT_MS } });
+  let client = reader();
+  return async (fresh) => {
+    if (fresh !== undefined) client = reader();
+    return (await client.getFederatedSignonCertsAsync()).certs;
+  };
 }
 
-/** `headers` as Node gives them: names in lower case. The result never rejects. */
-export function authentication(callers: Callers, keys: KeySource): (headers: Headers) => Promise<Verdict> {
+/** `headers` as Node gives them: names in lower case. The result never rejects. `monotonic` is in milliseconds. */
+export function authentication(
+  callers: Callers,
+  keys: KeySource,
+  monotonic: () => number = () => performance.now(),
+): (headers: Headers) => Promise<Verdict> {
   const { appEngine, oidc } = callers;
+  const keysFor = rotating(keys, monotonic);
   return async (headers) => {
     const queueName = headers['x-appengine-queuename'];
     if (appEngine && typeof queueName === 'string' && queueName !== '') return { allowed: true };
     if (oidc === undefined) return refused(403, 'the request does not come from a queue of this application');
     const token = /^Bearer ([\w.~+/=-]+)$/i.exec(textOf(headers['authorization']))?.[1];
     if (token === undefined) return refused(401, 'the request has no bearer token');
+    const { alg, kid } = headerOf(token);
+    // Google signs with nothing else; whatever a token says of itself, no other way of checking it is tried.
+    if (alg !== 'RS256' || typeof kid !== 'string') {
+      return refused(401, 'the token is not signed with RS256 by a named key');
+    }
     let certificates: Certificates;
     try {
-      certificates = await keys();
+      certificates = await keysFor(kid);
     } catch {
       return refused(503, "Google's keys cannot be read");
     }
-    return verdictOn(await payloadOf(token, certificates, oidc.audience), oidc.serviceAccount);
+    return verdictOn(await payloadOf(token, certificates, oidc.audiences), oidc.serviceAccounts);
   };
+}
+
+/** A key that Google began to use after the others were read is read when its first token comes. */
+function rotating(keys: KeySource, monotonic: () => number): (keyId: string) => Promise<Certificates> {
+  let rereadAt = -Infinity;
+  let rereading: Promise<Certificates> | undefined;
+  return async (keyId) => {
+    const known = await keys();
+    if (Object.hasOwn(known, keyId)) return known;
+    if (rereading !== undefined) return rereading;
+    if (monotonic() - rereadAt < REREAD_MS) return known;
+    rereadAt = monotonic();
+    rereading = keys('fresh').finally(() => {
+      rereading = undefined;
+    });
+    return rereading;
+  };
+}
+
+function headerOf(token: string): Readonly<{ alg?: unknown; kid?: unknown }> {
+  try {
+    const header: unknown = JSON.parse(Buffer.from(token.split('.', 1)[0] ?? '', 'base64url').toString());
+    return typeof header === 'object' && header !== null ? header : {};
+  } catch {
+    return {};
+  }
 }
 
 /** The payload of a token that is signed, of the right issuer, audience and time; undefined for every other. */
 async function payloadOf(
   token: string,
   certificates: Certificates,
-  audience: string,
+  audiences: readonly string[],
 ): Promise<TokenPayload | undefined> {
   try {
     const ticket = await new OAuth2Client().verifySignedJwtWithCertsAsync(
       token,
       certificates,
-      audience,
+      [...audiences],
       ISSUERS,
     );
     return ticket.getPayload();
@@ -73,14 +118,20 @@ async function payloadOf(
   }
 }
 
-function verdictOn(payload: TokenPayload | undefined, serviceAccount: string): Verdict {
+function verdictOn(payload: TokenPayload | undefined, serviceAccounts: readonly string[]): Verdict {
   if (payload === undefined) {
     return refused(401, 'the token is not signed by Google, for another audience, or out of its time');
   }
   // The library allows five minutes after the end; a token lives for an hour, so there is no need.
   if (payload.exp * 1_000 <= Date.now()) return refused(401, 'the token has expired');
+  const { nbf } = payload as Readonly<{ nbf?: unknown }>;
+  if (nbf !== undefined && !(typeof nbf === 'number' && nbf * 1_000 <= Date.now() + SKEW_MS)) {
+    return refused(401, 'the token is not valid yet');
+  }
   if (payload.email_verified !== true) return refused(403, 'the e-mail address of the token is not verified');
-  if (payload.email !== serviceAccount) return refused(403, 'the token is of another account');
+  if (payload.email === undefined || !serviceAccounts.includes(payload.email)) {
+    return refused(403, 'the token is of another account');
+  }
   return { allowed: true };
 }
 

@@ -23,9 +23,10 @@ test('on App Engine: full names from short ones, its own service as target, its 
     port: 8081,
     allowedTopics: ['projects/p-1/topics/out', 'projects/q/topics/other'],
     deadLetterTopic: 'projects/p-1/topics/dead-letters',
-    queue: 'projects/p-1/locations/us-central1/queues/delay-queue',
+    queues: ['projects/p-1/locations/us-central1/queues/delay-queue'],
     target: { appEngine: { service: 'later' } },
     callers: { appEngine: true },
+    firestore: { database: '(default)', collectionPrefix: 'pubsub-guarantees' },
   });
 });
 
@@ -35,7 +36,8 @@ test('elsewhere: a token of one account is needed, and the next task carries one
     audience: 'https://republisher.example',
     serviceAccount: 'caller@p-1.iam.gserviceaccount.com',
   };
-  assert.deepEqual(callers, { appEngine: false, oidc });
+  const accepted = { audiences: [oidc.audience], serviceAccounts: [oidc.serviceAccount] };
+  assert.deepEqual(callers, { appEngine: false, oidc: accepted });
   assert.deepEqual(target, { url: 'https://republisher.example', ...oidc });
   assert.equal(port, 8080);
   const named = { ...elsewhere, OIDC_AUDIENCE: 'later', REPUBLISHER_URL: 'https://r.example/republish' };
@@ -44,6 +46,45 @@ test('elsewhere: a token of one account is needed, and the next task carries one
     audience: 'later',
     url: 'https://r.example/republish',
   });
+});
+
+test('several audiences and accounts are accepted, and new tasks are made with the first', () => {
+  const { callers, target } = readConfig({
+    ...elsewhere,
+    OIDC_AUDIENCE: 'https://new.example, https://republisher.example',
+    OIDC_SERVICE_ACCOUNT: 'new@p-1.iam.gserviceaccount.com,caller@p-1.iam.gserviceaccount.com',
+  });
+  assert.deepEqual(callers.oidc, {
+    audiences: ['https://new.example', 'https://republisher.example'],
+    serviceAccounts: ['new@p-1.iam.gserviceaccount.com', 'caller@p-1.iam.gserviceaccount.com'],
+  });
+  assert.deepEqual(target, {
+    url: 'https://new.example',
+    serviceAccount: 'new@p-1.iam.gserviceaccount.com',
+    audience: 'https://new.example',
+  });
+});
+
+test('several queues: full names from short ones', () => {
+  const { queues } = readConfig({
+    ...onAppEngine,
+    DELAY_QUEUE: '',
+    DELAY_QUEUES: 'a, projects/q/locations/l/queues/b',
+  });
+  assert.deepEqual(queues, [
+    'projects/p-1/locations/us-central1/queues/a',
+    'projects/q/locations/l/queues/b',
+  ]);
+});
+
+test('on Cloud Run the headers of App Engine prove nothing, whatever else is set', () => {
+  const { callers } = readConfig({ ...elsewhere, GAE_ENV: 'standard', K_SERVICE: 'republisher' });
+  assert.equal(callers.appEngine, false);
+  const alone = { ...onAppEngine, K_SERVICE: 'republisher' };
+  assert.throws(
+    () => readConfig(alone),
+    /^ConfigError: OIDC_AUDIENCE is not set; accepted: .*off App Engine/,
+  );
 });
 
 test('a local Cloud Tasks server binds the republisher to the loopback interface', () => {
@@ -74,6 +115,28 @@ const refused: readonly (readonly [string, Record<string, string | undefined>, R
     /^DEAD_LETTER_TOPIC is not set; accepted: /,
   ],
   ['a bad queue', { ...onAppEngine, DELAY_QUEUE: 'a/b' }, /^DELAY_QUEUE is "a\/b"; accepted: /],
+  [
+    'queues twice over',
+    { ...onAppEngine, DELAY_QUEUES: 'a,b' },
+    /^DELAY_QUEUE is "delay-queue"; accepted: not together with DELAY_QUEUES/,
+  ],
+  [
+    'one queue twice',
+    { ...onAppEngine, DELAY_QUEUE: '', DELAY_QUEUES: 'a,b,a' },
+    /^DELAY_QUEUES is "a,b,a"; accepted: each queue once/,
+  ],
+  [
+    'a queue without a name',
+    { ...onAppEngine, DELAY_QUEUE: '', DELAY_QUEUES: 'a,' },
+    /^DELAY_QUEUES is ""; accepted: /,
+  ],
+  [
+    'no queue at all',
+    { ...onAppEngine, DELAY_QUEUE: '' },
+    /^DELAY_QUEUE is not set; accepted: .*DELAY_QUEUES/,
+  ],
+  ['another GAE_ENV', { ...common, GAE_ENV: 'local' }, /^OIDC_AUDIENCE is not set; accepted: /],
+  ['an empty audience', { ...elsewhere, OIDC_AUDIENCE: 'https://r.example,' }, /^OIDC_AUDIENCE is "/],
   ['no location', { ...onAppEngine, TASKS_LOCATION: undefined }, /^TASKS_LOCATION is not set; accepted: /],
   ['a port in words', { ...onAppEngine, PORT: 'http' }, /^PORT is "http"; accepted: /],
   ['a port too high', { ...onAppEngine, PORT: '65536' }, /^PORT is "65536"; accepted: /],

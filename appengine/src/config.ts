@@ -4,9 +4,10 @@
  */
 import {
   bad,
-  delayQueue,
+  delayQueues,
   email,
   type Environment,
+  firestoreNames,
   fullName,
   hostAndPort,
   isHttpUrl,
@@ -26,13 +27,15 @@ export type Config = Readonly<{
   /** `projects/…/topics/…` */
   allowedTopics: readonly string[];
   deadLetterTopic: string;
-  /** `projects/…/locations/…/queues/…`: where the next task of a delay beyond 30 days goes. */
-  queue: string;
+  /** `projects/…/locations/…/queues/…`: where the next task of a delay beyond 30 days goes, one of them by its name. */
+  queues: readonly string[];
   /** This republisher, as the queue calls it. */
   target:
     | Readonly<{ appEngine: Readonly<{ service?: string }> }>
     | Readonly<{ url: string; serviceAccount: string; audience: string }>;
   callers: Callers;
+  /** Where the functions keep their schedules and payloads. */
+  firestore: Readonly<{ database: string; collectionPrefix: string }>;
   /** The queue's limit of attempts, where it has one. */
   maxAttempts?: number;
   /** `host:port` of a local Cloud Tasks server. */
@@ -54,29 +57,43 @@ export function readConfig(environment: Environment): Config {
       .split(',')
       .map((name) => fullName(project, 'topics', 'ALLOWED_TOPICS', name.trim())),
     deadLetterTopic: topic(environment, project, 'DEAD_LETTER_TOPIC'),
-    queue: delayQueue(environment, project),
+    queues: delayQueues(environment, project),
     target: target(environment, callers),
     callers,
+    firestore: firestoreNames(environment),
     ...(maxAttempts !== undefined && { maxAttempts }),
   };
 }
 
 function readCallers(environment: Environment): Callers {
-  // App Engine sets it, and strips its own headers from what comes from outside.
-  const appEngine = optional(environment, 'GAE_ENV') !== undefined;
+  // App Engine sets it, and strips its own headers from what comes from outside. Cloud Run, which sets K_SERVICE,
+  // strips nothing: there they prove nothing, whatever else somebody has set.
+  const appEngine =
+    optional(environment, 'GAE_ENV') === 'standard' && optional(environment, 'K_SERVICE') === undefined;
   const audience = optional(environment, 'OIDC_AUDIENCE');
   const serviceAccount = optional(environment, 'OIDC_SERVICE_ACCOUNT');
   if (appEngine && audience === undefined && serviceAccount === undefined) return { appEngine };
   const where = appEngine ? 'together with the other OIDC variable' : 'off App Engine';
-  const oidc = {
-    audience: required(environment, 'OIDC_AUDIENCE', `the audience of the queue's tokens (needed ${where})`),
-    serviceAccount: required(
-      environment,
-      'OIDC_SERVICE_ACCOUNT',
-      `the e-mail of the account that calls (needed ${where})`,
-    ),
+  const accounts = `the e-mail of the account that calls (needed ${where})`;
+  return {
+    appEngine,
+    oidc: {
+      audiences: list(environment, 'OIDC_AUDIENCE', `the audience of the queue's tokens (needed ${where})`),
+      serviceAccounts: list(environment, 'OIDC_SERVICE_ACCOUNT', accounts).map((value) =>
+        email('OIDC_SERVICE_ACCOUNT', value),
+      ),
+    },
   };
-  return { appEngine, oidc: { ...oidc, serviceAccount: email('OIDC_SERVICE_ACCOUNT', oidc.serviceAccount) } };
+}
+
+/** The first is what new tasks are made with; those behind it are accepted as well. */
+function list(environment: Environment, variable: string, accepted: string): readonly string[] {
+  const values = required(environment, variable, accepted)
+    .split(',')
+    .map((value) => value.trim());
+  if (values.includes(''))
+    throw bad(variable, values.join(','), `${accepted}, or several with a comma between`);
+  return values;
 }
 
 function target(environment: Environment, { appEngine, oidc }: Callers): Config['target'] {
@@ -97,15 +114,16 @@ function target(environment: Environment, { appEngine, oidc }: Callers): Config[
   if (oidc === undefined) {
     throw bad('REPUBLISHER_URL', url, 'on App Engine only with OIDC_AUDIENCE and OIDC_SERVICE_ACCOUNT');
   }
-  const called = url ?? (isHttpUrl(oidc.audience) ? oidc.audience : undefined);
+  const [audience = ''] = oidc.audiences;
+  const called = url ?? (isHttpUrl(audience) ? audience : undefined);
   if (called === undefined || !isHttpUrl(called)) {
     throw bad('REPUBLISHER_URL', called, 'an http or https URL: where the queue calls this republisher');
   }
-  const serviceAccount = account ?? oidc.serviceAccount;
-  if (serviceAccount !== oidc.serviceAccount) {
-    throw bad('REPUBLISHER_SERVICE_ACCOUNT', serviceAccount, `the same as OIDC_SERVICE_ACCOUNT, or nothing`);
+  const serviceAccount = account ?? oidc.serviceAccounts[0] ?? '';
+  if (!oidc.serviceAccounts.includes(serviceAccount)) {
+    throw bad('REPUBLISHER_SERVICE_ACCOUNT', serviceAccount, `one of OIDC_SERVICE_ACCOUNT, or nothing`);
   }
-  return { url: called, serviceAccount, audience: oidc.audience };
+  return { url: called, serviceAccount, audience };
 }
 
 function number(environment: Environment, variable: string, from: number, to: number): number | undefined {

@@ -9,6 +9,7 @@ import {
   type Message,
   type Outcome,
   republish,
+  severalQueues,
   silent,
 } from 'pubsub-guarantees';
 import { cloudTasksClient, cloudTasksQueue } from 'pubsub-guarantees/delay/cloud-tasks';
@@ -18,21 +19,23 @@ import { authentication } from './auth.ts';
 import { startServer } from './server.ts';
 
 const LOCATION = 'projects/demo-project/locations/us-central1';
-const QUEUE = `${LOCATION}/queues/delay-queue`;
+const QUEUES = ['delay-queue', 'delay-queue-2', 'delay-queue-3'].map((id) => `${LOCATION}/queues/${id}`);
 const TOPIC = 'projects/demo-project/topics/out';
 const DAY_MS = 86_400_000;
 
 /** The delay stage, a local Cloud Tasks server, and the republisher behind real sockets, all on one virtual clock. */
-async function later(t: TestContext) {
+async function later(t: TestContext, queues = QUEUES.slice(0, 1)) {
   process.env['METADATA_SERVER_DETECTION'] = 'none';
   const clock = virtualClock();
   const publisher = memoryPublisher();
   let url = '';
   const tasks = await startCloudTasks({ clock, appEngine: () => url });
   const client = cloudTasksClient({ projectId: 'demo-project', emulatorHost: tasks.address });
-  await client.createQueue({ parent: LOCATION, queue: { name: QUEUE } });
-  // Its time limits run on real time, because the calls do.
-  const queue = cloudTasksQueue(client, { queue: QUEUE, target: { appEngine: {} }, timeout: '5s' });
+  for (const name of queues) await client.createQueue({ parent: LOCATION, queue: { name } });
+  // Their time limits run on real time, because the calls do.
+  const queueOf = (queue: string) =>
+    cloudTasksQueue(client, { queue, target: { appEngine: {} }, timeout: '5s' });
+  const queue = severalQueues(queues.map((name) => ({ name, queue: queueOf(name) })));
   const server = await startServer(
     {
       authenticate: authentication({ appEngine: true }, async () => ({})),
@@ -63,7 +66,7 @@ async function later(t: TestContext) {
       await new Promise((resolve) => setTimeout(resolve, 10));
     assert.ok(holds(), 'not within five seconds');
   };
-  return { clock, publisher, tasks, deliver, until };
+  return { clock, publisher, tasks, client, deliver, until };
 }
 
 test('B25, B29: a delayed message arrives after its delay, byte for byte, with its ordering key', async (t) => {
@@ -128,4 +131,30 @@ test('B24: 750,000 bytes arrive whole where the cap allows them', async (t) => {
   await clock.advance(60_000);
   await until(() => tasks.stats().succeeded === 1);
   assert.ok(data.equals(publisher.published[0]!.data));
+});
+
+test('several queues: each message, delivered twice, has one task, hops go their own ways, and each arrives once', async (t) => {
+  const { clock, publisher, tasks, client, deliver, until } = await later(t, QUEUES);
+  const ids = Array.from({ length: 12 }, (_, n) => String(n));
+  for (const id of [...ids, ...ids]) {
+    const publishTime = new Date(Date.UTC(2030, 0, 1));
+    assert.deepEqual(await deliver({ delay: String(31 * 86_400) }, { id, publishTime }), ack('scheduled'));
+  }
+  assert.equal(tasks.stats().pending, 12);
+  const held = await Promise.all(
+    QUEUES.map(async (parent) => (await client.listTasks({ parent }))[0].length),
+  );
+  assert.ok(
+    held.every((count) => count > 0),
+    `${held.join(' ')} tasks`,
+  );
+  await clock.advance(29.5 * DAY_MS);
+  await until(() => tasks.stats().succeeded === 12);
+  assert.deepEqual([publisher.published.length, tasks.stats().pending], [0, 12]);
+  await clock.advance(1.5 * DAY_MS);
+  await until(() => tasks.stats().succeeded === 24);
+  const arrived = publisher.published.map(({ attributes }) => attributes['dedupId']);
+  assert.equal(arrived.length, 12);
+  assert.deepEqual(new Set(arrived), new Set(ids.map((id) => `in/${id}`)));
+  assert.equal(tasks.stats().pending, 0);
 });

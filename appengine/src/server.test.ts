@@ -122,7 +122,7 @@ test('B40: a caller without proof is refused and nothing is handed on', async ()
 
 test('health and warm-up pages answer 200, other paths 404, other methods 405', async () => {
   const { running, received } = await server();
-  for (const path of ['/healthz', '/_ah/warmup', '/_ah/start', '/healthz?probe=1']) {
+  for (const path of ['/health', '/healthz', '/_ah/warmup', '/_ah/start', '/healthz?probe=1']) {
     assert.equal((await call(running, { method: 'GET', path, headers: {} })).status, 200, path);
   }
   for (const path of ['/', '/republish/', '/republish/../x', '/task']) {

@@ -33,7 +33,9 @@ export type Running = Readonly<{ port: number; close(): Promise<void> }>;
  */
 const MAX_BODY_BYTES = 8 * 1_048_576;
 
+/** Cloud Run keeps paths that end in `z` to itself (https://cloud.google.com/run/docs/known-issues): `/health`. */
 const PAGES: ReadonlySet<string> = new Set([
+  '/health',
   '/healthz',
   '/_ah/warmup',
   '/_ah/start',
@@ -94,7 +96,7 @@ async function answer(ports: ServerPorts, request: IncomingMessage, response: Se
     return refuse(response, 413, `accepted: at most ${MAX_BODY_BYTES} bytes`);
   }
   const { status } = await republish({ body, ...taskHeaders(request.headers) });
-  send(response, status, status === 503 ? 'try again' : '');
+  send(response, status, status === 503 ? 'try again' : status === 403 ? 'not for this republisher' : '');
 }
 
 /** Undefined when there is more than fits. */

@@ -2,10 +2,13 @@
  * The republisher put together from its configuration. Whoever starts it closes it: `close` stops taking tasks, lets
  * go of those that wait (their queue sends them again), lets publishes finish, and closes the clients made here.
  */
+import { Firestore } from '@google-cloud/firestore';
 import { PubSub } from '@google-cloud/pubsub';
-import { deadLettering, type LocalClock, type Log, republish } from 'pubsub-guarantees';
+import { deadLettering, type LocalClock, type Log, republish, severalQueues } from 'pubsub-guarantees';
 import { cloudTasksClient, cloudTasksQueue } from 'pubsub-guarantees/delay/cloud-tasks';
+import { firestorePayloads } from 'pubsub-guarantees/payload/firestore';
 import { pubsubPublisher } from 'pubsub-guarantees/publish/pubsub';
+import { firestoreLedger } from 'pubsub-guarantees/schedules/firestore';
 import { authentication, googleKeys, type KeySource } from './auth.ts';
 import type { Config } from './config.ts';
 import { type Running, startServer } from './server.ts';
@@ -23,17 +26,26 @@ export async function start(
     projectId: config.project,
     ...(config.emulatorHost !== undefined && { emulatorHost: config.emulatorHost }),
   });
+  const { database, collectionPrefix } = config.firestore;
+  const firestore = new Firestore({ projectId: config.project, databaseId: database });
   const release = async (): Promise<void> => {
     await publisher.close();
-    await Promise.all([pubsub.close(), tasks.close()]);
+    await Promise.all([pubsub.close(), tasks.close(), firestore.terminate()]);
   };
   try {
-    const { queue, target } = config;
+    const { queues, target } = config;
+    const named = queues.map((queue) => ({
+      name: queue,
+      queue: cloudTasksQueue(tasks, { queue, target, clock }),
+    }));
     const answer = republish(
       {
         publisher,
-        queue: cloudTasksQueue(tasks, { queue, target, clock }),
+        queue: severalQueues(named),
         deadLetters: deadLettering(publisher, config.deadLetterTopic),
+        // As the functions name them. Nothing is read before a task asks for it.
+        ledger: firestoreLedger(firestore, { collection: `${collectionPrefix}-schedules`, clock }),
+        payloads: firestorePayloads(firestore, { collection: `${collectionPrefix}-payload`, clock }),
         clock,
         log,
       },

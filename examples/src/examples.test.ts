@@ -52,6 +52,12 @@ test('inbox: three publishes, one booking, one receipt', async () => {
   assert.match(stdout, /left in the outbox: 0/);
 });
 
+test('schedule: one reminder is moved, one is called off', async () => {
+  const { code, stdout, stderr } = await example('schedule');
+  assert.deepEqual([code, stderr], [0, '']);
+  assert.match(stdout, /^arrived: dinner at nine, the end$/m);
+});
+
 test('later: two reminders, neither early', async () => {
   const { code, stdout, stderr } = await example('later');
   assert.deepEqual([code, stderr], [0, '']);

@@ -9,15 +9,19 @@ import {
   type ClaimStore,
   type Clock,
   type Duration,
+  type Ledger,
   type Log,
   type OrderStore,
+  type PayloadRoom,
   type Publisher,
+  severalQueues,
   type SubscriptionWindows,
   type TaskQueue,
   toMilliseconds,
 } from 'pubsub-guarantees';
 import { pubsubPublisher } from 'pubsub-guarantees/publish/pubsub';
-import type { Config, DedupConfig, DelayConfig } from './config.ts';
+import type { Config, DedupConfig } from './config.ts';
+import type { DelayConfig } from './delay-config.ts';
 
 export type Ports = Readonly<{
   clock: Clock;
@@ -26,6 +30,8 @@ export type Ports = Readonly<{
   claims: ClaimStore | undefined;
   tasks: TaskQueue | undefined;
   orders: OrderStore | undefined;
+  ledger: Ledger | undefined;
+  payloads: PayloadRoom | undefined;
   /** What the subscription is set to; undefined when that is not to be had. Within seconds; never rejects. */
   subscriptionWindows: (subscription: string) => Promise<SubscriptionWindows | undefined>;
   /** What Redis does when its memory is full, once Redis answers. Undefined: no Redis, or it does not tell. */
@@ -35,10 +41,12 @@ export type Ports = Readonly<{
 export async function connect(config: Config, clock: Clock, log: Log): Promise<Ports> {
   const firestore = lazyFirestore(config);
   const needsOrder = config.name === 'fifo' || config.name === 'pipeline';
-  const [once, tasks, orders] = await Promise.all([
+  const [once, tasks, orders, ledger, payloads] = await Promise.all([
     config.dedup && claimStore(config, config.dedup, firestore, log),
-    config.delay && taskQueue(config.delay),
+    config.delay && taskQueue(config.delay, clock),
     needsOrder ? orderStore(config, firestore) : undefined,
+    config.delay && config.delay.ledger !== 'off' ? scheduleLedger(config, firestore, clock) : undefined,
+    config.delay?.payloads === true ? payloadRoom(config, firestore, clock) : undefined,
   ]);
   const pubsub = new PubSub({ projectId: config.project });
   return {
@@ -48,6 +56,8 @@ export async function connect(config: Config, clock: Clock, log: Log): Promise<P
     claims: once?.claims,
     tasks,
     orders,
+    ledger,
+    payloads,
     subscriptionWindows: async (subscription) => {
       const { subscriptionWindows } = await import('pubsub-guarantees/receive/pubsub');
       return subscriptionWindows(pubsub, subscription);
@@ -114,13 +124,32 @@ async function orderStore(config: Config, firestore: LazyFirestore): Promise<Ord
   });
 }
 
-async function taskQueue(delay: DelayConfig): Promise<TaskQueue> {
+async function scheduleLedger(config: Config, firestore: LazyFirestore, clock: Clock): Promise<Ledger> {
+  const { firestoreLedger } = await import('pubsub-guarantees/schedules/firestore');
+  return firestoreLedger(await firestore(), {
+    collection: `${config.firestore.collectionPrefix}-schedules`,
+    clock,
+  });
+}
+
+async function payloadRoom(config: Config, firestore: LazyFirestore, clock: Clock): Promise<PayloadRoom> {
+  const { firestorePayloads } = await import('pubsub-guarantees/payload/firestore');
+  return firestorePayloads(await firestore(), {
+    collection: `${config.firestore.collectionPrefix}-payload`,
+    clock,
+  });
+}
+
+async function taskQueue(delay: DelayConfig, clock: Clock): Promise<TaskQueue> {
   const { cloudTasksClient, cloudTasksQueue } = await import('pubsub-guarantees/delay/cloud-tasks');
   const client = cloudTasksClient({
     ...(delay.emulatorHost !== undefined && { emulatorHost: delay.emulatorHost }),
   });
   const target = 'service' in delay.republisher ? { appEngine: delay.republisher } : delay.republisher;
-  return cloudTasksQueue(client, { queue: delay.queue, target });
+  // Their clock is that of the delivery, whose deadline they keep to.
+  return severalQueues(
+    delay.queues.map((queue) => ({ name: queue, queue: cloudTasksQueue(client, { queue, target, clock }) })),
+  );
 }
 
 /** A call that takes as long as the lease that it asks for is too late when it is answered: at most half of it. */

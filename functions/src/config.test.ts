@@ -21,11 +21,13 @@ test('fills in short names and defaults', () => {
     timeout: '60s',
     firestore: { database: '(default)', collectionPrefix: 'pubsub-guarantees' },
     orderLease: '60s',
-    dedup: { lease: '30s', retention: '8d' },
+    dedup: { lease: '30s', retention: '8d', onConflict: 'deadLetter', onStoreUnavailable: 'retry' },
     delay: {
-      queue: 'projects/p/locations/us-central1/queues/later',
+      queues: ['projects/p/locations/us-central1/queues/later'],
       topic: 'projects/p/topics/source',
       republisher: { service: 'default' },
+      ledger: 'keys',
+      payloads: true,
     },
     checkWindows: true,
     debug: false,
@@ -64,7 +66,7 @@ test('takes full names, the service name as consumer, and a republisher elsewher
   assert.equal(config.consumer, 'orders-delay');
   assert.equal(config.source, 'projects/p/subscriptions/in-sub');
   assert.equal(config.delay?.topic, 'projects/other/topics/out');
-  assert.equal(config.delay?.queue, 'projects/p/locations/europe-west1/queues/later');
+  assert.deepEqual(config.delay?.queues, ['projects/p/locations/europe-west1/queues/later']);
   assert.deepEqual(config.delay?.republisher, {
     url: 'https://republisher.example',
     serviceAccount: 'caller@p.iam.gserviceaccount.com',
@@ -93,6 +95,13 @@ const REFUSED: readonly (readonly [
   ],
   ['Redis without its URL', 'dedup', { DEDUP_STORE: 'redis' }, /REDIS_URL is not set/],
   ['a duration without a unit', 'dedup', { DEDUP_LEASE: '30' }, /DEDUP_LEASE is "30"; accepted:/],
+  [
+    'a policy that is none',
+    'dedup',
+    { DEDUP_ON_CONFLICT: 'drop' },
+    /is "drop"; accepted: deadLetter or ack or/,
+  ],
+  ['another that is none', 'dedup', { DEDUP_ON_STORE_UNAVAILABLE: 'ack' }, /accepted: retry or process/],
   ['a lease as long as the record', 'dedup', { DEDUP_LEASE: '8d' }, /shorter than DEDUP_RETENTION/],
   ['no time at all', 'fifo', { HANDLER_TIMEOUT: '0s' }, /HANDLER_TIMEOUT is "0s"/],
   [

@@ -5,32 +5,27 @@
 import { ConfigError, type Duration, toMilliseconds } from 'pubsub-guarantees';
 import {
   bad,
-  delayQueue,
+  choice,
   duration,
-  email,
   type Environment,
+  firestoreNames,
   fullName,
-  hostAndPort,
-  isHttpUrl,
   optional,
   project as projectOf,
-  republisherService,
   required,
   topic,
 } from 'pubsub-guarantees/environment';
+import { type DelayConfig, delayConfig } from './delay-config.ts';
 
 const FUNCTION_NAMES = ['dedup', 'delay', 'fifo', 'pipeline'] as const;
 type FunctionName = (typeof FUNCTION_NAMES)[number];
 
-export type DedupConfig = Readonly<{ lease: Duration; retention: Duration; redisUrl?: string }>;
-export type DelayConfig = Readonly<{
-  /** `projects/…/locations/…/queues/…` */
-  queue: string;
-  /** `projects/…/topics/…`: where a delayed message is published when its time has come. */
-  topic: string;
-  republisher: Readonly<{ service: string }> | Readonly<{ url: string; serviceAccount: string }>;
-  /** `host:port` of a local Cloud Tasks server. */
-  emulatorHost?: string;
+export type DedupConfig = Readonly<{
+  lease: Duration;
+  retention: Duration;
+  onConflict: 'deadLetter' | 'ack' | 'process';
+  onStoreUnavailable: 'retry' | 'process';
+  redisUrl?: string;
 }>;
 
 export type Config = Readonly<{
@@ -63,7 +58,10 @@ export function readConfig(environment: Environment, target: string | undefined)
   const project = projectOf(environment);
   const targetTopic = topic(environment, project, 'TARGET_TOPIC');
   const deadLetterTopic = topic(environment, project, 'DEAD_LETTER_TOPIC');
-  const delay = name === 'delay' || name === 'pipeline' ? delayConfig(environment, project, name) : undefined;
+  const delay =
+    name === 'delay' || name === 'pipeline'
+      ? delayConfig(environment, project, name === 'pipeline' ? 'SOURCE_TOPIC' : 'TARGET_TOPIC')
+      : undefined;
   distinct({
     TARGET_TOPIC: targetTopic,
     DEAD_LETTER_TOPIC: deadLetterTopic,
@@ -82,10 +80,7 @@ export function readConfig(environment: Environment, target: string | undefined)
     // `once` begins nothing with less than five seconds left, so less than twice that would begin nothing for long.
     // The longest ack deadline (https://cloud.google.com/pubsub/docs/lease-management): after it, it comes again.
     timeout: duration(environment, 'HANDLER_TIMEOUT', '60s', { least: '10s', most: '600s' }),
-    firestore: {
-      database: database(environment),
-      collectionPrefix: collectionPrefix(environment),
-    },
+    firestore: firestoreNames(environment),
     orderLease: duration(environment, 'ORDER_LEASE', '60s', { least: '1s' }),
     dedup: name === 'dedup' || name === 'pipeline' ? dedupConfig(environment) : undefined,
     delay,
@@ -97,18 +92,6 @@ export function readConfig(environment: Environment, target: string | undefined)
   };
 }
 
-/** The first one is the default. */
-function choice<Value extends string>(
-  environment: Environment,
-  variable: string,
-  accepted: readonly [Value, ...Value[]],
-): Value {
-  const value = optional(environment, variable) ?? accepted[0];
-  const known = accepted.find((candidate) => candidate === value);
-  if (known === undefined) throw bad(variable, value, accepted.join(' or '));
-  return known;
-}
-
 function dedupConfig(environment: Environment): DedupConfig {
   const lease = duration(environment, 'DEDUP_LEASE', '30s', { least: '1s' });
   const retention = duration(environment, 'DEDUP_RETENTION', '8d');
@@ -117,7 +100,10 @@ function dedupConfig(environment: Environment): DedupConfig {
   }
   const store = optional(environment, 'DEDUP_STORE') ?? 'firestore';
   if (store !== 'firestore' && store !== 'redis') throw bad('DEDUP_STORE', store, 'firestore or redis');
-  if (store === 'firestore') return { lease, retention };
+  const onConflict = choice(environment, 'DEDUP_ON_CONFLICT', ['deadLetter', 'ack', 'process']);
+  const onStoreUnavailable = choice(environment, 'DEDUP_ON_STORE_UNAVAILABLE', ['retry', 'process']);
+  const settings = { lease, retention, onConflict, onStoreUnavailable };
+  if (store === 'firestore') return settings;
   const redisUrl = required(environment, 'REDIS_URL', 'redis://host:port or rediss://host:port');
   if (!/^rediss?:\/\/.+/.test(redisUrl) || !URL.canParse(redisUrl)) {
     // The value may hold a password: it is not repeated.
@@ -126,53 +112,7 @@ function dedupConfig(environment: Environment): DedupConfig {
       'REDIS_URL is not a Redis URL; accepted: redis://host:port or rediss://host:port',
     );
   }
-  return { lease, retention, redisUrl };
-}
-
-function delayConfig(environment: Environment, project: string, name: FunctionName): DelayConfig {
-  const topicVariable = name === 'pipeline' ? 'SOURCE_TOPIC' : 'TARGET_TOPIC';
-  const emulatorHost = hostAndPort(environment, 'CLOUD_TASKS_EMULATOR_HOST');
-  return {
-    queue: delayQueue(environment, project),
-    topic: topic(environment, project, topicVariable),
-    republisher: republisher(environment),
-    ...(emulatorHost !== undefined && { emulatorHost }),
-  };
-}
-
-function republisher(environment: Environment): DelayConfig['republisher'] {
-  const url = optional(environment, 'REPUBLISHER_URL');
-  const service = republisherService(environment);
-  const account = optional(environment, 'REPUBLISHER_SERVICE_ACCOUNT');
-  if (url === undefined) {
-    if (account !== undefined) throw bad('REPUBLISHER_SERVICE_ACCOUNT', account, 'only with REPUBLISHER_URL');
-    return { service: service ?? 'default' };
-  }
-  if (service !== undefined) throw bad('REPUBLISHER_SERVICE', service, 'not together with REPUBLISHER_URL');
-  if (!isHttpUrl(url)) throw bad('REPUBLISHER_URL', url, 'an http or https URL');
-  const accepted = 'the e-mail of the account that calls REPUBLISHER_URL';
-  const variable = 'REPUBLISHER_SERVICE_ACCOUNT';
-  return { url, serviceAccount: email(variable, required(environment, variable, accepted), accepted) };
-}
-
-function collectionPrefix(environment: Environment): string {
-  const value = optional(environment, 'COLLECTION_PREFIX') ?? 'pubsub-guarantees';
-  if (!/^[A-Za-z][A-Za-z0-9-]{0,99}$/.test(value)) {
-    throw bad('COLLECTION_PREFIX', value, 'letters, digits and hyphens, beginning with a letter');
-  }
-  return value;
-}
-
-function database(environment: Environment): string {
-  const value = optional(environment, 'FIRESTORE_DATABASE') ?? '(default)';
-  if (!/^(\(default\)|[a-z][a-z0-9-]{0,62})$/.test(value)) {
-    throw bad(
-      'FIRESTORE_DATABASE',
-      value,
-      'a database ID: lower-case letters, digits and hyphens, or (default)',
-    );
-  }
-  return value;
+  return { ...settings, redisUrl };
 }
 
 /**

@@ -21,7 +21,7 @@ import { connect } from './clients.ts';
 import { type Config, readConfig } from './config.ts';
 import { pipeline } from './pipelines.ts';
 import { bodyOf, headersOf, keepBodiesRaw, MAX_BODY_BYTES } from './raw-body.ts';
-import { runSweep } from './sweeping.ts';
+import { runSweeps } from './sweeping.ts';
 import { windowsChecked } from './windows.ts';
 
 /** The framework takes the target as a variable or as a flag. */
@@ -37,7 +37,8 @@ async function register(config: Config, clock: LocalClock): Promise<void> {
     debug: config.debug,
   });
   const ports = await connect(config, clock, log);
-  const { handler, sweep } = pipeline(config, ports);
+  const { handler, sweeps } = pipeline(config, ports);
+  const isSwept = Object.keys(sweeps).length > 0;
   const door = httpDoor(windowsChecked(config, ports)(handler), {
     consumer: config.consumer,
     ...(config.source !== undefined && { source: config.source }),
@@ -47,8 +48,8 @@ async function register(config: Config, clock: LocalClock): Promise<void> {
     deadLetters: { publisher: ports.publisher, topic: config.deadLetterTopic },
   });
   http(config.name, async (request: Request, response: Response) => {
-    if (sweep !== undefined && request.method === 'POST' && request.path === '/sweep') {
-      await answerSweep(() => clock.sync().then(() => runSweep(sweep, config, clock, log)), response, log);
+    if (isSwept && request.method === 'POST' && request.path === '/sweep') {
+      await answerSweep(() => clock.sync().then(() => runSweeps(sweeps, config, clock, log)), response, log);
       return;
     }
     const { status, body } = await answerDelivery(clock, door, request, log);

@@ -5,6 +5,9 @@
  * handler returned, before any layer outside counts the message as done. `dedup` publishes the handler's own dead
  * letters inside its claim, so that a redrive finds no record of the message. Behind `inOrder` it does not: there a
  * failing head keeps its place.
+ *
+ * `retryLater` is outside all that claims or holds a message: what another delivery is at work on comes back by itself
+ * after a lease, instead of being refused until it is a dead letter.
  */
 import {
   compose,
@@ -17,17 +20,18 @@ import {
   inOrder,
   type Middleware,
   publishing,
-  type SweepContext,
-  type SweepResult,
+  retryLater,
   sweepOrder,
+  sweepSchedules,
 } from 'pubsub-guarantees';
 import type { Ports } from './clients.ts';
 import type { Config } from './config.ts';
+import type { Sweeps } from './sweeping.ts';
 
 export type Pipeline = Readonly<{
   handler: Handler;
-  /** Looks after keys that nobody else will: failed heads, owners that died. Only where there is an order to keep. */
-  sweep: ((context: SweepContext) => Promise<SweepResult>) | undefined;
+  /** Look after what nobody else will: failed heads, owners that died, lost tasks, payloads that nobody needs. */
+  sweeps: Sweeps;
 }>;
 
 export function pipeline(config: Config, ports: Ports): Pipeline {
@@ -36,37 +40,69 @@ export function pipeline(config: Config, ports: Ports): Pipeline {
   const target = forward(config.targetTopic);
   switch (config.name) {
     case 'dedup':
-      return unordered(compose(target, [deadLetters, once(config, ports), deadLetters, publishes]));
+      return {
+        handler: compose(target, [deadLetters, once(config, ports), deadLetters, publishes]),
+        sweeps: {},
+      };
     case 'delay':
-      return unordered(compose(target, [deadLetters, later(config, ports), publishes]));
+      return {
+        handler: compose(target, [deadLetters, later(config, ports), publishes]),
+        sweeps: laterSweeps(ports),
+      };
     case 'fifo':
       return ordered(config, ports, compose(target, [publishes]), [deadLetters]);
     case 'pipeline': {
       const inner = compose(target, [once(config, ports), publishes]);
-      return ordered(config, ports, inner, [deadLetters, later(config, ports)]);
+      const outer = [deadLetters, putOff(config, ports), later(config, ports)];
+      const { handler, sweeps } = ordered(config, ports, inner, outer);
+      return { handler, sweeps: { ...sweeps, ...laterSweeps(ports) } };
     }
   }
 }
-
-const unordered = (handler: Handler): Pipeline => ({ handler, sweep: undefined });
 
 function ordered(config: Config, ports: Ports, inner: Handler, outer: readonly Middleware[]): Pipeline {
   const store = needed(ports.orders, 'order store');
   const options = { clock: ports.clock, lease: config.orderLease };
   return {
     handler: compose(inner, [...outer, inOrder(store, options)]),
-    sweep: sweepOrder(store, options, inner),
+    sweeps: { order: sweepOrder(store, options, inner) },
   };
 }
 
 function once(config: Config, ports: Ports): Middleware {
-  const { lease, retention } = needed(config.dedup, 'de-duplication settings');
-  return dedup(needed(ports.claims, 'claim store'), { clock: ports.clock, lease, retention });
+  const { redisUrl: _client, ...settings } = needed(config.dedup, 'de-duplication settings');
+  return dedup(needed(ports.claims, 'claim store'), { clock: ports.clock, ...settings });
 }
 
 function later(config: Config, ports: Ports): Middleware {
+  const { topic, ledger: ledgerFor } = needed(config.delay, 'delay settings');
+  return delay(needed(ports.tasks, 'task queue'), {
+    clock: ports.clock,
+    topic,
+    ...(ports.payloads !== undefined && { payloads: ports.payloads }),
+    ...(ports.ledger !== undefined && ledgerFor !== 'off' && { ledger: ports.ledger, ledgerFor }),
+  });
+}
+
+/** Only where delayed messages come back through the function's own source. */
+function putOff(config: Config, ports: Ports): Middleware {
   const { topic } = needed(config.delay, 'delay settings');
-  return delay(needed(ports.tasks, 'task queue'), { clock: ports.clock, topic });
+  const { lease } = needed(config.dedup, 'de-duplication settings');
+  return retryLater(needed(ports.tasks, 'task queue'), {
+    clock: ports.clock,
+    topic,
+    inProgress: lease,
+    ...(ports.payloads !== undefined && { payloads: ports.payloads }),
+  });
+}
+
+function laterSweeps({ ledger, payloads, tasks, clock }: Ports): Sweeps {
+  return {
+    ...(ledger !== undefined && {
+      schedules: sweepSchedules(ledger, needed(tasks, 'task queue'), { clock }),
+    }),
+    ...(payloads !== undefined && { payloads: ({ signal }) => payloads.sweep(signal) }),
+  };
 }
 
 function needed<Value>(value: Value | undefined, what: string): Value {

@@ -1,26 +1,40 @@
 /**
- * A sweep as a request: bounded by the same limit as a delivery, and ended with it.
+ * The sweeps of a function as one request: bounded by the same limit as a delivery, and ended with it. They run beside
+ * each other, and one that fails does not keep the others from theirs; what they did not get to stays due.
  */
-import { type Clock, type Log, type SweepContext, type SweepResult, toMilliseconds } from 'pubsub-guarantees';
+import { type Clock, type Log, type SweepContext, toMilliseconds } from 'pubsub-guarantees';
 import type { Config } from './config.ts';
 
-export async function runSweep(
-  sweep: (context: SweepContext) => Promise<SweepResult>,
+type Sweep = (context: SweepContext) => Promise<object>;
+export type Sweeps = Readonly<Partial<Record<'order' | 'schedules' | 'payloads', Sweep>>>;
+
+/** What each sweep did, under its name. Rejects, once all have ended, when one has failed. */
+export async function runSweeps(
+  sweeps: Sweeps,
   config: Pick<Config, 'consumer' | 'timeout'>,
   clock: Clock,
   log: Log,
-): Promise<SweepResult> {
+): Promise<Readonly<Record<string, object>>> {
   const limitMs = toMilliseconds(config.timeout);
   const over = new AbortController();
   const cancel = clock.after(limitMs, () => over.abort());
+  const context: SweepContext = {
+    consumer: config.consumer,
+    now: () => clock.now(),
+    deadline: clock.monotonic() + limitMs,
+    signal: over.signal,
+    log,
+  };
   try {
-    return await sweep({
-      consumer: config.consumer,
-      now: () => clock.now(),
-      deadline: clock.monotonic() + limitMs,
-      signal: over.signal,
-      log,
-    });
+    const entries = Object.entries(sweeps);
+    const results = await Promise.allSettled(entries.map(async ([, sweep]) => sweep(context)));
+    const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
+    if (failures.length > 0) throw failures[0];
+    return Object.fromEntries(
+      results.flatMap((result, index) =>
+        result.status === 'fulfilled' ? [[entries[index]?.[0] ?? '', result.value]] : [],
+      ),
+    );
   } finally {
     cancel();
   }

@@ -23,6 +23,7 @@ export const ATTRIBUTE = {
   originPublishTime: 'originPublishTime',
   deliveredAfter: 'deliveredAfter',
   fencingToken: 'fencingToken',
+  retryAttempt: 'retryAttempt',
   deadLetterReason: 'deadLetterReason',
   deadLetterError: 'deadLetterError',
   deadLetterEncoding: 'deadLetterEncoding',

@@ -46,6 +46,18 @@ export function fullName(
   return `projects/${project}/${kind}/${value}`;
 }
 
+/** One of a few words; the first one is the default. */
+export function choice<Value extends string>(
+  environment: Environment,
+  variable: string,
+  accepted: readonly [Value, ...Value[]],
+): Value {
+  const value = optional(environment, variable) ?? accepted[0];
+  const known = accepted.find((candidate) => candidate === value);
+  if (known === undefined) throw bad(variable, value, accepted.join(' or '));
+  return known;
+}
+
 export function duration(
   environment: Environment,
   variable: string,
@@ -75,16 +87,35 @@ export function email(variable: string, value: string, accepted = 'the e-mail of
   return value;
 }
 
-/** `DELAY_QUEUE`, as a full name: given as one, or as an ID together with `TASKS_LOCATION`. */
-export function delayQueue(environment: Environment, project: string): string {
-  const accepted = 'a queue ID together with TASKS_LOCATION, or projects/P/locations/L/queues/Q';
-  const value = required(environment, 'DELAY_QUEUE', accepted);
-  if (/^projects\/[^/\s]+\/locations\/[^/\s]+\/queues\/[^/\s]+$/.test(value)) return value;
-  if (!/^[A-Za-z0-9-]{1,100}$/.test(value)) throw bad('DELAY_QUEUE', value, accepted);
+/**
+ * `DELAY_QUEUE`, or `DELAY_QUEUES` with several of them and a comma between, as full names: each given as one, or as
+ * an ID together with `TASKS_LOCATION`. At least one; their order means nothing.
+ */
+export function delayQueues(environment: Environment, project: string): readonly string[] {
+  const several = optional(environment, 'DELAY_QUEUES');
+  if (several === undefined) {
+    const accepted = `${QUEUE_FORMS}, or several in DELAY_QUEUES`;
+    return [queueName(environment, project, 'DELAY_QUEUE', required(environment, 'DELAY_QUEUE', accepted))];
+  }
+  const one = optional(environment, 'DELAY_QUEUE');
+  if (one !== undefined) throw bad('DELAY_QUEUE', one, 'not together with DELAY_QUEUES');
+  const names = several
+    .split(',')
+    .map((value) => queueName(environment, project, 'DELAY_QUEUES', value.trim()));
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice !== undefined) throw bad('DELAY_QUEUES', several, `each queue once, and not ${twice} twice`);
+  return names;
+}
+
+const QUEUE_FORMS = 'a queue ID together with TASKS_LOCATION, or projects/P/locations/L/queues/Q';
+
+function queueName(environment: Environment, project: string, variable: string, value: string): string {
+  if (/^projects\/[^/\s,]+\/locations\/[^/\s,]+\/queues\/[^/\s,]+$/.test(value)) return value;
+  if (!/^[A-Za-z0-9-]{1,100}$/.test(value)) throw bad(variable, value, QUEUE_FORMS);
   const location = required(
     environment,
     'TASKS_LOCATION',
-    'a region such as us-central1, or a full DELAY_QUEUE',
+    `a region such as us-central1, or a full ${variable}`,
   );
   if (!/^[a-z0-9-]+$/.test(location)) throw bad('TASKS_LOCATION', location, 'a region such as us-central1');
   return `projects/${project}/locations/${location}/queues/${value}`;
@@ -95,6 +126,34 @@ export function republisherService(environment: Environment): string | undefined
   const value = optional(environment, 'REPUBLISHER_SERVICE');
   if (value !== undefined && !/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(value)) {
     throw bad('REPUBLISHER_SERVICE', value, "an App Engine service's ID");
+  }
+  return value;
+}
+
+/** `FIRESTORE_DATABASE`, and `COLLECTION_PREFIX`, with which the name of each collection begins. */
+export const firestoreNames = (
+  environment: Environment,
+): Readonly<{ database: string; collectionPrefix: string }> => ({
+  database: database(environment),
+  collectionPrefix: collectionPrefix(environment),
+});
+
+function collectionPrefix(environment: Environment): string {
+  const value = optional(environment, 'COLLECTION_PREFIX') ?? 'pubsub-guarantees';
+  if (!/^[A-Za-z][A-Za-z0-9-]{0,99}$/.test(value)) {
+    throw bad('COLLECTION_PREFIX', value, 'letters, digits and hyphens, beginning with a letter');
+  }
+  return value;
+}
+
+function database(environment: Environment): string {
+  const value = optional(environment, 'FIRESTORE_DATABASE') ?? '(default)';
+  if (!/^(\(default\)|[a-z][a-z0-9-]{0,62})$/.test(value)) {
+    throw bad(
+      'FIRESTORE_DATABASE',
+      value,
+      'a database ID: lower-case letters, digits and hyphens, or (default)',
+    );
   }
   return value;
 }

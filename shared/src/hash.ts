@@ -3,14 +3,32 @@
  * same input: ("a:b", "c") and ("a", "b:c") differ. The digest is evenly spread, which is what Firestore document
  * IDs and Cloud Tasks names want (no hot ranges), and it is legal in both.
  */
-import { createHash } from 'node:crypto';
+import { createHash, hash } from 'node:crypto';
+
+/** Up to here copying bytes together is cheaper than an object that takes them one by one. */
+const ONE_SHOT_BYTES = 4_096;
 
 /** 43 characters of `A-Za-z0-9_-`: SHA-256 over the parts, in URL-safe base64. */
 export function hashOf(...parts: readonly (string | Uint8Array)[]): string {
-  const hash = createHash('sha256');
+  let text = '';
+  for (const part of parts) {
+    if (typeof part !== 'string') return hashOfBytes(parts);
+    text += `${Buffer.byteLength(part, 'utf8')}:${part}`;
+  }
+  return hash('sha256', text, 'base64url');
+}
+
+function hashOfBytes(parts: readonly (string | Uint8Array)[]): string {
+  const pieces: Uint8Array[] = [];
+  let length = 0;
   for (const part of parts) {
     const bytes = typeof part === 'string' ? Buffer.from(part, 'utf8') : part;
-    hash.update(`${bytes.length}:`).update(bytes);
+    const head = Buffer.from(`${bytes.length}:`, 'latin1');
+    pieces.push(head, bytes);
+    length += head.length + bytes.length;
   }
-  return hash.digest('base64url');
+  if (length <= ONE_SHOT_BYTES) return hash('sha256', Buffer.concat(pieces, length), 'base64url');
+  const whole = createHash('sha256');
+  for (const piece of pieces) whole.update(piece);
+  return whole.digest('base64url');
 }

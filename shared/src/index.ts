@@ -18,8 +18,10 @@ export type { DedupOptions } from './dedup/settings.ts';
 export { checkWindows, type Misfit, type SubscriptionWindows, type Windows } from './dedup/windows.ts';
 export { type DelayOptions, delay } from './delay/delay.ts';
 export { republish, type RepublishOptions, type RepublishPorts } from './delay/republish.ts';
+export { type RetryLaterOptions, retryLater } from './delay/retry-later.ts';
+export { type NamedQueue, severalQueues } from './delay/several-queues.ts';
 export { taskHeaders } from './delay/task-headers.ts';
-export type { Task, TaskQueue } from './delay/task-queue.ts';
+export type { CreateLimits, Task, TaskQueue } from './delay/task-queue.ts';
 export { type Duration, toMilliseconds } from './duration.ts';
 export { ConfigError, PermanentError, TransientError } from './errors.ts';
 export { compose, type Context, type Handler, type Middleware } from './handler.ts';
@@ -35,6 +37,7 @@ export type { OrderStore } from './order/order-store.ts';
 export { type Numbered, type Sequencer, type SequencerOptions, sequencer } from './order/sequencer.ts';
 export { type SweepContext, type SweepResult, sweepOrder } from './order/sweep.ts';
 export { ack, type AckReason, deadLetter, type Outcome, retry } from './outcome.ts';
+export type { PayloadRef, PayloadRoom, PayloadSweep } from './payload/payload-room.ts';
 export { type MessageParts, outgoing } from './publish/compose-message.ts';
 export { type ForwardOptions, forward } from './publish/forward.ts';
 export type { Publisher } from './publish/publisher.ts';
@@ -42,4 +45,17 @@ export { type PublishingOptions, publishing } from './publish/publishing.ts';
 export { type DeliverOptions, deliver } from './receive/deliver.ts';
 export { type HttpDoorOptions, type HttpRequest, type HttpResponse, httpDoor } from './receive/http-door.ts';
 export { settle } from './receive/settle.ts';
+export type { EntryState, LedgerTimes } from './schedules/entry.ts';
+export type { Ledger, TransactionalLedger } from './schedules/ledger.ts';
+export { type MemoryLedger, memoryLedger, type MemoryLedgerOptions } from './schedules/memory.ts';
+export {
+  type Change,
+  type ScheduleParts,
+  type Schedules,
+  schedules,
+  type SchedulesOptions,
+  type Slot,
+} from './schedules/schedules.ts';
+export type { ListOptions, ScheduleList, ScheduleView } from './schedules/views.ts';
+export { type ScheduleSweep, sweepSchedules } from './schedules/sweep.ts';
 export { decodeMessage } from './stored-message.ts';

@@ -2,15 +2,17 @@
  * The task queue port over Cloud Tasks: App Engine targets, or HTTP targets with an OIDC token. There is no target
  * without a proof of who calls.
  *
- * A call is made once and bounded in time; repeating it is left to whoever delivers the message again, because a
- * task's name makes the repeat harmless.
+ * A call is bounded in time. One that the service refuses for the moment (unavailable, over a rate) is made again with
+ * growing pauses while the delivery has time; a task's name makes the repeat harmless.
  */
 import { CloudTasksClient } from '@google-cloud/tasks';
 import { credentials } from '@grpc/grpc-js';
 import { type Clock, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
-import { ConfigError, PermanentError, textOf, TransientError } from '../errors.ts';
-import type { Task, TaskQueue } from './task-queue.ts';
+import { ConfigError } from '../errors.ts';
+import { backingOff } from './backing-off.ts';
+import { isAlreadyThere, isMomentary, translate } from './cloud-tasks-errors.ts';
+import type { TaskQueue } from './task-queue.ts';
 import { within } from './within.ts';
 
 export type TaskTarget =
@@ -28,7 +30,11 @@ export type CloudTasksOptions = Readonly<{
   target: TaskTarget;
   /** For one call. Default 10 s, well under the ack deadline of a push subscription. */
   timeout?: Duration;
+  /** How long a call that is refused for the moment is repeated. Default 20 s; never beyond the delivery. `0s`: not at all. */
+  patience?: Duration;
   clock?: Clock;
+  /** Spreads the pauses; default Math.random. */
+  random?: () => number;
 }>;
 
 const PATH = '/republish';
@@ -36,11 +42,17 @@ const HEADERS = { 'Content-Type': 'application/octet-stream' };
 /** Tags, lengths and times of the stored form: a generous guess. */
 const FRAME_BYTES = 256;
 const NAME_BYTES = 43;
+/** What is left of a delivery for its answer when a call has used up its time. */
+const RESERVE_MS = 1_000;
+/** A call that would be cut off sooner is hardly worth its beginning. */
+const LEAST_CALL_MS = 500;
 
 /** Throws ConfigError for a queue that is not a full name or a target that nothing could be sent to. */
 export function cloudTasksQueue(client: CloudTasksClient, options: CloudTasksOptions): TaskQueue {
-  const { queue, target, timeout = '10s', clock = systemClock() } = options;
+  const { queue, target, timeout = '10s', patience = '20s' } = options;
+  const { clock = systemClock(), random = Math.random } = options;
   const timeoutMs = toMilliseconds(timeout, 'timeout');
+  const patienceMs = toMilliseconds(patience, 'patience');
   if (!/^projects\/[^/\s]+\/locations\/[^/\s]+\/queues\/[^/\s]+$/.test(queue)) {
     throw new ConfigError(
       'INVALID_QUEUE',
@@ -54,19 +66,24 @@ export function cloudTasksQueue(client: CloudTasksClient, options: CloudTasksOpt
       NAME_BYTES +
       FRAME_BYTES +
       Buffer.byteLength(JSON.stringify(requestWith(''))),
-    async create({ name, scheduleTimeMs, body }: Task) {
+    async create({ name, scheduleTimeMs, body }, { deadline = Infinity, signal } = {}) {
       const task = {
         name: `${queue}/tasks/${name}`,
         scheduleTime: timestampOf(scheduleTimeMs),
         ...requestWith(body),
       };
+      const end = deadline - RESERVE_MS;
+      const until = Math.min(clock.monotonic() + patienceMs, end - LEAST_CALL_MS);
       try {
-        // The client's own time limit does not cover its search for credentials, so the call has one of ours as well.
-        const call = client.createTask({ parent: queue, task }, { timeout: timeoutMs });
-        await within(clock, timeoutMs, `createTask in ${queue}`, call);
+        await backingOff(clock, { until, signal, isMomentary, random }, () => {
+          const limitMs = Math.min(timeoutMs, Math.max(end - clock.monotonic(), LEAST_CALL_MS));
+          // The client's own time limit does not cover its search for credentials, so the call has one of ours as well.
+          const call = client.createTask({ parent: queue, task }, { timeout: limitMs });
+          return within(clock, limitMs, `createTask in ${queue}`, call);
+        });
         return 'created';
       } catch (error) {
-        if (codeIn(error) === ALREADY_EXISTS) return 'exists';
+        if (isAlreadyThere(error)) return 'exists';
         throw translate(error, queue);
       }
     },
@@ -130,54 +147,4 @@ function urlOf(text: string): string {
   }
   if (url.pathname === '/') url.pathname = PATH;
   return url.href;
-}
-
-/** https://grpc.io/docs/guides/status-codes/ */
-const ALREADY_EXISTS = 6;
-
-/** What a refusal means for the message. A code that is not here is transient: nothing is given up by mistake. */
-const REFUSALS: ReadonlyMap<number, readonly ['permanent' | 'transient', code: string, text: string]> =
-  new Map([
-    // The task itself: too large, or a form that the service never takes.
-    [3, ['permanent', 'TASK_REFUSED', 'does not take this task']],
-    [11, ['permanent', 'TASK_REFUSED', 'does not take this task']],
-    // The deployment: somebody mends it, and the messages must still be there then.
-    [5, ['transient', 'TASK_QUEUE_MISSING', 'does not exist, or was created a moment ago']],
-    [
-      7,
-      [
-        'transient',
-        'TASK_QUEUE_FORBIDDEN',
-        'may not be used by this service account (cloudtasks.enqueuer, and actAs for a token)',
-      ],
-    ],
-    [
-      9,
-      [
-        'transient',
-        'TASK_QUEUE_NOT_READY',
-        'cannot take tasks: disabled, or without an App Engine application',
-      ],
-    ],
-    [12, ['transient', 'TASK_QUEUE_NOT_READY', 'is not served at this address']],
-    [16, ['transient', 'TASK_QUEUE_FORBIDDEN', 'was called without valid credentials']],
-    // The moment: load, a restart, a reply that was lost (the task may be stored).
-    [4, ['transient', 'TASK_QUEUE_UNAVAILABLE', 'did not answer in time']],
-    [8, ['transient', 'TASK_QUEUE_UNAVAILABLE', 'is over its rate or quota']],
-    [14, ['transient', 'TASK_QUEUE_UNAVAILABLE', 'is not reachable']],
-  ]);
-
-function translate(error: unknown, queue: string): PermanentError | TransientError {
-  if (error instanceof TransientError) return error;
-  const known = REFUSALS.get(codeIn(error) ?? -1);
-  const [kind, code, what] = known ?? ['transient', 'TASK_QUEUE_UNAVAILABLE', 'failed'];
-  const text = `${queue} ${what}: ${textOf(error)}`;
-  return kind === 'permanent'
-    ? new PermanentError(code, text, { cause: error })
-    : new TransientError(code, text, { cause: error });
-}
-
-function codeIn(error: unknown): number | undefined {
-  const code = (error as Readonly<{ code?: unknown }> | null)?.code;
-  return typeof code === 'number' ? code : undefined;
 }

@@ -6,7 +6,8 @@ import { silent } from '../log.ts';
 import type { Message } from '../message.ts';
 import { ack, type Outcome } from '../outcome.ts';
 import { virtualClock } from '../testing/virtual-clock.ts';
-import { delay, MAX_TASK_BYTES } from './delay.ts';
+import { delay } from './delay.ts';
+import { MAX_TASK_BYTES } from './delay-options.ts';
 import { type MemoryTasks, memoryTasks } from './memory.ts';
 import { decodeDelayed } from './task-body.ts';
 

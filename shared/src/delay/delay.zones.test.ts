@@ -3,6 +3,10 @@ import { afterEach, test } from 'node:test';
 import { compose, type Context } from '../handler.ts';
 import { silent } from '../log.ts';
 import { ack, type Outcome } from '../outcome.ts';
+import type { Duration } from '../duration.ts';
+import { PermanentError } from '../errors.ts';
+import type { OutgoingMessage } from '../message.ts';
+import { type MessageParts, outgoing } from '../publish/compose-message.ts';
 import { virtualClock } from '../testing/virtual-clock.ts';
 import { delay } from './delay.ts';
 import { memoryTasks } from './memory.ts';
@@ -34,6 +38,10 @@ async function deliver(attributes: Record<string, string>, skewMs = 0): Promise<
   return task === undefined ? [outcome] : [outcome, task.scheduleTimeMs];
 }
 
+/** What the publisher's helper makes of it. */
+const publish = (parts: MessageParts): OutgoingMessage =>
+  outgoing('out', { data: 'x', ...parts }, { now: () => PUBLISHED });
+
 for (const [zone, offset] of Object.entries(ZONES)) {
   const inZone = (): void => {
     process.env['TZ'] = zone;
@@ -59,6 +67,7 @@ for (const [zone, offset] of Object.entries(ZONES)) {
     for (const value of delays) {
       const [outcome, scheduled] = await deliver({ delay: value });
       assert.equal(outcome.kind, 'deadLetter', value);
+      assert.throws(() => publish({ attributes: { delay: value } }), PermanentError, value);
       assert.match(String((outcome as { error: Error }).error.message), /^attribute delay is .*; accepted: /);
       assert.equal(scheduled, undefined);
     }
@@ -79,9 +88,27 @@ for (const [zone, offset] of Object.entries(ZONES)) {
     for (const value of instants) {
       const [outcome, scheduled] = await deliver({ deliverAt: value });
       assert.equal(outcome.kind, 'deadLetter', value);
+      assert.throws(() => publish({ deliverAt: value }), PermanentError, value);
       assert.equal(scheduled, undefined);
     }
     assert.equal((await deliver({ delay: '60', deliverAt: '2026-03-29T02:30:00Z' }))[0].kind, 'deadLetter');
+  });
+
+  test(`B41: the helper refuses numbers that are no delay, and a Date means its instant, under TZ=${zone}`, () => {
+    inZone();
+    for (const delay of [-1, -1_767_225_600_001, NaN, Infinity, 1_774_661_400_000, 315_360_001]) {
+      assert.throws(() => publish({ delay }), PermanentError, String(delay));
+    }
+    for (const delay of ['PT1H', '-1s', '1.5s', ' 60s', '60'] as unknown as Duration[]) {
+      assert.throws(() => publish({ delay }), PermanentError, delay);
+    }
+    assert.throws(() => publish({ deliverAt: new Date(NaN) }), PermanentError);
+    assert.equal(publish({ delay: '60s' }).attributes['delay'], '60');
+    const deliverAt = new Date('2026-03-29T02:30:00+01:00');
+    assert.equal(
+      Date.parse(publish({ deliverAt }).attributes['deliverAt'] ?? ''),
+      Date.UTC(2026, 2, 29, 1, 30),
+    );
   });
 
   test(`B41: what is legal means the same instant, under TZ=${zone}`, async () => {

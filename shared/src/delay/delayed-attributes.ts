@@ -29,7 +29,10 @@ export function dueAttributes(message: Message, dedupId: string): WithOurs {
   return { attributes: dropped.length === 0 ? named : attributes, dropped };
 }
 
-/** For a message that comes later, through a task. Removing the wish always leaves room for the identity. */
+/**
+ * For a message that comes later, through a task. Removing the wish leaves room for one attribute more, but at the size
+ * limit not for its bytes: then the identity is what is left out last, and a repeat of this message is not recognised.
+ */
 export function delayedAttributes(message: Message, dedupId: string, instantMs: number): WithOurs {
   const theirs = without(message.attributes, GRANTED);
   const origin = theirs[ATTRIBUTE.originPublishTime];
@@ -41,9 +44,11 @@ export function delayedAttributes(message: Message, dedupId: string, instantMs: 
     [ATTRIBUTE.deliveredAfter]: new Date(instantMs).toISOString(),
     ...(!isOrigin && { [ATTRIBUTE.originPublishTime]: message.publishTime.toISOString() }),
   };
+  const isNamed = theirs[ATTRIBUTE.dedupId] !== undefined;
   return fitted(message, attributes, [
     ...(isOrigin ? [] : [ATTRIBUTE.originPublishTime]),
     ATTRIBUTE.deliveredAfter,
+    ...(isNamed ? [] : [ATTRIBUTE.dedupId]),
   ]);
 }
 

@@ -8,19 +8,24 @@
  */
 import { sleep, type Clock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
-import { codeOf, ConfigError, PermanentError, stackOf, textOf, TransientError } from '../errors.ts';
+import { ConfigError, TransientError } from '../errors.ts';
 import { compose, type Context, type Handler, type Middleware } from '../handler.ts';
 import { hashOf } from '../hash.ts';
 import type { Log } from '../log.ts';
 import { checkOutgoing, LIMITS, type Message } from '../message.ts';
 import { ack, deadLetter, type Outcome, outcomeOf } from '../outcome.ts';
+import type { PayloadRoom } from '../payload/payload-room.ts';
 import { publishable } from '../publish/identity.ts';
 import type { Publisher } from '../publish/publisher.ts';
-import { ATTR, record } from '../telemetry/instruments.ts';
+import type { Ledger } from '../schedules/ledger.ts';
+import { ATTR, count, record } from '../telemetry/instruments.ts';
 import { observedPublish, observedRepublish } from '../telemetry/stages.ts';
+import { firing } from './fire.ts';
+import { answer, NOT_ALLOWED, report, type TaskAnswer } from './task-answer.ts';
 import { type Delayed, decodeDelayed, taskFor } from './task-body.ts';
 import type { TaskQueue } from './task-queue.ts';
 import { nextStep, scheduleTimeFor } from './timing.ts';
+import { wholeMessages } from './whole-message.ts';
 import { within } from './within.ts';
 
 export type RepublishPorts = Readonly<{
@@ -29,12 +34,19 @@ export type RepublishPorts = Readonly<{
   queue: TaskQueue;
   /** `deadLettering(publisher, topic)`: says `published` on a dead letter that is confirmed, `retry` otherwise. */
   deadLetters: Middleware;
+  /** Where messages stand that are larger than a task: the stage's own room. Absent: such a task is tried again. */
+  payloads?: PayloadRoom;
+  /** The stage's own. Absent: a task that belongs to an entry of it is tried again. */
+  ledger?: Ledger;
   clock: Clock;
   log: Log;
 }>;
 
 export type RepublishOptions = Readonly<{
-  /** `projects/…/topics/…`, exactly: a task for any other topic is a permanent error. */
+  /**
+   * `projects/…/topics/…`, exactly. For any other topic nothing is published, dead letters included: whoever may make
+   * a task must not choose what is written where. The task stays in its queue until somebody mends the list.
+   */
   allowedTopics: readonly string[];
   /** For one publish. Default 30 s; after that the task is tried again. */
   publishTimeout?: Duration;
@@ -51,9 +63,6 @@ export type TaskRequest = Readonly<{
   retryCount?: number;
 }>;
 
-/** 204: published or scheduled on. 200: given to the dead letters. 503: to be tried again. */
-export type TaskAnswer = Readonly<{ status: 200 | 204 | 503 }>;
-
 /** A timer may fire a moment before its time, and the wall clock may step back: looked at again so often, then retried. */
 const LOOKS = 10;
 
@@ -65,6 +74,8 @@ export function republish(
   const { publisher, queue, deadLetters, clock } = ports;
   const { allowedTopics, publishTimeout = '30s', maxAttempts, stop = new AbortController().signal } = options;
   const timeoutMs = toMilliseconds(publishTimeout, 'publishTimeout');
+  const messages = wholeMessages(ports.payloads);
+  const schedules = firing(ports.ledger, clock);
   if (allowedTopics.length === 0) {
     throw new ConfigError('NO_ALLOWED_TOPICS', 'allowedTopics is empty; accepted: at least one topic');
   }
@@ -90,24 +101,34 @@ export function republish(
     return ack();
   };
 
-  const reschedule = async (delayed: Delayed, log: Log): Promise<Outcome> => {
-    const scheduleTimeMs = scheduleTimeFor(delayed.instantMs, clock.now());
-    const task = taskFor({ ...delayed, scheduleTimeMs, hop: delayed.hop + 1 });
-    const answer = await queue.create(task);
-    log.info('scheduled on', {
-      topic: delayed.topic,
-      task: task.name,
-      hop: delayed.hop + 1,
-      scheduleTimeMs,
-      answer,
+  const publishWhole = async (delayed: Delayed, log: Log): Promise<Outcome> => {
+    const outcome = await schedules.fired(delayed, log, async (stillMine) => {
+      const whole = await messages.whole(delayed, log);
+      stillMine();
+      return whole === undefined ? ack() : publish(whole, log);
     });
+    if (outcome.kind === 'ack') await messages.done(delayed, log);
+    return outcome;
+  };
+
+  const reschedule = async (delayed: Delayed, log: Log): Promise<Outcome> => {
+    if (!(await schedules.isCurrent(delayed, log))) {
+      await messages.done(delayed, log);
+      return ack('stale');
+    }
+    const scheduleTimeMs = scheduleTimeFor(delayed.instantMs, clock.now());
+    const hop = delayed.hop + 1;
+    const task = taskFor({ ...delayed, scheduleTimeMs, hop });
+    const answer = await queue.create(task, { signal: stop });
+    count('hops', { [ATTR.capability]: 'republish' });
+    log.info('scheduled on', { topic: delayed.topic, task: task.name, hop, scheduleTimeMs, answer });
     return ack('scheduled');
   };
 
   const run = async (delayed: Delayed, etaMs: number | undefined, log: Log): Promise<Outcome> => {
     if (!allowedTopics.includes(delayed.topic)) {
-      throw new PermanentError(
-        'TOPIC_NOT_ALLOWED',
+      throw new TransientError(
+        NOT_ALLOWED,
         `the task is for ${delayed.topic}; accepted: ${allowedTopics.join(', ')}`,
       );
     }
@@ -115,7 +136,7 @@ export function republish(
     const wake = { instantMs, scheduleTimeMs, ...(etaMs !== undefined && { etaMs }) };
     for (let look = 0; look < LOOKS; look += 1) {
       const step = nextStep({ ...wake, nowMs: clock.now() });
-      if (step.kind === 'publish') return publish(delayed, log);
+      if (step.kind === 'publish') return publishWhole(delayed, log);
       const pauseMs = step.kind === 'wait' ? step.milliseconds : step.restMs;
       if (pauseMs > 0) await sleep(clock, pauseMs, stop);
       if (stop.aborted) throw new TransientError('STOPPING', 'the republisher is stopping');
@@ -140,11 +161,16 @@ export function republish(
     const handler: Handler = async (_message, context) => {
       if ('error' in task) return deadLetter(task.error);
       const outcome = await run(task.delayed, etaMs, context.log).catch(outcomeOf);
-      return outcome.kind === 'retry' && isNearlyLast ? deadLetter(outcome.error) : outcome;
+      // What stands in the ledger is not lost with its task: the sweep makes another.
+      const isLost = isNearlyLast && task.delayed.entry === undefined;
+      return outcome.kind === 'retry' && isLost ? deadLetter(outcome.error) : outcome;
     };
     const message = 'error' in task ? unreadable(body, clock) : task.delayed.message;
     return observedRepublish(message, ports.log, async (traced) => {
-      const outcome = await compose(handler, [deadLetters])(message, contextOf(traced));
+      const inner =
+        'error' in task ? [] : [messages.letters(deadLetters, task.delayed, { isLast: isNearlyLast })];
+      const outer = 'error' in task ? [] : [schedules.ends(task.delayed)];
+      const outcome = await compose(handler, [...outer, deadLetters, ...inner])(message, contextOf(traced));
       report(outcome, traced);
       return outcome;
     }).then(answer);
@@ -167,22 +193,4 @@ function unreadable(body: Uint8Array, clock: Clock): Message {
     attributes: {},
     publishTime: new Date(clock.now()),
   };
-}
-
-function report(outcome: Outcome, log: Log): void {
-  if (outcome.kind === 'ack') return;
-  const stack = stackOf(outcome.error);
-  const fields = {
-    code: codeOf(outcome.error),
-    error: textOf(outcome.error),
-    ...(stack !== undefined && { stack_trace: stack }),
-  };
-  const isGivenUp = outcome.kind === 'deadLetter' && outcome.published === true;
-  if (isGivenUp) log.error('given to the dead letters', fields);
-  else log.warn('to be tried again', fields);
-}
-
-function answer(outcome: Outcome): TaskAnswer {
-  if (outcome.kind === 'ack') return { status: 204 };
-  return { status: outcome.kind === 'deadLetter' && outcome.published === true ? 200 : 503 };
 }

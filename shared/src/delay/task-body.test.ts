@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { PermanentError } from '../errors.ts';
-import { type Delayed, decodeDelayed, encodeDelayed, taskFor } from './task-body.ts';
+import { type Delayed, decodeDelayed, deliveryOf, encodeDelayed, taskFor } from './task-body.ts';
 
 const delayed: Delayed = {
   key: 'k',
@@ -53,7 +53,7 @@ test('B39: bytes of another form are a permanent error', () => {
   const bad: Record<string, Buffer> = {
     'a brace': Buffer.from('{'),
     nothing: Buffer.alloc(0),
-    'another version': Buffer.concat([Buffer.from([2]), good.subarray(1)]),
+    'another version': Buffer.concat([Buffer.from([3]), good.subarray(1)]),
     'cut in the header': good.subarray(0, 20),
     'cut in the message': good.subarray(0, 5 + good.readUInt32BE(1) + 3),
     'no JSON': withHeader('{'),
@@ -66,6 +66,68 @@ test('B39: bytes of another form are a permanent error', () => {
   for (const [name, bytes] of Object.entries(bad)) {
     assert.throws(() => decodeDelayed(bytes), PermanentError, name);
   }
+});
+
+test('a task says which ledger entry decides about it, and which payload holds its message', () => {
+  const entry = { id: 'e', generation: 'g' };
+  assert.deepEqual(decodeDelayed(encodeDelayed({ ...delayed, entry })), { ...delayed, entry });
+  const payload = { id: 'i', bytes: 7, digest: 'd' };
+  const envelope = { ...delayed.message, data: Buffer.alloc(0) };
+  assert.deepEqual(decodeDelayed(encodeDelayed({ ...delayed, entry, payload })), {
+    ...delayed,
+    entry,
+    payload,
+    message: envelope,
+  });
+});
+
+test('a message without an entry or a payload is written as before, for a republisher of before', () => {
+  const { message: _message, ...header } = delayed;
+  const json = Buffer.from(JSON.stringify(header));
+  const bytes = encodeDelayed(delayed);
+  assert.equal(bytes[0], 1);
+  assert.deepEqual(bytes.subarray(5, 5 + json.length), json);
+  assert.equal(encodeDelayed({ ...delayed, entry: { id: 'e', generation: 'g' } })[0], 2);
+});
+
+test('an envelope leaves out attributes that are many, and keeps those that say what the message is', () => {
+  const attributes = { dedupId: 'd', deliveredAfter: 't', traceparent: 'p', large: 'é'.repeat(4_100) };
+  const payload = { id: 'i', bytes: 7, digest: 'd' };
+  const body = encodeDelayed({ ...delayed, payload, message: { ...delayed.message, attributes } });
+  const { large: _large, ...kept } = attributes;
+  assert.deepEqual(decodeDelayed(body).message.attributes, kept);
+  assert.deepEqual(encodeDelayed(decodeDelayed(body)), body);
+});
+
+test('B39: an entry or a payload that is none is a permanent error', () => {
+  const payload = { id: 'i', bytes: 7, digest: 'd' };
+  const entry = { id: 'e', generation: 'g' };
+  for (const change of [
+    { entry: null },
+    { entry: 'e' },
+    { entry: { ...entry, id: '' } },
+    { entry: { id: 'e' } },
+    { payload: 7 },
+    { payload: { ...payload, bytes: -1 } },
+    { payload: { ...payload, bytes: 1.5 } },
+    { payload: { ...payload, digest: undefined } },
+  ]) {
+    const body = encodeDelayed({ ...delayed, ...change } as unknown as Delayed);
+    assert.throws(() => decodeDelayed(body), { code: 'UNREADABLE_TASK' }, JSON.stringify(change));
+  }
+});
+
+test('a delivery is the same at every hop and instant, and another for every key, topic, attempt and generation', () => {
+  const delivery = deliveryOf(delayed);
+  assert.equal(deliveryOf({ ...delayed, hop: 9, instantMs: 1, scheduleTimeMs: 2 }), delivery);
+  const others = [
+    { key: 'l' },
+    { topic: 'projects/p/topics/u' },
+    { attempt: 1 },
+    { entry: { id: 'e', generation: 'g' } },
+    { entry: { id: 'e', generation: 'h' } },
+  ].map((change) => deliveryOf({ ...delayed, ...change }));
+  assert.equal(new Set([delivery, ...others]).size, others.length + 1);
 });
 
 test('a stored message without an ID, attributes or a publish time is a permanent error', () => {
@@ -96,6 +158,8 @@ test('B20: a name is legal, the same for a repeat, and another for every other k
     { instantMs: delayed.instantMs + 1 },
     { attempt: 1 },
     { hop: 4 },
+    { entry: { id: 'e', generation: 'g' } },
+    { entry: { id: 'e', generation: 'h' } },
   ].map((change) => taskFor({ ...delayed, ...change }).name);
   assert.equal(new Set([name, ...others]).size, others.length + 1);
   for (const other of others) assert.match(other, /^[A-Za-z0-9_-]{1,500}$/);

@@ -2,13 +2,18 @@
  * What a task carries, as bytes: the message as it will be published, where to and when. Nothing in it is base64 or
  * text made of data, so every byte comes back and a payload is not made a third larger.
  *
- * Layout: one byte of version (1), the header's length in four bytes (big endian), the header as JSON, the stored
- * message. Bytes of any other form are a permanent error: a task that cannot be read is not retried for ever.
+ * Layout: one byte of version, the header's length in four bytes (big endian), the header as JSON, the stored message.
+ * Version 1 holds a whole message. Version 2 also says which ledger entry decides about it, or which payload its message
+ * stands in; in the latter case the stored message has no data. What version 1 can say is written as version 1, so that
+ * a republisher of before can read it. Bytes of any other form are a permanent error: a task that cannot be read is not
+ * retried for ever.
  */
-import { PermanentError } from '../errors.ts';
+import { ATTRIBUTE } from '../attributes.ts';
 import { hashOf } from '../hash.ts';
-import type { Message } from '../message.ts';
+import { type Attributes, byteLength, type Message } from '../message.ts';
+import type { PayloadRef } from '../payload/payload-room.ts';
 import { decodeMessage, encodeMessage } from '../stored-message.ts';
+import { checkedMessage, entryIn, parseHeader, payloadIn, text, unreadable, whole } from './task-header.ts';
 import type { Task } from './task-queue.ts';
 
 export type Delayed = Readonly<{
@@ -24,40 +29,68 @@ export type Delayed = Readonly<{
   attempt: number;
   /** Counts the tasks on the way to one instant. From 0. */
   hop: number;
-  /** As it will be published; `id` and `publishTime` are those of the message that asked for the delay. */
+  /** Where a ledger entry decides whether it may go: the entry's document ID and the generation that this task is for. */
+  entry?: Readonly<{ id: string; generation: string }>;
+  /**
+   * As it will be published; `id` and `publishTime` are those of the message that asked for the delay. With a `payload`
+   * the task carries it without its data, and without most attributes where they are many: `unpacked` gives it whole.
+   */
   message: Message;
+  /** Where the message stands whole, when it is too large for a task. */
+  payload?: PayloadRef;
 }>;
 
-const VERSION = 1;
+const INLINE = 1;
+const VERSION = 2;
 const PREFIX_BYTES = 5;
+/** Attributes that a task carries beside a payload, for the trace and for a dead letter. More than most messages have. */
+const ENVELOPE_BYTES = 8_192;
+const ENVELOPE_ATTRIBUTES: readonly string[] = [
+  ATTRIBUTE.dedupId,
+  ATTRIBUTE.originPublishTime,
+  ATTRIBUTE.deliveredAfter,
+  ATTRIBUTE.traceparent,
+  ATTRIBUTE.tracestate,
+];
 
-/** The task for it. Equal for every redelivery and every repeat, different for every attempt and hop. */
-export function taskFor(delayed: Delayed): Task {
-  const { key, topic, instantMs, attempt, hop } = delayed;
-  return {
-    name: hashOf(key, topic, String(instantMs), String(attempt), String(hop)),
-    scheduleTimeMs: delayed.scheduleTimeMs,
-    body: encodeDelayed(delayed),
-  };
+/**
+ * The task for it. Equal for every redelivery and every repeat, different for every generation, attempt and hop.
+ * `body` is what `encodeDelayed` gives for it, where the caller has it already.
+ */
+export function taskFor(delayed: Delayed, body: Uint8Array = encodeDelayed(delayed)): Task {
+  const { key, topic, instantMs, attempt, hop, entry } = delayed;
+  const parts = [key, topic, String(instantMs), String(attempt), String(hop)];
+  const name = hashOf(...parts, ...(entry === undefined ? [] : [entry.generation]));
+  return { name, scheduleTimeMs: delayed.scheduleTimeMs, body };
 }
 
-export function encodeDelayed({ message, ...header }: Delayed): Buffer {
+/**
+ * Names the delivery itself, whatever hop it is at and however its instant was worked out: what owns its payload, so that
+ * a redelivery comes to the same one, and two deliveries never share one.
+ */
+export const deliveryOf = ({ key, topic, attempt, entry }: Delayed): string =>
+  hashOf('delivery', key, topic, String(attempt), entry?.generation ?? '');
+
+export function encodeDelayed(delayed: Delayed): Buffer {
+  const { message, ...header } = delayed;
+  const { entry, payload } = header;
   const json = Buffer.from(JSON.stringify(header), 'utf8');
   const prefix = Buffer.alloc(PREFIX_BYTES);
-  prefix.writeUInt8(VERSION, 0);
+  prefix.writeUInt8(entry === undefined && payload === undefined ? INLINE : VERSION, 0);
   prefix.writeUInt32BE(json.length, 1);
-  return Buffer.concat([prefix, json, encodeMessage(message)]);
+  return Buffer.concat([prefix, json, encodeMessage(payload === undefined ? message : envelopeOf(message))]);
 }
 
 /** Throws PermanentError `UNREADABLE_TASK` or `UNREADABLE_MESSAGE`. */
 export function decodeDelayed(bytes: Uint8Array): Delayed {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (buffer.length < PREFIX_BYTES || buffer.readUInt8(0) !== VERSION) {
-    throw unreadable(`the task does not begin with format version ${VERSION}`);
+  const version = buffer.length < PREFIX_BYTES ? undefined : buffer.readUInt8(0);
+  if (version !== INLINE && version !== VERSION) {
+    throw unreadable(`the task does not begin with format version ${INLINE} or ${VERSION}`);
   }
   const end = PREFIX_BYTES + buffer.readUInt32BE(1);
   if (end > buffer.length) throw unreadable('the task is shorter than its header says');
-  const header = parse(buffer.toString('utf8', PREFIX_BYTES, end));
+  const header = parseHeader(buffer.toString('utf8', PREFIX_BYTES, end));
   return {
     key: text(header, 'key'),
     topic: text(header, 'topic'),
@@ -65,44 +98,16 @@ export function decodeDelayed(bytes: Uint8Array): Delayed {
     scheduleTimeMs: whole(header, 'scheduleTimeMs'),
     attempt: whole(header, 'attempt'),
     hop: whole(header, 'hop'),
-    message: checked(decodeMessage(buffer.subarray(end))),
+    ...(version === VERSION && { ...entryIn(header), ...payloadIn(header) }),
+    message: checkedMessage(decodeMessage(buffer.subarray(end))),
   };
 }
 
-function parse(json: string): Readonly<Record<string, unknown>> {
-  let header: unknown;
-  try {
-    header = JSON.parse(json);
-  } catch {
-    throw unreadable('the header of the task is not JSON');
-  }
-  if (typeof header !== 'object' || header === null)
-    throw unreadable('the header of the task is not an object');
-  return header as Record<string, unknown>;
+function envelopeOf(message: Message): Message {
+  return { ...message, data: Buffer.alloc(0), attributes: envelopeAttributes(message.attributes) };
 }
 
-function text(header: Readonly<Record<string, unknown>>, name: string): string {
-  const value = header[name];
-  if (typeof value !== 'string' || value === '') throw unreadable(`${name} of the task is not a text`);
-  return value;
+function envelopeAttributes(attributes: Attributes): Attributes {
+  if (byteLength(JSON.stringify(attributes)) <= ENVELOPE_BYTES) return attributes;
+  return Object.fromEntries(Object.entries(attributes).filter(([key]) => ENVELOPE_ATTRIBUTES.includes(key)));
 }
-
-function whole(header: Readonly<Record<string, unknown>>, name: string): number {
-  const value = header[name];
-  if (!Number.isSafeInteger(value)) throw unreadable(`${name} of the task is not a whole number`);
-  return Number(value);
-}
-
-/** The stored message's header is taken as it stands by its own codec; what is published from it must have the types. */
-function checked(message: Message): Message {
-  const { id, attributes, orderingKey, publishTime } = message as Readonly<Record<keyof Message, unknown>>;
-  const isFlat = typeof attributes === 'object' && attributes !== null && !Array.isArray(attributes);
-  const areTexts = isFlat && Object.values(attributes).every((value) => typeof value === 'string');
-  const isKey = orderingKey === undefined || typeof orderingKey === 'string';
-  if (typeof id !== 'string' || !isKey || !areTexts || Number.isNaN((publishTime as Date).getTime())) {
-    throw unreadable('the message in the task has no ID, attributes or publish time of their types');
-  }
-  return message;
-}
-
-const unreadable = (message: string): PermanentError => new PermanentError('UNREADABLE_TASK', message);

@@ -16,6 +16,14 @@ export type Task = Readonly<{
   body: Uint8Array;
 }>;
 
+/** How long the caller can wait for an answer. */
+export type CreateLimits = Readonly<{
+  /** Monotonic instant, as a delivery's `context.deadline`: the answer is there some time before it. */
+  deadline?: number;
+  /** Aborted when the answer is of no use any more. */
+  signal?: AbortSignal;
+}>;
+
 export type TaskQueue = Readonly<{
   /** What the queue stores besides the body (name, target, headers): counts toward the size cap of a task. */
   overheadBytes: number;
@@ -24,8 +32,9 @@ export type TaskQueue = Readonly<{
    * task is never dispatched before its schedule time on the queue's own clock, and is dispatched until the
    * republisher answers with success.
    *
-   * Settles within a bounded time. Rejects with PermanentError when this task can never be stored (its size, its
+   * Settles within a bounded time, and before the deadline where one is given; until then it may try again what failed
+   * for the moment. Rejects with PermanentError when this task can never be stored (its size, its
    * form), with TransientError otherwise; a transient rejection does not say that the task was not stored.
    */
-  create(task: Task): Promise<'created' | 'exists'>;
+  create(task: Task, limits?: CreateLimits): Promise<'created' | 'exists'>;
 }>;

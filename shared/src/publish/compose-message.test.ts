@@ -172,8 +172,11 @@ test('what is no part of a message is refused, not left out', () => {
   refuses({ delay: 1n }, /^delay is 1n; accepted: /);
 });
 
-test('a schedule key is refused here, where the publisher sees it, and not in the dead letters', () => {
-  refuses({ data: 'x', scheduleKey: 'k' }, /attribute scheduleKey .*no record of schedules/);
-  refuses({ data: 'x', scheduleKey: 'k', cancel: true }, /attribute scheduleKey/);
-  refuses({ data: 'x', attributes: { scheduleKey: 'k' } }, /attribute scheduleKey/);
+test('a schedule key and a cancel leave as attributes, checked together', () => {
+  const replaced = outgoing('t', { data: 'x', scheduleKey: 'k', delay: '15m' });
+  assert.deepEqual(replaced.attributes, { scheduleKey: 'k', delay: '900' });
+  const cancelled = outgoing('t', { scheduleKey: 'k', cancel: true });
+  assert.deepEqual(cancelled.attributes, { scheduleKey: 'k', cancel: 'true' });
+  refuses({ data: 'x', scheduleKey: 'k', cancel: true, delay: '1s' }, /attribute cancel is "true"/);
+  refuses({ data: 'x', scheduleKey: '' }, /attribute scheduleKey/);
 });

@@ -4,7 +4,7 @@
  *
  * Stricter than the wire in one thing: there must be room left for the attributes that the toolkit adds on the way.
  */
-import { ATTRIBUTE, parseWishes, refuseSchedule } from '../attributes.ts';
+import { ATTRIBUTE, parseWishes } from '../attributes.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { PermanentError } from '../errors.ts';
 import { type Attributes, checkOutgoing, LIMITS, type OutgoingMessage } from '../message.ts';
@@ -20,9 +20,9 @@ export type MessageParts = Readonly<{
   delay?: Duration | number | undefined;
   /** A Date, or RFC 3339 with `Z` or an offset; at most ten years ahead. Not together with `delay`. */
   deliverAt?: Date | string | undefined;
-  /** Reserved, and refused until schedules are kept. */
+  /** 1 to 1,024 bytes: a later message of this key replaces the pending delivery. Where a schedule ledger is behind. */
   scheduleKey?: string | undefined;
-  /** Reserved, like `scheduleKey`. */
+  /** Withdraws the pending delivery of `scheduleKey`. Without a delay. */
   cancel?: true | undefined;
   /** From 1 to 2^53 - 1. */
   sequence?: number | undefined;
@@ -77,7 +77,7 @@ export function outgoing(topic: string, parts: MessageParts, options: ComposeOpt
     ...(orderingKey !== undefined && { orderingKey }),
   };
   checkOutgoing(message, maxBytes);
-  refuseSchedule(parseWishes({ ...message, publishTime: new Date(now()) }));
+  parseWishes({ ...message, publishTime: new Date(now()) });
   checkRoom(message, maxBytes);
   return message;
 }

@@ -55,6 +55,11 @@ test('B25: sends the data on as it is, with what names the message', async () =>
   });
 });
 
+test('how often a message was put off goes no further', async () => {
+  const { attributes } = await forwarded(message({ retryAttempt: '3', tenant: 'a' }));
+  assert.deepEqual(Object.keys(attributes).sort(), ['dedupId', 'originPublishTime', 'tenant']);
+});
+
 test('B10: the publisher’s own dedupId wins, and the time of a first hop stays', async () => {
   const first = await forwarded(message({ dedupId: 'mine' }));
   assert.equal(first.attributes['dedupId'], 'mine');

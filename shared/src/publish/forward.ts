@@ -5,7 +5,7 @@
  * A publisher may have left no room. Then what the toolkit added is left out, in a fixed order and with a warning;
  * what the publisher wrote never is.
  */
-import { ATTRIBUTE, parseWishes, refuseSchedule } from '../attributes.ts';
+import { ATTRIBUTE, parseWishes, refuseSchedule, without } from '../attributes.ts';
 import type { Context, Handler } from '../handler.ts';
 import {
   type Attributes,
@@ -35,7 +35,8 @@ export function forward(topic: string, options: ForwardOptions = {}): Handler {
     const wishes = parseWishes(message);
     refuseSchedule(wishes);
     const { sequence } = wishes;
-    const theirs = publishable(message.attributes);
+    // How often the message was put off is of no meaning to whoever comes next, and would be counted on there.
+    const theirs = without(publishable(message.attributes), [ATTRIBUTE.retryAttempt]);
     const outgoing: OutgoingMessage = {
       topic,
       data: message.data,

@@ -1,0 +1,112 @@
+/**
+ * The claim check (Hohpe and Woolf): a message that does not fit a task waits in the payload room, and the task carries
+ * a reference to it.
+ *
+ * The payload is stored before the task is created, so no task refers to nothing. A crash in between, and a redelivery,
+ * come to the same reference: what is stored is made of the message as it was received, not of this delivery's trace.
+ */
+import { ATTRIBUTE } from '../attributes.ts';
+import { PermanentError, TransientError } from '../errors.ts';
+import { type Attributes, LIMITS, type Message, messageBytes } from '../message.ts';
+import type { PayloadRoom } from '../payload/payload-room.ts';
+import { decodeMessage, encodeMessage } from '../stored-message.ts';
+import { type Delayed, decodeDelayed, deliveryOf, encodeDelayed, taskFor } from './task-body.ts';
+import { checkedMessage } from './task-header.ts';
+import type { Task, TaskQueue } from './task-queue.ts';
+
+export type Packing = Readonly<{
+  queue: Pick<TaskQueue, 'overheadBytes'>;
+  /** Absent: what does not fit a task is a permanent error. */
+  payloads?: PayloadRoom | undefined;
+  /** Body, name, target and headers together. */
+  maxTaskBytes: number;
+  /** The same for every delivery: `delayed.message` without this delivery's trace. Default: `delayed.message`. */
+  plain?: Message;
+}>;
+
+/**
+ * `delayed` as its tasks will carry it: as it is where that fits, else without its trace, else with a `payload` that is
+ * stored when this resolves. Throws PermanentError `TASK_TOO_LARGE` where nothing fits.
+ */
+export async function stowed(delayed: Delayed, packing: Packing): Promise<Delayed> {
+  return (await pack(delayed, packing)).delayed;
+}
+
+/** The task for it, with its payload stored where it needs one. Throws as `stowed` does. */
+export async function packed(delayed: Delayed, packing: Packing): Promise<Task> {
+  const ready = await pack(delayed, packing);
+  return taskFor(ready.delayed, ready.body);
+}
+
+/**
+ * The message of it whole, from the payload room where it stands there. Throws what `PayloadRoom.get` throws, and
+ * TransientError `PAYLOAD_ROOM_MISSING` without a room: whoever mends the deployment must find the task there.
+ */
+export async function fetched(delayed: Delayed, payloads: PayloadRoom | undefined): Promise<Delayed> {
+  const { payload, message } = delayed;
+  if (payload === undefined) return delayed;
+  if (payloads === undefined) {
+    throw new TransientError(
+      'PAYLOAD_ROOM_MISSING',
+      `the message stands in payload ${payload.id}; accepted until a payload room is configured: tasks that carry their message`,
+    );
+  }
+  const whole = checkedMessage(decodeMessage(await payloads.get(payload)));
+  return { ...delayed, message: { ...whole, attributes: withTrace(whole, message.attributes) } };
+}
+
+/** What a task's body stands for, its message whole. Throws as `decodeDelayed` and `fetched` do. */
+export async function unpacked(body: Uint8Array, payloads?: PayloadRoom): Promise<Delayed> {
+  return fetched(decodeDelayed(body), payloads);
+}
+
+type Ready = Readonly<{ delayed: Delayed; body: Buffer }>;
+
+async function pack(delayed: Delayed, packing: Packing): Promise<Ready> {
+  const { payloads, plain = delayed.message } = packing;
+  const asItIs = encoded(delayed, packing);
+  if (asItIs !== undefined) return asItIs;
+  if (delayed.payload !== undefined) throw tooLarge(delayed, packing);
+  const bare = { ...delayed, message: plain };
+  const withoutTrace = plain === delayed.message ? undefined : encoded(bare, packing);
+  if (withoutTrace !== undefined) return withoutTrace;
+  if (payloads === undefined) throw tooLarge(bare, packing);
+  const payload = await payloads.put(deliveryOf(delayed), encodeMessage(plain), delayed.instantMs);
+  const checked = { ...delayed, payload };
+  const ready = encoded(checked, packing);
+  if (ready === undefined) throw tooLarge(checked, packing);
+  return ready;
+}
+
+/** Undefined where the task would be too large; what is too large by its data alone is not even encoded. */
+function encoded(delayed: Delayed, { queue, maxTaskBytes }: Packing): Ready | undefined {
+  const room = maxTaskBytes - queue.overheadBytes;
+  if (delayed.payload === undefined && delayed.message.data.length > room) return undefined;
+  const body = encodeDelayed(delayed);
+  return body.length > room ? undefined : { delayed, body };
+}
+
+/** The trace of the delivery that made the task, as if the task had carried the message; left out where it has no room. */
+function withTrace(message: Message, envelope: Attributes): Attributes {
+  const parent = envelope[ATTRIBUTE.traceparent];
+  const state = envelope[ATTRIBUTE.tracestate];
+  if (parent === undefined || parent === message.attributes[ATTRIBUTE.traceparent]) return message.attributes;
+  const { [ATTRIBUTE.tracestate]: _replaced, ...others } = message.attributes;
+  const attributes = {
+    ...others,
+    [ATTRIBUTE.traceparent]: parent,
+    ...(state !== undefined && { [ATTRIBUTE.tracestate]: state }),
+  };
+  const hasRoom =
+    Object.keys(attributes).length <= LIMITS.attributes &&
+    messageBytes({ ...message, attributes }) <= LIMITS.messageBytes;
+  return hasRoom ? attributes : message.attributes;
+}
+
+function tooLarge(delayed: Delayed, { queue, maxTaskBytes }: Packing): PermanentError {
+  const bytes = encodeDelayed(delayed).length + queue.overheadBytes;
+  return new PermanentError(
+    'TASK_TOO_LARGE',
+    `the delayed message needs a task of ${bytes} bytes; accepted: at most ${maxTaskBytes} bytes`,
+  );
+}

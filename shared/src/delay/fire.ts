@@ -1,0 +1,103 @@
+/**
+ * The republisher's side of the ledger: scheduled → firing → delivered. A task publishes only when its entry says so in a
+ * transaction, and a cancel or replacement that came before it finds the task without effect.
+ *
+ * A crash between the publish and the last step leaves the entry firing: after the lease the task, or the sweep's next
+ * one, publishes again, under the same `dedupId`.
+ */
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '../clock.ts';
+import { leaseLost, TransientError } from '../errors.ts';
+import type { Middleware } from '../handler.ts';
+import type { Log } from '../log.ts';
+import { ack, type Outcome } from '../outcome.ts';
+import { fire, markDeadLettered, markDelivered } from '../schedules/decide.ts';
+import { isPending } from '../schedules/entry.ts';
+import type { Ledger } from '../schedules/ledger.ts';
+import { ATTR, count } from '../telemetry/instruments.ts';
+import type { Delayed } from './task-body.ts';
+
+export type Firing = Readonly<{
+  /** Whether the task is still for what stands in the ledger: looked at before the next task is made for it. */
+  isCurrent(delayed: Delayed, log: Log): Promise<boolean>;
+  /**
+   * Runs `publish` if the entry lets it; always where there is none. `stillMine` throws once the lease is over: called
+   * last before the message goes out.
+   */
+  fired(delayed: Delayed, log: Log, publish: (stillMine: () => void) => Promise<Outcome>): Promise<Outcome>;
+  /** Around the dead letters: a confirmed one ends the entry, so that no other task comes of it. */
+  ends(delayed: Delayed): Middleware;
+}>;
+
+export function firing(
+  ledger: Ledger | undefined,
+  clock: Clock,
+  newToken: () => string = randomUUID,
+): Firing {
+  const needed = (): Ledger => {
+    if (ledger !== undefined) return ledger;
+    // Published unasked it could be what somebody has cancelled; given up it would be lost.
+    throw new TransientError(
+      'LEDGER_MISSING',
+      'the task belongs to the schedule ledger; accepted: tasks without an entry, because no ledger is configured',
+    );
+  };
+  return {
+    async isCurrent({ entry }, log) {
+      if (entry === undefined) return true;
+      const { entry: stands } = await needed().read(entry.id);
+      const isCurrent = stands?.generation === entry.generation && isPending(stands);
+      if (!isCurrent) dropped(log, entry.generation);
+      return isCurrent;
+    },
+
+    async fired({ entry }, log, publish) {
+      if (entry === undefined) return publish(() => {});
+      const { id, generation } = entry;
+      const { change, times } = needed();
+      const token = newToken();
+      // Counted from before the first send: by the store's clock the lease ends later than this.
+      const deadline = clock.monotonic() + times.firingLeaseMs;
+      const { answer } = await change(id, fire({ generation, token, leaseMs: times.firingLeaseMs }));
+      if (answer === 'drop') {
+        dropped(log, generation);
+        return ack('stale');
+      }
+      if (answer === 'busy') {
+        throw new TransientError(
+          'FIRING_ELSEWHERE',
+          'another run of the task is publishing, or died of late',
+        );
+      }
+      const outcome = await publish(() => {
+        if (clock.monotonic() < deadline) return;
+        throw leaseLost('the lease on the entry ended before the publish began');
+      });
+      if (outcome.kind !== 'ack') return outcome;
+      await change(id, markDelivered({ generation, token }));
+      told('delivered');
+      return outcome;
+    },
+
+    ends:
+      ({ entry }) =>
+      (next) =>
+      async (message, context) => {
+        const outcome = await next(message, context);
+        const isGivenUp = outcome.kind === 'deadLetter' && outcome.published === true;
+        if (entry === undefined || !isGivenUp) return outcome;
+        await needed().change(entry.id, markDeadLettered(entry));
+        told('deadLettered');
+        return outcome;
+      },
+  };
+}
+
+/** What a task of a generation that was replaced, cancelled or delivered comes to. */
+function dropped(log: Log, generation: string): void {
+  told('dropped');
+  log.info('dropped: replaced, cancelled or delivered before', { generation });
+}
+
+const told = (answer: string): void =>
+  count('schedules', { [ATTR.consumer]: 'republisher', [ATTR.answer]: answer });

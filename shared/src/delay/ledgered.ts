@@ -1,0 +1,127 @@
+/**
+ * The way through the schedule ledger: for messages with a `scheduleKey`, which can be replaced and withdrawn, and on
+ * request for every delayed message.
+ *
+ * The entry is written before the task is created, and the message is acknowledged after both. A crash in between leads
+ * to the same entry and the same task again; where the message does not come again either, the sweep creates the task.
+ * Such a message never goes on directly, even when it is due: a redelivery would pass by what replaced or withdrew it.
+ */
+import { randomUUID } from 'node:crypto';
+import { ATTRIBUTE, type Wishes, without } from '../attributes.ts';
+import type { Clock } from '../clock.ts';
+import { PermanentError } from '../errors.ts';
+import type { Context } from '../handler.ts';
+import type { LogFields } from '../log.ts';
+import type { Message } from '../message.ts';
+import { ack, type Outcome } from '../outcome.ts';
+import type { PayloadRoom } from '../payload/payload-room.ts';
+import { dedupIdOf } from '../publish/identity.ts';
+import { cancelByMessage, markDeadLettered, scheduleByMessage } from '../schedules/decide.ts';
+import { enqueue } from '../schedules/enqueue.ts';
+import { type Entry, entryId, MAX_ENTRY_BYTES, type ScheduleRef } from '../schedules/entry.ts';
+import type { Ledger } from '../schedules/ledger.ts';
+import { ATTR, count } from '../telemetry/instruments.ts';
+import { stowed } from './claim-check.ts';
+import { composeDelayed, messageKey, warnOfDropped } from './compose-delayed.ts';
+import type { Delayed } from './task-body.ts';
+import type { TaskQueue } from './task-queue.ts';
+
+export type LedgeredParts = Readonly<{
+  ledger: Ledger;
+  clock: Clock;
+  topic: string;
+  maxTaskBytes: number;
+  payloads?: PayloadRoom | undefined;
+  newGeneration?: () => string;
+}>;
+
+export type Ledgered = (message: Message, context: Context, wishes: Wishes) => Promise<Outcome>;
+
+/** Rejects with what the ledger, the payload room and the queue reject with. */
+export function ledgered(queue: TaskQueue, parts: LedgeredParts): Ledgered {
+  const { ledger, clock, topic, payloads, newGeneration = randomUUID } = parts;
+  const maxTaskBytes = Math.min(parts.maxTaskBytes, MAX_ENTRY_BYTES);
+
+  const cancel = async (message: Message, context: Context, ref: ScheduleRef): Promise<Outcome> => {
+    const asked = { ref, version: versionOf(message), generation: newGeneration() };
+    const { answer, released } = await ledger.change(entryId(ref), cancelByMessage(asked));
+    if (released !== undefined) await payloads?.done(released);
+    told(context, answer, { messageId: message.id });
+    return ack(answer === 'cancelled' ? 'cancelled' : 'stale');
+  };
+
+  const create = async (entry: Entry, context: Context): Promise<string> => {
+    try {
+      const limits = { deadline: context.deadline, signal: context.signal };
+      const { task } = await enqueue(queue, clock, entry, limits);
+      return task;
+    } catch (error) {
+      // No task of this message can ever be stored: it becomes a dead letter, and the sweep must not try for ever.
+      if (error instanceof PermanentError) await ledger.change(entryId(entry.ref), markDeadLettered(entry));
+      throw error;
+    }
+  };
+
+  const schedule = async (
+    message: Message,
+    context: Context,
+    ref: ScheduleRef,
+    instantMs: number,
+  ): Promise<Outcome> => {
+    const id = entryId(ref);
+    const generation = newGeneration();
+    const dedupId = dedupIdOf(message, context);
+    const wished = { ...message, attributes: without(message.attributes, [ATTRIBUTE.scheduleKey]) };
+    const composed = composeDelayed(wished, {
+      key: id,
+      topic,
+      instantMs,
+      dedupId,
+      entry: { id, generation },
+    });
+    warnOfDropped(message, context, composed);
+    // Before the entry: what is too large is refused before anything stands in the ledger.
+    const packing = { queue, payloads, maxTaskBytes, plain: composed.plain };
+    const delayed = await stowed(composed.delayed, packing);
+    const asked = { ref, version: versionOf(message), generation, delayed };
+    const { answer, released, replaced } = await ledger.change(id, scheduleByMessage(asked));
+    const stands = typeof answer === 'string' ? undefined : answer.entry;
+    await free(payloads, stands?.generation === generation ? released : delayed.payload);
+    if (stands === undefined) {
+      told(context, 'stale', { messageId: message.id });
+      return ack(answer === 'settled' ? 'duplicate' : 'stale');
+    }
+    const task = await create(stands, context);
+    if (replaced) count('schedules', { [ATTR.consumer]: context.consumer, [ATTR.answer]: 'replaced' });
+    told(context, 'scheduled', {
+      messageId: message.id,
+      task,
+      topic,
+      instantMs: stands.instantMs ?? instantMs,
+    });
+    return ack('scheduled');
+  };
+
+  return (message, context, { scheduleKey, cancel: isCancel, deliverAtMs }) => {
+    const { consumer, source } = context;
+    if (scheduleKey === undefined) {
+      const ref = { consumer, source, identity: messageKey(message, context) };
+      return schedule(message, context, ref, deliverAtMs ?? message.publishTime.getTime());
+    }
+    const ref = { consumer, source, key: scheduleKey };
+    if (isCancel) return cancel(message, context, ref);
+    // Without a delay it is due when it was published: the same instant in every delivery of it.
+    return schedule(message, context, ref, deliverAtMs ?? message.publishTime.getTime());
+  };
+}
+
+const versionOf = ({ id, publishTime }: Message) => ({ atMs: publishTime.getTime(), id });
+
+async function free(payloads: PayloadRoom | undefined, payload: Delayed['payload']): Promise<void> {
+  if (payload !== undefined) await payloads?.done(payload);
+}
+
+function told(context: Context, answer: string, fields: LogFields): void {
+  count('schedules', { [ATTR.consumer]: context.consumer, [ATTR.answer]: answer });
+  context.log.info(answer, fields);
+}

@@ -1,0 +1,149 @@
+/**
+ * Retry with a pause of one's own: a handler that answers `retry` with `after` gets the message back after the pause,
+ * through the delay queue and the topic that it came from. The delivery is acknowledged, so the pause uses up none of
+ * the subscription's delivery attempts, and is not its backoff.
+ *
+ * Never lost: the task is stored before the delivery is acknowledged, and after every claim inside was released. A
+ * crash in between, or a reply that is lost, runs the handler again at once; where that asks for a pause as well it
+ * meets the task that is there, and where it succeeds the message still comes back once more, under the same `dedupId`.
+ * When the queue cannot take it, the message is delivered again as after any other retry.
+ */
+import { ATTRIBUTE, LONGEST_DELAY_SECONDS } from '../attributes.ts';
+import type { Clock } from '../clock.ts';
+import { type Duration, toMilliseconds } from '../duration.ts';
+import { codeOf, ConfigError, countsAsAttempt, PermanentError, textOf, TransientError } from '../errors.ts';
+import type { Context, Handler, Middleware } from '../handler.ts';
+import { hashOf } from '../hash.ts';
+import type { Message } from '../message.ts';
+import { ack, deadLetter, type Outcome, retry } from '../outcome.ts';
+import type { PayloadRoom } from '../payload/payload-room.ts';
+import { ATTR, count } from '../telemetry/instruments.ts';
+import { observedStage } from '../telemetry/stages.ts';
+import { carried } from '../telemetry/trace-context.ts';
+import { packed } from './claim-check.ts';
+import { messageKey } from './compose-delayed.ts';
+import { checkTaskBytes, checkTopic, MAX_TASK_BYTES } from './delay-options.ts';
+import { attemptOf, named, putOffMessage } from './put-off.ts';
+import type { TaskQueue } from './task-queue.ts';
+import { scheduleTimeFor } from './timing.ts';
+
+export type RetryLaterOptions = Readonly<{
+  clock: Clock;
+  /** `projects/…/topics/…`: the topic of the subscription that is served here. The republisher must allow it. */
+  topic: string;
+  /**
+   * How often one message may be put off. After that it is a dead letter, `RETRIES_EXHAUSTED`. Default 100: as many
+   * deliveries as a subscription allows at most (https://cloud.google.com/pubsub/docs/dead-letter-topics).
+   */
+  maxAttempts?: number;
+  /** The pause for a message that another delivery is at work on. Absent: it is delivered again as usual. */
+  inProgress?: Duration;
+  /** For messages that do not fit a task. Absent: they are delivered again as usual. */
+  payloads?: PayloadRoom;
+  /** See `DelayOptions`. */
+  maxTaskBytes?: number;
+}>;
+
+const MAX_ATTEMPTS = 100;
+
+/**
+ * Place it inside `deadLettering`, and outside everything that claims, holds or counts the message (`dedup`, `inbox`,
+ * `inOrder`): they must see the retry, and have let go of the message, before it is acknowledged here. A message with a
+ * `sequence` is never put off, because it would be a gap. Throws ConfigError for an option that is not valid.
+ */
+export function retryLater(queue: TaskQueue, options: RetryLaterOptions): Middleware {
+  const { clock, topic, maxAttempts = MAX_ATTEMPTS, maxTaskBytes = MAX_TASK_BYTES, payloads } = options;
+  checkTopic(topic);
+  checkTaskBytes(maxTaskBytes);
+  if (!Number.isSafeInteger(maxAttempts) || maxAttempts < 1) {
+    throw new ConfigError('INVALID_MAX_ATTEMPTS', `maxAttempts is ${maxAttempts}; accepted: 1 or more`);
+  }
+  const inProgressMs =
+    options.inProgress === undefined ? undefined : toMilliseconds(options.inProgress, 'inProgress');
+
+  const putOff = async (
+    message: Message,
+    context: Context,
+    pauseMs: number,
+    attempt: number,
+  ): Promise<void> => {
+    const instantMs = clock.now() + pauseMs;
+    // The message, not its `dedupId`: a dead letter that is sent again begins anew, and meets no name from before.
+    const key = messageKey(message, context);
+    const plain = putOffMessage(message, context, attempt);
+    const traced = carried({ ...plain, topic }, message.attributes).attributes;
+    const delayed = {
+      key,
+      topic,
+      instantMs,
+      scheduleTimeMs: scheduleTimeFor(instantMs, clock.now()),
+      attempt,
+      hop: 0,
+      message: { ...plain, attributes: traced },
+    };
+    const task = await packed(delayed, { queue, payloads, maxTaskBytes, plain });
+    // Without the instant, which is another one when the handler runs again: one return for one delivery.
+    const name = hashOf('retry later', key, topic, String(attempt));
+    const limits = { deadline: context.deadline, signal: context.signal };
+    const answer = await queue.create({ ...task, name }, limits);
+    context.log.info('put off', { messageId: message.id, task: name, topic, instantMs, attempt, answer });
+  };
+
+  const stage =
+    (next: Handler): Handler =>
+    async (message, context) => {
+      // Before the claim inside: the message comes back with another ID, and must be the same one there.
+      const received = named(message, context);
+      const outcome = await next(received, context);
+      const pauseMs = outcome.kind === 'retry' ? pauseOf(outcome, inProgressMs) : 0;
+      if (outcome.kind !== 'retry' || pauseMs === 0 || hasItsPlace(message)) return outcome;
+      // Nobody waits for an answer any more: the message is on its way already.
+      if (context.signal.aborted) return outcome;
+      // An acknowledgement would be taken for the work's end, and the message that comes back for a duplicate.
+      if (context.fencingToken !== undefined) return retry(misplaced(outcome.error));
+      const before = attemptOf(message);
+      if (before >= maxAttempts) return deadLetter(exhausted(before, outcome.error));
+      const attempt = countsAsAttempt(outcome.error) ? before + 1 : before;
+      try {
+        await putOff(received, context, pauseMs, attempt);
+      } catch (error) {
+        const fields = { messageId: message.id, code: codeOf(error), error: textOf(error) };
+        context.log.warn('not put off: it is delivered again as usual', fields);
+        return outcome;
+      }
+      count('putOff', { [ATTR.consumer]: context.consumer, [ATTR.reason]: codeOf(outcome.error) });
+      return ack('scheduled');
+    };
+  return (next) => observedStage('later', stage(next));
+}
+
+/** 0: no pause was asked for. Throws ConfigError for one that is not valid. */
+function pauseOf({ error, after }: Outcome & { kind: 'retry' }, inProgressMs: number | undefined): number {
+  const milliseconds = after === undefined ? askedBy(error, inProgressMs) : toMilliseconds(after, 'after');
+  if (milliseconds > LONGEST_DELAY_SECONDS * 1_000) {
+    throw new ConfigError('INVALID_DURATION', `after is ${milliseconds} ms; accepted: at most ten years`);
+  }
+  return milliseconds;
+}
+
+function askedBy(error: unknown, inProgressMs = 0): number {
+  if (!(error instanceof TransientError)) return 0;
+  const isElsewhere = error.code === 'IN_PROGRESS_ELSEWHERE';
+  return Math.max(error.retryAfterMs ?? (isElsewhere ? inProgressMs : 0), 0);
+}
+
+/** In a stream, or in the record of schedules: taken out of there and sent again, it would be another message. */
+const hasItsPlace = ({ attributes }: Message): boolean =>
+  attributes[ATTRIBUTE.sequence] !== undefined || attributes[ATTRIBUTE.scheduleKey] !== undefined;
+
+const misplaced = (cause: unknown): ConfigError =>
+  new ConfigError(
+    'RETRY_LATER_INSIDE_A_LEASE',
+    'retryLater stands inside a lease on the message; put it outside dedup, inbox and inOrder',
+    { cause },
+  );
+
+const exhausted = (attempts: number, cause: unknown): PermanentError =>
+  new PermanentError('RETRIES_EXHAUSTED', `put off ${attempts} times, the last time for: ${textOf(cause)}`, {
+    cause,
+  });

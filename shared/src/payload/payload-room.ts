@@ -1,0 +1,73 @@
+/**
+ * The port behind the claim check: a room where content waits that is too large for the task that refers to it.
+ *
+ * Content is stored before anything refers to it, and is marked, not deleted, once what it was kept for has happened:
+ * a task may run twice. A crash between the two leaves content that nobody asks for; its expiry and the sweep end it.
+ */
+import { hashOf } from '../hash.ts';
+
+export type PayloadRef = Readonly<{
+  /** Names the owner and the content: `payloadRef`. */
+  id: string;
+  bytes: number;
+  /** SHA-256 of the content, as `hashOf(content)`. */
+  digest: string;
+}>;
+
+/** How many documents (or entries) the sweep removed, and how many it could not. */
+export type PayloadSweep = Readonly<{ removed: number; failed: number }>;
+
+export type PayloadRoom = Readonly<{
+  /**
+   * Idempotent: the same owner and content give the same ref, and a repeat costs one read. Resolves once everything is
+   * stored for as long as `KEEP_MS` after `neededAtMs` (milliseconds since the epoch; one in the past means now), also
+   * where the content had been marked as done. Until it resolves `get` does not find the content.
+   *
+   * `owner` names one delivery: two deliveries of one owner would end each other's content. Rejects with TransientError
+   * `STORE_UNAVAILABLE`; what was stored by then is completed by a repeat, or removed by the sweep.
+   */
+  put(owner: string, content: Uint8Array, neededAtMs: number): Promise<PayloadRef>;
+  /**
+   * The content, with its length and digest checked. Rejects with PermanentError: `PAYLOAD_DONE` where `done` was
+   * called for it, `PAYLOAD_MISSING`, `PAYLOAD_DAMAGED`; with TransientError `STORE_UNAVAILABLE` when nothing is known.
+   */
+  get(ref: PayloadRef): Promise<Uint8Array>;
+  /**
+   * What it was kept for has happened, for good. The content is removable `GRACE_MS` later, the mark itself `KEEP_MS`
+   * later, so that a task that runs again finds the mark and not a hole. Idempotent; unknown content is nothing to do.
+   */
+  done(ref: PayloadRef): Promise<void>;
+  /**
+   * Removes what has expired and what a crash left half written; nothing that is needed, whoever writes at the same
+   * time. Ends when there is nothing more, or soon after `signal` is aborted. Rejects when the store cannot be asked.
+   */
+  sweep(signal: AbortSignal): Promise<PayloadSweep>;
+}>;
+
+const DAY_MS = 86_400_000;
+
+/**
+ * 60 days. Cloud Tasks keeps a task for at most 31 days (https://cloud.google.com/tasks/docs/quotas), so the last task
+ * for an instant is gone by 31 days after it; the rest is for clocks and for a sweep that puts lost tasks back.
+ */
+export const KEEP_MS = 60 * DAY_MS;
+
+/**
+ * One day. A task that had succeeded runs again when its reply was lost, which is after the queue's backoff: one hour at
+ * most by default (https://cloud.google.com/tasks/docs/configuring-queues#retry). A run that is already reading must end.
+ */
+export const GRACE_MS = DAY_MS;
+
+/** What was half written for so long is not being written any more: a put takes seconds. */
+export const UNFINISHED_MS = DAY_MS;
+
+/** Beyond what was asked for, so that a repeat within a day finds its content kept for long enough. */
+export const REPEAT_MARGIN_MS = DAY_MS;
+
+export function payloadRef(owner: string, content: Uint8Array): PayloadRef {
+  const digest = hashOf(content);
+  return { id: hashOf(owner, digest), bytes: content.length, digest };
+}
+
+/** Until when content that is needed at `neededAtMs` must be there. */
+export const keepUntil = (neededAtMs: number, nowMs: number): number => Math.max(neededAtMs, nowMs) + KEEP_MS;

@@ -1,0 +1,197 @@
+/**
+ * The rules of the ledger: what each event makes of an entry. Pure, and run inside a transaction on the entry, so that
+ * of two events at once each sees what the other left; a rule may be run again for an event that was already applied.
+ *
+ * `nowMs` is the store's time of the read. No caller's clock takes part.
+ */
+import type { Delayed } from '../delay/task-body.ts';
+import type { PayloadRef } from '../payload/payload-room.ts';
+import {
+  compareVersions,
+  type Entry,
+  isPending,
+  type LedgerTimes,
+  runsLeftBy,
+  runsUnderWay,
+  type ScheduleRef,
+  sweepAtMs,
+  topVersion,
+  type Version,
+} from './entry.ts';
+
+export type Decision<Answer> = Readonly<{
+  answer: Answer;
+  /** To be written; absent: nothing changes. */
+  entry?: Entry;
+  /** A payload that nothing refers to once this is committed. */
+  released?: PayloadRef;
+  /** A pending delivery gave way to this one. */
+  replaced?: true;
+}>;
+
+export type Rule<Answer> = (entry: Entry | undefined, nowMs: number) => Decision<Answer>;
+
+type Writer = Readonly<{ ref: ScheduleRef; version: Version }>;
+/** `generation` is random and made before the first run of the rule. */
+type NewSchedule = Writer & Readonly<{ generation: string; delayed: Delayed }>;
+
+/** A message asks for a delivery. `enqueue`: create the task of the entry that now stands; `settled`: there is nothing to do. */
+export const scheduleByMessage =
+  (asked: NewSchedule): Rule<Readonly<{ kind: 'enqueue'; entry: Entry }> | 'settled' | 'stale'> =>
+  (entry, nowMs) => {
+    const order = entry === undefined ? 1 : compareVersions(asked.version, topVersion(entry));
+    if (entry !== undefined && order === 0) {
+      // It was here before: its task may not have been created, and must get the same name.
+      const isWaiting = entry.state === 'scheduled' || entry.state === 'unscheduled';
+      return { answer: isWaiting ? { kind: 'enqueue', entry } : 'settled' };
+    }
+    if (order < 0) return { answer: 'stale' };
+    // Over one that is firing too: a message cannot be told that it came too late, so it is a delivery of its own.
+    const fresh = begun(asked, 'scheduled', nowMs, entry);
+    return { answer: { kind: 'enqueue', entry: fresh }, entry: fresh, ...givenWay(entry) };
+  };
+
+/** A message withdraws. What was never there leaves a tombstone: what is older comes to nothing. */
+export const cancelByMessage =
+  (asked: Writer & Readonly<{ generation: string }>): Rule<'cancelled' | 'tooLate' | 'stale'> =>
+  (entry, nowMs) => {
+    if (entry !== undefined && compareVersions(asked.version, topVersion(entry)) <= 0) {
+      return { answer: 'stale' };
+    }
+    return cancelled(entry, asked, nowMs);
+  };
+
+export type Answered<Done extends string> = Done | 'tooLate' | 'superseded';
+
+/** A program schedules, in its own transaction. Nothing is written when a delivery is under way. */
+export const putByProgram =
+  (asked: NewSchedule): Rule<Answered<'scheduled'>> =>
+  (entry, nowMs) => {
+    const ran = rerun(entry, asked.version);
+    if (ran !== undefined) return { answer: ran === 'mine' ? 'scheduled' : ran };
+    if (entry?.state === 'firing' || isUnderWay(entry, nowMs)) return { answer: 'tooLate' };
+    return { answer: 'scheduled', entry: begun(asked, 'unscheduled', nowMs), ...givenWay(entry) };
+  };
+
+export const cancelByProgram =
+  (asked: Writer & Readonly<{ generation: string }>): Rule<Answered<'cancelled'>> =>
+  (entry, nowMs) => {
+    const ran = rerun(entry, asked.version);
+    if (ran === 'mine') return { answer: isUnderWay(entry, nowMs) ? 'tooLate' : 'cancelled' };
+    if (ran !== undefined) return { answer: ran };
+    return cancelled(entry, asked, nowMs);
+  };
+
+/** The task exists. Only of the same generation: what was cancelled or fired meanwhile stays so. */
+export const markScheduled =
+  ({ generation }: Readonly<{ generation: string }>): Rule<'marked' | 'movedOn'> =>
+  (entry) => {
+    if (entry?.generation !== generation || entry.state !== 'unscheduled') return { answer: 'movedOn' };
+    return { answer: 'marked', entry: { ...entry, state: 'scheduled' } };
+  };
+
+type Firing = Readonly<{ generation: string; token: string }>;
+
+/** A task wants to publish. `token` is random and made before the first run of the rule. */
+export const fire =
+  ({ generation, token, leaseMs }: Firing & Readonly<{ leaseMs: number }>): Rule<'fire' | 'busy' | 'drop'> =>
+  (entry, nowMs) => {
+    if (entry?.generation !== generation || !isPending(entry)) return { answer: 'drop' };
+    if (entry.state === 'firing' && entry.firing?.token === token) return { answer: 'fire' };
+    if (entry.state === 'firing' && (entry.firing?.untilMs ?? 0) > nowMs) return { answer: 'busy' };
+    return {
+      answer: 'fire',
+      entry: { ...entry, state: 'firing', firing: { token, untilMs: nowMs + leaseMs } },
+    };
+  };
+
+/** It is published. Only the one that fired says so: anything newer is a delivery of its own. */
+export const markDelivered =
+  ({ generation, token }: Firing): Rule<'delivered' | 'movedOn'> =>
+  (entry, nowMs) => {
+    const underWay = (entry?.underWay ?? []).filter((run) => run.token !== token);
+    // Its schedule was replaced while it fired: nothing of that is under way any more.
+    if (entry?.underWay?.some((run) => run.token === token)) {
+      return { answer: 'movedOn', entry: { ...entry, underWay } };
+    }
+    const isMine = entry?.generation === generation && entry.firing?.token === token;
+    if (!isMine || entry.state !== 'firing') return { answer: 'movedOn' };
+    return { answer: 'delivered', ...ended(entry, 'delivered', nowMs) };
+  };
+
+/** It can never be delivered, and its dead letter is published. */
+export const markDeadLettered =
+  ({ generation }: Readonly<{ generation: string }>): Rule<'deadLettered' | 'movedOn'> =>
+  (entry, nowMs) => {
+    if (entry?.generation !== generation || !isPending(entry)) return { answer: 'movedOn' };
+    return { answer: 'deadLettered', ...ended(entry, 'deadLettered', nowMs) };
+  };
+
+/** The sweep. A lost task gets a name of its own; one that was never confirmed may still be there, under its name. */
+export const recover =
+  (times: LedgerTimes): Rule<Readonly<{ kind: 'enqueue'; entry: Entry }> | 'movedOn'> =>
+  (entry, nowMs) => {
+    const due = entry === undefined ? undefined : sweepAtMs(entry, times);
+    if (entry === undefined || due === undefined || due > nowMs) return { answer: 'movedOn' };
+    if (entry.state === 'unscheduled') return { answer: { kind: 'enqueue', entry } };
+    const next: Entry = { ...entry, attempt: entry.attempt + 1, atMs: nowMs };
+    return { answer: { kind: 'enqueue', entry: next }, entry: next };
+  };
+
+function begun(
+  { ref, version, generation, delayed }: NewSchedule,
+  state: 'scheduled' | 'unscheduled',
+  nowMs: number,
+  before?: Entry,
+): Entry {
+  const underWay = before === undefined ? [] : runsLeftBy(before, nowMs);
+  const fresh = { ref, version, state, generation, attempt: 0, instantMs: delayed.instantMs, delayed };
+  return { ...fresh, ...(underWay.length > 0 && { underWay }), atMs: nowMs };
+}
+
+const isUnderWay = (entry: Entry | undefined, nowMs: number): boolean =>
+  entry !== undefined && runsUnderWay(entry, nowMs).length > 0;
+
+function cancelled(
+  entry: Entry | undefined,
+  { ref, version, generation }: Writer & Readonly<{ generation: string }>,
+  nowMs: number,
+): Decision<'cancelled' | 'tooLate'> {
+  if (entry === undefined) {
+    return {
+      answer: 'cancelled',
+      entry: { ref, version, state: 'cancelled', generation, attempt: 0, atMs: nowMs },
+    };
+  }
+  if (entry.state === 'firing' || entry.state === 'delivered' || entry.state === 'deadLettered') {
+    // Its record must outlive what is older than this cancel and may still come.
+    return { answer: 'tooLate', entry: { ...entry, floor: version, atMs: nowMs } };
+  }
+  const { entry: over, ...rest } = ended(entry, 'cancelled', nowMs);
+  // What it withdraws is withdrawn, and yet what was replaced before may still be published.
+  const answer = isUnderWay(entry, nowMs) ? 'tooLate' : 'cancelled';
+  return { answer, entry: { ...over, version }, ...rest };
+}
+
+function ended(
+  entry: Entry,
+  state: Entry['state'],
+  nowMs: number,
+): Omit<Decision<never>, 'answer'> & { entry: Entry } {
+  const { delayed, firing: _, ...rest } = entry;
+  return { entry: { ...rest, state, atMs: nowMs }, ...releasedBy(delayed) };
+}
+
+/** Whether a transaction function runs again after a commit whose reply was lost, and whether it was overtaken since. */
+function rerun(entry: Entry | undefined, version: Version): 'mine' | 'tooLate' | 'superseded' | undefined {
+  if (entry === undefined) return undefined;
+  if (compareVersions(entry.version, version) === 0) return 'mine';
+  if (entry.floor !== undefined && compareVersions(entry.floor, version) === 0) return 'tooLate';
+  return compareVersions(topVersion(entry), version) > 0 ? 'superseded' : undefined;
+}
+
+const givenWay = (entry: Entry | undefined): Pick<Decision<never>, 'released' | 'replaced'> =>
+  entry === undefined || !isPending(entry) ? {} : { ...releasedBy(entry.delayed), replaced: true };
+
+const releasedBy = (delayed: Delayed | undefined): Pick<Decision<never>, 'released'> =>
+  delayed?.payload === undefined ? {} : { released: delayed.payload };

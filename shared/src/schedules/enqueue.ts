@@ -1,0 +1,32 @@
+/**
+ * The task of an entry. Its name is made of the generation and the attempt that stand in the entry, so that every
+ * repeat meets the same task, and a new schedule or a lost task never meets an old name.
+ */
+import type { Clock } from '../clock.ts';
+import { TransientError } from '../errors.ts';
+import { taskFor } from '../delay/task-body.ts';
+import type { CreateLimits, Task, TaskQueue } from '../delay/task-queue.ts';
+import { scheduleTimeFor } from '../delay/timing.ts';
+import type { Entry } from './entry.ts';
+
+function taskOf({ delayed, generation, attempt }: Entry, nowMs: number): Task {
+  if (delayed?.entry?.generation !== generation) {
+    throw new TransientError(
+      'UNREADABLE_ENTRY',
+      'a pending entry of the ledger holds no delivery of its own',
+    );
+  }
+  const scheduleTimeMs = scheduleTimeFor(delayed.instantMs, nowMs);
+  return taskFor({ ...delayed, attempt, hop: 0, scheduleTimeMs });
+}
+
+/** Resolves once the task is stored, now or before. Rejects as `TaskQueue.create` does. */
+export async function enqueue(
+  queue: TaskQueue,
+  clock: Clock,
+  entry: Entry,
+  limits: CreateLimits = {},
+): Promise<Readonly<{ task: string; answer: 'created' | 'exists' }>> {
+  const task = taskOf(entry, clock.now());
+  return { task: task.name, answer: await queue.create(task, limits) };
+}

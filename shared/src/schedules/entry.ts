@@ -1,0 +1,140 @@
+/**
+ * The record of one pending delivery that can be replaced or cancelled, and what follows from its fields alone.
+ *
+ * An entry never expires while there is work in it. One that has ended stays as long as a message about it may come
+ * again, or a redelivery would schedule it anew.
+ */
+import type { Delayed } from '../delay/task-body.ts';
+import { hashOf } from '../hash.ts';
+
+/** Who wrote: the latest wins, in whatever order writers arrive. */
+export type Version = Readonly<{
+  /** The server's publish time of a message; for a program, the store's read time. Milliseconds since the epoch. */
+  atMs: number;
+  /** The message's ID, or a random one. Decides between equal times. */
+  id: string;
+}>;
+
+export type ScheduleRef = Readonly<{
+  consumer: string;
+  source: string;
+  /** The business key; absent on the entry of a message that has none, whose `identity` names it. */
+  key?: string;
+  identity?: string;
+}>;
+
+export type EntryState =
+  /** Committed; whether it has a task is not known yet. */
+  | 'unscheduled'
+  /** It has a task, or its message will come again until it has one. */
+  | 'scheduled'
+  /** A republisher is publishing it. */
+  | 'firing'
+  | 'delivered'
+  | 'deadLettered'
+  | 'cancelled';
+
+/** A republisher at work on an entry: nobody else fires it until then. */
+export type Run = Readonly<{ token: string; untilMs: number }>;
+
+export type Entry = Readonly<{
+  ref: ScheduleRef;
+  version: Version;
+  /** Of a cancel that came too late: what is older stays without effect. */
+  floor?: Version;
+  state: EntryState;
+  /** Random, new with every schedule: what a task must name to fire. */
+  generation: string;
+  /** Raised whenever the task was lost, so that the next one meets no name that the queue remembers. */
+  attempt: number;
+  /** While pending; for information afterwards. */
+  instantMs?: number;
+  /** What its tasks carry: there exactly while the entry is pending. */
+  delayed?: Delayed;
+  firing?: Run;
+  /** Runs of schedules that were replaced while they were firing: they may still publish until then. */
+  underWay?: readonly Run[];
+  /** The store's time of the last schedule, attempt or end. */
+  atMs: number;
+}>;
+
+export type LedgerTimes = Readonly<{
+  /** How long a republisher has an entry to itself while it publishes. */
+  firingLeaseMs: number;
+  /** When an entry without a task gets one. */
+  unscheduledGraceMs: number;
+  /** When a task counts as lost: longer after its time than the queue's own backlog ever is. */
+  lostGraceMs: number;
+  /** How long the record of an end is kept: at least the source's retention, seek included. */
+  endedRetentionMs: number;
+}>;
+
+/**
+ * What an entry holds of a message: the rest of a document of 1 MiB is left for its other fields, and for a payload room
+ * to take what is larger. Also what is written anew with every change of the entry.
+ */
+export const MAX_ENTRY_BYTES = 500_000;
+
+/** Name of its document, and the first part of every task name that it leads to. */
+export const entryId = ({ consumer, source, key, identity }: ScheduleRef): string =>
+  key === undefined
+    ? hashOf(consumer, source, 'identity', identity ?? '')
+    : hashOf(consumer, source, 'scheduleKey', key);
+
+/** Negative, zero or positive. Shorter IDs first: those of one server are numbers that grow. */
+export function compareVersions(one: Version, other: Version): number {
+  if (one.atMs !== other.atMs) return one.atMs - other.atMs;
+  if (one.id.length !== other.id.length) return one.id.length - other.id.length;
+  if (one.id === other.id) return 0;
+  return one.id < other.id ? -1 : 1;
+}
+
+/** What a newer writer must be newer than. */
+export function topVersion({ version, floor }: Pick<Entry, 'version' | 'floor'>): Version {
+  return floor !== undefined && compareVersions(floor, version) > 0 ? floor : version;
+}
+
+/** A program's version: newer than everything that the store has, whatever the program's clock says. */
+export const versionAfter = (entry: Entry | undefined, nowMs: number, id: string): Version => ({
+  atMs: Math.max(Math.ceil(nowMs), entry === undefined ? 0 : topVersion(entry).atMs + 1),
+  id,
+});
+
+export const isPending = ({ state }: Pick<Entry, 'state'>): boolean =>
+  state === 'unscheduled' || state === 'scheduled' || state === 'firing';
+
+/** The longest that a publish takes, which begins before its lease ends: the republisher's default. */
+const PUBLISH_MS = 30_000;
+
+/** Runs that this entry does not tell of by its own state, and that may still publish. */
+export const runsUnderWay = ({ underWay = [] }: Entry, nowMs: number): readonly Run[] =>
+  underWay.filter(({ untilMs }) => untilMs > nowMs);
+
+/** The same for what takes its place. */
+export function runsLeftBy(entry: Entry, nowMs: number): readonly Run[] {
+  const { state, firing } = entry;
+  const own =
+    state === 'firing' && firing !== undefined ? [{ ...firing, untilMs: firing.untilMs + PUBLISH_MS }] : [];
+  return runsUnderWay({ ...entry, underWay: [...(entry.underWay ?? []), ...own] }, nowMs);
+}
+
+/** When somebody must look at it unless it has moved on by then; undefined once it has ended. */
+export function sweepAtMs(entry: Entry, times: LedgerTimes): number | undefined {
+  const { state, atMs, firing, instantMs = atMs } = entry;
+  switch (state) {
+    case 'unscheduled':
+      return atMs + times.unscheduledGraceMs;
+    case 'scheduled':
+      return Math.max(instantMs, atMs) + times.lostGraceMs;
+    case 'firing':
+      return Math.max(firing?.untilMs ?? atMs, atMs) + times.lostGraceMs;
+    case 'delivered':
+    case 'deadLettered':
+    case 'cancelled':
+      return undefined;
+  }
+}
+
+/** When the record may go; undefined while there is work in it. */
+export const expiresAtMs = (entry: Entry, { endedRetentionMs }: LedgerTimes): number | undefined =>
+  isPending(entry) ? undefined : entry.atMs + endedRetentionMs;

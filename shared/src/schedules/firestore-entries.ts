@@ -1,0 +1,133 @@
+/**
+ * How an entry stands in Firestore, and back. What its tasks carry is one field of bytes, in the format of task bodies.
+ *
+ * `expiresAt` serves the TTL policy alone and is there exactly once an entry has ended. Every time comes from a read time
+ * of the store, or from a message's publish time.
+ */
+import { type DocumentData, type DocumentSnapshot, Timestamp } from '@google-cloud/firestore';
+import { decodeDelayed, encodeDelayed } from '../delay/task-body.ts';
+import { textOf, TransientError } from '../errors.ts';
+import {
+  type Entry,
+  type EntryState,
+  expiresAtMs,
+  type LedgerTimes,
+  type Run,
+  type Version,
+} from './entry.ts';
+import { sortKeys } from './sort-keys.ts';
+
+/** Format of the documents. */
+const VERSION = 1;
+
+const STATES: ReadonlySet<unknown> = new Set<EntryState>([
+  'unscheduled',
+  'scheduled',
+  'firing',
+  'delivered',
+  'deadLettered',
+  'cancelled',
+]);
+
+/** The whole document: what is not in it is gone. */
+export function fieldsOf(id: string, entry: Entry, times: LedgerTimes): DocumentData {
+  const { ref, version, floor, state, generation, attempt, instantMs, delayed, firing, atMs } = entry;
+  const { underWay = [] } = entry;
+  const endsMs = expiresAtMs(entry, times);
+  return {
+    v: VERSION,
+    consumer: ref.consumer,
+    source: ref.source,
+    key: ref.key ?? null,
+    identity: ref.identity ?? null,
+    state,
+    version: { ...version },
+    floor: floor === undefined ? null : { ...floor },
+    generation,
+    attempt,
+    instantAt: instantMs === undefined ? null : Timestamp.fromMillis(instantMs),
+    delayed: delayed === undefined ? null : encodeDelayed(delayed),
+    token: firing?.token ?? null,
+    until: firing === undefined ? null : Timestamp.fromMillis(firing.untilMs),
+    underWay: underWay.map((run) => ({ ...run })),
+    at: Timestamp.fromMillis(atMs),
+    ...sortKeys(id, entry, times),
+    // Always there, or a TTL policy would act on what a replaced record left behind.
+    expiresAt: endsMs === undefined ? null : Timestamp.fromMillis(endsMs),
+  };
+}
+
+/** Throws TransientError `UNREADABLE_ENTRY`: what is not exactly ours is neither fired nor overwritten. */
+export function entryOf(snapshot: DocumentSnapshot): Entry | undefined {
+  const data = snapshot.data();
+  if (data === undefined) return undefined;
+  const wrong = wrongField(data);
+  if (wrong !== undefined) throw unreadable(snapshot, wrong);
+  return {
+    ref: {
+      consumer: data['consumer'],
+      source: data['source'],
+      ...(data['key'] !== null && { key: data['key'] }),
+      ...(data['identity'] !== null && { identity: data['identity'] }),
+    },
+    version: data['version'],
+    ...(data['floor'] !== null && { floor: data['floor'] }),
+    state: data['state'],
+    generation: data['generation'],
+    attempt: data['attempt'],
+    ...(data['instantAt'] !== null && { instantMs: millisOf(data['instantAt']) }),
+    ...(data['delayed'] !== null && { delayed: delayedOf(snapshot, data['delayed']) }),
+    ...(data['token'] !== null && { firing: { token: data['token'], untilMs: millisOf(data['until']) } }),
+    ...(data['underWay'].length > 0 && { underWay: data['underWay'] }),
+    atMs: millisOf(data['at']),
+  };
+}
+
+export const millisOf = (time: Timestamp): number => time.toMillis();
+
+function wrongField(data: DocumentData): string | undefined {
+  if (data['v'] !== VERSION) return `format version ${String(data['v'])}; accepted: ${VERSION}`;
+  const isPending = ['unscheduled', 'scheduled', 'firing'].includes(data['state']);
+  const checks: Readonly<Record<string, boolean>> = {
+    consumer: typeof data['consumer'] === 'string',
+    source: typeof data['source'] === 'string',
+    key: isTextOrNull(data['key']),
+    identity: isTextOrNull(data['identity']),
+    state: STATES.has(data['state']),
+    version: isVersion(data['version']),
+    floor: data['floor'] === null || isVersion(data['floor']),
+    generation: typeof data['generation'] === 'string' && data['generation'] !== '',
+    attempt: Number.isSafeInteger(data['attempt']) && data['attempt'] >= 0,
+    instantAt: data['instantAt'] === null || data['instantAt'] instanceof Timestamp,
+    delayed: isPending ? data['delayed'] instanceof Uint8Array : data['delayed'] === null,
+    token: data['state'] === 'firing' ? typeof data['token'] === 'string' : data['token'] === null,
+    until: data['state'] === 'firing' ? data['until'] instanceof Timestamp : data['until'] === null,
+    underWay: Array.isArray(data['underWay']) && data['underWay'].every(isRun),
+    at: data['at'] instanceof Timestamp,
+  };
+  const wrong = Object.entries(checks).find(([, isRight]) => !isRight)?.[0];
+  return wrong === undefined ? undefined : `its field ${wrong} has no value of its kind`;
+}
+
+const isTextOrNull = (value: unknown): boolean => value === null || typeof value === 'string';
+
+function isRun(value: unknown): value is Run {
+  const { token, untilMs } = (value ?? {}) as Partial<Record<keyof Run, unknown>>;
+  return typeof token === 'string' && Number.isFinite(untilMs);
+}
+
+function isVersion(value: unknown): value is Version {
+  const { atMs, id } = (value ?? {}) as Partial<Record<keyof Version, unknown>>;
+  return Number.isFinite(atMs) && typeof id === 'string';
+}
+
+function delayedOf(snapshot: DocumentSnapshot, bytes: Uint8Array) {
+  try {
+    return decodeDelayed(bytes);
+  } catch (error) {
+    throw unreadable(snapshot, textOf(error));
+  }
+}
+
+const unreadable = (snapshot: DocumentSnapshot, text: string): TransientError =>
+  new TransientError('UNREADABLE_ENTRY', `document ${snapshot.ref.path} cannot be used: ${text}`);

@@ -1,0 +1,130 @@
+/**
+ * The schedule ledger in Firestore, one document a key, named by a hash.
+ *
+ * Queries are over one field each (`sweep`, `byKey`, `byInstant`), which Firestore indexes by itself; all other fields
+ * should be exempt from indexing, and `expiresAt` wants a TTL policy. The indexed texts begin with a hash of the
+ * consumer: entries of one consumer whose instants increase share one range of the index, which Firestore splits only
+ * gradually beyond 500 writes per second: https://cloud.google.com/firestore/docs/best-practices#hotspots
+ *
+ * A lost reply makes the client run a transaction again; the rules answer as they did. Time is the store's read time.
+ */
+import type { Firestore, Query, QueryDocumentSnapshot, Transaction } from '@google-cloud/firestore';
+import { toMilliseconds, type Duration } from '../duration.ts';
+import { ConfigError } from '../errors.ts';
+import { boundedCalls, type CallOptions } from '../order/firestore-call.ts';
+import { entryOf, fieldsOf, millisOf } from './firestore-entries.ts';
+import { type DueEntry, LEDGER_TIMES, type Page, type TransactionalLedger } from './ledger.ts';
+import { dueRange, isListed, listRange, pendingRange, type Range } from './sort-keys.ts';
+
+export type FirestoreLedgerOptions = CallOptions &
+  Readonly<{
+    /** Default `pubsub-guarantees-schedules`. */
+    collection?: string;
+    /**
+     * How long the record of an end is kept, default `32d`, at least `31d`: longer than a message about it may come
+     * again, seek included. After that a redelivery would schedule it anew.
+     */
+    endedRetention?: Duration;
+    /** When a task counts as lost, default `10m`: longer after its time than the queue's own backlog ever is. */
+    lostAfter?: Duration;
+  }>;
+
+const SHORTEST_RETENTION_MS = 31 * 86_400_000;
+
+/** The caller makes the client and terminates it. Throws ConfigError for an invalid option. */
+export function firestoreLedger(
+  firestore: Firestore,
+  options: FirestoreLedgerOptions = {},
+): TransactionalLedger<Transaction> {
+  const { collection = 'pubsub-guarantees-schedules', endedRetention = '32d', lostAfter = '10m' } = options;
+  const calls = boundedCalls(options);
+  const endedRetentionMs = toMilliseconds(endedRetention, 'endedRetention');
+  if (endedRetentionMs < SHORTEST_RETENTION_MS) {
+    const text = `endedRetention is ${endedRetention}; accepted: 31d or more, the longest that a source keeps a message`;
+    throw new ConfigError('INVALID_OPTION', text);
+  }
+  const times = { ...LEDGER_TIMES, endedRetentionMs, lostGraceMs: toMilliseconds(lostAfter, 'lostAfter') };
+  const entries = firestore.collection(collection);
+
+  const inRange = ({ field, from, to }: Range, limit: number, after?: string): Query => {
+    const query = entries.where(field, '>=', from).where(field, '<', to).orderBy(field);
+    return (after === undefined ? query : query.startAfter(after)).limit(limit);
+  };
+  const pageOf = <Item>(
+    docs: readonly QueryDocumentSnapshot[],
+    field: string,
+    limit: number,
+    items: readonly Item[],
+  ): Page<Item> => {
+    const last = docs.at(-1);
+    return docs.length < limit || last === undefined ? { items } : { items, next: String(last.get(field)) };
+  };
+
+  // The server's clock minus this process's, from the latest query: it says until when entries are due.
+  let skewMs = 0;
+
+  const ledger: TransactionalLedger<Transaction> = {
+    times,
+    change: (id, rule) =>
+      calls.transaction('change of a schedule', (alive) =>
+        firestore.runTransaction(
+          async (transaction) => {
+            alive();
+            const { entry, nowMs } = await ledger.readIn(transaction, id);
+            const decision = rule(entry, nowMs);
+            if (decision.entry !== undefined) ledger.writeIn(transaction, id, decision.entry);
+            alive();
+            return decision;
+          },
+          { maxAttempts: calls.maxAttempts },
+        ),
+      ),
+    read: (id) =>
+      calls.call('read of a schedule', async () => {
+        const snapshot = await entries.doc(id).get();
+        return { entry: entryOf(snapshot), nowMs: millisOf(snapshot.readTime) };
+      }),
+    async readIn(transaction, id) {
+      const snapshot = await transaction.get(entries.doc(id));
+      return { entry: entryOf(snapshot), nowMs: millisOf(snapshot.readTime) };
+    },
+    writeIn: (transaction, id, entry) => void transaction.set(entries.doc(id), fieldsOf(id, entry, times)),
+    due: (consumer, limit, after) =>
+      calls.call('query of schedules to look at', async () => {
+        const range = dueRange(consumer, calls.clock.now() + skewMs);
+        const { docs, readTime } = await inRange(range, limit, after).get();
+        skewMs = millisOf(readTime) - calls.clock.now();
+        const items = docs.map(dueOf).filter((item) => item !== undefined);
+        return pageOf(docs, range.field, limit, items);
+      }),
+    pending: (consumer) =>
+      calls.call('count of schedules', async () => {
+        const { field, from, to } = pendingRange(consumer);
+        const found = await entries.where(field, '>=', from).where(field, '<', to).count().get();
+        return found.data().count;
+      }),
+    list: (query) =>
+      calls.call('query of schedules', async () => {
+        const range = listRange(query);
+        const { docs } = await inRange(range, query.limit, query.after).get();
+        const found = docs.map((document) => entryOf(document)).filter((entry) => entry !== undefined);
+        return pageOf(
+          docs,
+          range.field,
+          query.limit,
+          found.filter((entry) => isListed(entry, query)),
+        );
+      }),
+  };
+  return ledger;
+}
+
+function dueOf(document: QueryDocumentSnapshot): DueEntry | undefined {
+  const { id } = document;
+  try {
+    const entry = entryOf(document);
+    return entry === undefined ? undefined : { id, entry };
+  } catch (error) {
+    return { id, error };
+  }
+}

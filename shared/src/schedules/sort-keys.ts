@@ -1,0 +1,56 @@
+/**
+ * How a ledger finds entries again: one sorted text for each question, so that no query needs an index of several
+ * fields. Each begins with a hash of whose entry it is; what has ended has none.
+ */
+import { hashOf } from '../hash.ts';
+import { type Entry, isPending, type LedgerTimes, sweepAtMs } from './entry.ts';
+import type { ListQuery } from './ledger.ts';
+
+export type SortKeys = Readonly<{ sweep: string | null; byKey: string | null; byInstant: string | null }>;
+
+/** `from` inclusive, `to` exclusive. */
+export type Range = Readonly<{ field: keyof SortKeys; from: string; to: string }>;
+
+/** Enough for any date: fewer digits would sort a longer number first. */
+const DIGITS = 16;
+/** Comes after every text that begins with the one before it. */
+const LAST = '\u{10ffff}';
+
+const padded = (milliseconds: number): string =>
+  String(Math.max(0, Math.ceil(milliseconds))).padStart(DIGITS, '0');
+const scopeOf = (consumer: string, source: string): string => hashOf(consumer, source);
+
+export function sortKeys(id: string, entry: Entry, times: LedgerTimes): SortKeys {
+  const { consumer, source, key } = entry.ref;
+  const sweepMs = sweepAtMs(entry, times);
+  const listed = key === undefined || !isPending(entry) ? undefined : scopeOf(consumer, source);
+  return {
+    sweep: sweepMs === undefined ? null : `${hashOf(consumer)}/${padded(sweepMs)}/${id}`,
+    byKey: listed === undefined ? null : `${listed}/${key}`,
+    byInstant: listed === undefined ? null : `${listed}/${padded(entry.instantMs ?? 0)}/${id}`,
+  };
+}
+
+export function dueRange(consumer: string, nowMs: number): Range {
+  const base = hashOf(consumer);
+  return { field: 'sweep', from: `${base}/`, to: `${base}/${padded(Math.floor(nowMs))}${LAST}` };
+}
+
+/** Everything that is due at some time: all that is pending. */
+export const pendingRange = (consumer: string): Range => ({
+  field: 'sweep',
+  from: `${hashOf(consumer)}/`,
+  to: `${hashOf(consumer)}/${LAST}`,
+});
+
+export function listRange({ consumer, source, prefix, beforeMs }: ListQuery): Range {
+  const base = scopeOf(consumer, source);
+  if (prefix === '' && beforeMs !== undefined) {
+    return { field: 'byInstant', from: `${base}/`, to: `${base}/${padded(beforeMs)}` };
+  }
+  return { field: 'byKey', from: `${base}/${prefix}`, to: `${base}/${prefix}${LAST}` };
+}
+
+/** What the range alone does not say. */
+export const isListed = (entry: Entry, { beforeMs }: ListQuery): boolean =>
+  beforeMs === undefined || (entry.instantMs ?? 0) < beforeMs;

@@ -1,0 +1,94 @@
+/**
+ * What must have happened: a model of ten lines for programs in which nothing fails, and rules over what was seen for
+ * all others.
+ */
+import { arrivalsOf, type Op, type Program, sentAt } from './programs.ts';
+import type { History, Publish, Write } from './run-program.ts';
+
+export function expected({ ops }: Program): readonly Publish[] {
+  const delivered: Publish[] = [];
+  let top = -1;
+  let pending: Publish | undefined;
+  const fire = (untilMs: number): void => {
+    if (pending === undefined || pending.atMs > untilMs) return;
+    delivered.push(pending);
+    pending = undefined;
+  };
+  for (const { atMs, version = Math.max(atMs, top + 1), name, instantMs } of eventsOf(ops)) {
+    fire(atMs);
+    if (version <= top) continue;
+    top = version;
+    pending = instantMs === null ? undefined : { name, atMs: Math.max(instantMs, atMs) };
+  }
+  fire(Infinity);
+  return delivered;
+}
+
+type Event = Readonly<{ atMs: number; version?: number; name: string; instantMs: number | null }>;
+
+const eventsOf = (ops: readonly Op[]): readonly Event[] =>
+  ops
+    .flatMap((op, index): Event[] => {
+      if (op.kind === 'purge') return [];
+      const version = op.kind === 'message' ? { version: sentAt(op, index) } : {};
+      const what = { name: `W${index}`, instantMs: op.instantMs, ...version };
+      return arrivalsOf(op, index).map((atMs) => ({ atMs, ...what }));
+    })
+    .sort((one, other) => one.atMs - other.atMs);
+
+export type Invariant =
+  | 'never before its instant'
+  | 'a success is final'
+  | 'the last one is delivered'
+  | 'in time while nothing fails'
+  | 'once while nothing fails'
+  | 'every message is answered';
+
+/** Calls take up to three seconds each here, and a fire that loses a race is tried again ten seconds later. */
+const IN_TIME_MS = 90_000;
+
+export function violations(history: History, { ops, faults }: Program): readonly Invariant[] {
+  const { writes, publishes } = history;
+  const found = new Set<Invariant>();
+  const named = new Map(writes.map((write) => [write.name, write]));
+  const isCalm = faults.length === 0 && ops.every(({ kind }) => kind !== 'purge');
+  for (const { name, atMs } of publishes) {
+    const write = named.get(name);
+    if (write?.instantMs === undefined || write.instantMs === null || atMs < write.instantMs) {
+      found.add('never before its instant');
+      continue;
+    }
+    const killers = writes.filter((other) => isSuccess(other) && isNewer(other, write));
+    if (killers.some((killer) => isAfter(history, atMs, name, killer))) found.add('a success is final');
+  }
+  for (const write of writes) {
+    if (write.by === 'message' && write.answer === undefined) found.add('every message is answered');
+    const times = publishes.filter(({ name }) => name === write.name);
+    if (isCalm && times.length > 1) found.add('once while nothing fails');
+    const isLast = writes.every((other) => other === write || isNewer(write, other));
+    if (!isLast || !isSuccess(write) || write.instantMs === null) continue;
+    const [first] = times;
+    if (first === undefined) found.add('the last one is delivered');
+    else if (isCalm && first.atMs > Math.max(write.instantMs, write.answeredMs ?? 0) + IN_TIME_MS) {
+      found.add('in time while nothing fails');
+    }
+  }
+  return [...found];
+}
+
+const isSuccess = ({ answer, instantMs }: Write): boolean =>
+  answer === (instantMs === null ? 'cancelled' : 'scheduled');
+
+/** For certain: a program's version is the store's time somewhere between its begin and its answer. */
+function isNewer(one: Write, other: Write): boolean {
+  if (one.by === 'message' && other.by === 'message') return one.sentMs > other.sentMs;
+  return one.sentMs > (other.by === 'message' ? other.sentMs : (other.answeredMs ?? Infinity));
+}
+
+/** A message replaces what is already under way, and cannot be told: there the run that was under way may end. */
+function isAfter({ runs }: History, atMs: number, name: string, killer: Write): boolean {
+  const { answeredMs = Infinity, by, instantMs } = killer;
+  if (atMs <= answeredMs) return false;
+  if (by === 'program' || instantMs === null) return true;
+  return !runs.some((run) => run.name === name && run.fromMs <= answeredMs && run.toMs >= atMs);
+}

@@ -1,0 +1,90 @@
+/**
+ * Random programs over one key: messages that schedule, replace and cancel, arriving late, twice and in any order;
+ * programs that do the same in transactions; a queue that is purged; and calls that fail before or after they worked.
+ */
+import fc from 'fast-check';
+
+/** Times are milliseconds from the start, on a grid, so that "before" and "after" are plain. */
+export type Op =
+  | Readonly<{
+      kind: 'message';
+      sentMs: number;
+      /** How long after it was sent it arrives, each time. */
+      arrivals: readonly number[];
+      /** Absent: it cancels. */
+      instantMs: number | null;
+    }>
+  | Readonly<{ kind: 'program'; sentMs: number; instantMs: number | null }>
+  | Readonly<{ kind: 'purge'; sentMs: number }>;
+
+export type Fault = Readonly<{
+  port: 'ledger' | 'queue' | 'publisher';
+  call: number;
+  when: 'before' | 'after';
+}>;
+
+export type Program = Readonly<{
+  ops: readonly Op[];
+  faults: readonly Fault[];
+  /** How long calls of the ledger take, one after the other, over and over. */
+  latencies: readonly number[];
+}>;
+
+const GRID_MS = 500;
+const time = (seconds: number) =>
+  fc.integer({ min: 0, max: (seconds * 1_000) / GRID_MS }).map((n) => n * GRID_MS);
+/** Between the others, so that nothing is due at the moment of an event. */
+const instant = fc.option(
+  time(90).map((ms) => ms + GRID_MS / 2),
+  { freq: 3, nil: null },
+);
+
+const message = fc.record({
+  kind: fc.constant('message' as const),
+  sentMs: time(60),
+  arrivals: fc.array(fc.oneof({ weight: 4, arbitrary: time(5) }, { weight: 1, arbitrary: time(7_200) }), {
+    minLength: 1,
+    maxLength: 3,
+  }),
+  instantMs: instant,
+});
+const program = fc.record({ kind: fc.constant('program' as const), sentMs: time(60), instantMs: instant });
+const purge = fc.record({ kind: fc.constant('purge' as const), sentMs: time(60) });
+
+const fault = fc.record({
+  port: fc.constantFrom('ledger' as const, 'queue' as const, 'publisher' as const),
+  call: fc.integer({ min: 1, max: 12 }),
+  when: fc.constantFrom('before' as const, 'after' as const),
+});
+
+const latencies = fc.array(fc.integer({ min: 0, max: 1_500 }), { minLength: 1, maxLength: 5 });
+
+/** One message after the other, as they were sent, and nothing fails: what the ten-line model is about. */
+export const calmPrograms: fc.Arbitrary<Program> = fc.record({
+  ops: fc.array(fc.oneof({ weight: 3, arbitrary: message }, { weight: 1, arbitrary: program }), {
+    minLength: 1,
+    maxLength: 7,
+  }),
+  faults: fc.constant([]),
+  latencies: fc.constant([0]),
+});
+
+export const programs: fc.Arbitrary<Program> = fc.record({
+  ops: fc.array(
+    fc.oneof(
+      { weight: 6, arbitrary: message },
+      { weight: 3, arbitrary: program },
+      { weight: 2, arbitrary: purge },
+    ),
+    { minLength: 1, maxLength: 7 },
+  ),
+  faults: fc.array(fault, { maxLength: 4 }),
+  latencies,
+});
+
+/** Of each event its own millisecond, with the order of the program between equal ones. */
+export const sentAt = (op: Op, index: number): number => op.sentMs + index * 7;
+export const arrivalsOf = (op: Op, index: number): readonly number[] =>
+  op.kind === 'message'
+    ? op.arrivals.map((afterMs, copy) => sentAt(op, index) + afterMs + copy * 2)
+    : [sentAt(op, index)];

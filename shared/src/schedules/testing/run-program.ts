@@ -1,0 +1,154 @@
+/**
+ * Plays a program to its end on virtual time, and tells what could be seen from outside: answers and publishes.
+ */
+import { sleep } from '../../clock.ts';
+import { TransientError } from '../../errors.ts';
+import { decodeDelayed } from '../../delay/task-body.ts';
+import type { Task, TaskQueue } from '../../delay/task-queue.ts';
+import type { Message } from '../../message.ts';
+import type { Ledger } from '../ledger.ts';
+import type { MemoryLedger } from '../memory.ts';
+import { play, reasonOf, START } from './play.ts';
+import { arrivalsOf, type Fault, type Op, type Program, sentAt } from './programs.ts';
+
+export type Write = Readonly<{
+  name: string;
+  by: 'message' | 'program';
+  /** When it was published; when the program's transaction began. */
+  sentMs: number;
+  id: string;
+  /** Absent: it cancels. */
+  instantMs: number | null;
+  /** `scheduled`, `cancelled`, `tooLate`, …: the first answer that was no retry. */
+  answer?: string;
+  answeredMs?: number;
+}>;
+
+export type Publish = Readonly<{ name: string; atMs: number }>;
+/** A task's run, of the schedule that its body holds. */
+type Run = Readonly<{ name: string; fromMs: number; toMs: number }>;
+export type History = Readonly<{
+  writes: readonly Write[];
+  publishes: readonly Publish[];
+  runs: readonly Run[];
+}>;
+
+/** What a mutant changes. */
+export type Way = Readonly<{
+  wrapLedger?: (ledger: MemoryLedger, pause: () => Promise<void>) => Ledger;
+  wrapQueue?: (queue: TaskQueue) => TaskQueue;
+  received?: (message: Message, nowMs: number) => Message;
+}>;
+
+const KEY = 'k';
+const MINUTE_MS = 60_000;
+const REDELIVERY_MS = 10_000;
+const END_MS = 4 * 60 * MINUTE_MS;
+
+type Mutable = { -readonly [Field in keyof Write]: Write[Field] };
+
+export async function runProgram(way: Way, { ops, faults, latencies }: Program): Promise<History> {
+  const writes: Mutable[] = [];
+  const publishes: Publish[] = [];
+  const runs: Run[] = [];
+  const purged = new Set<Task>();
+  const fails = failing(faults);
+  let call = 0;
+  const stage = play({
+    wrapQueue: (tasks) => {
+      const queue: TaskQueue = {
+        ...tasks,
+        create: (task, limits) => fails('queue', () => tasks.create(task, limits)),
+      };
+      return way.wrapQueue?.(queue) ?? queue;
+    },
+    wrapLedger: (memory) => slow(memory),
+    dispatches: false,
+  });
+  const { clock } = stage;
+  const now = (): number => clock.now() - START;
+  const pause = (): Promise<void> => sleep(clock, latencies[(call += 1) % latencies.length] ?? 0);
+
+  function slow(memory: MemoryLedger): Ledger {
+    const ledger = way.wrapLedger?.(memory, () => pause()) ?? memory;
+    return {
+      ...ledger,
+      change: async (id, rule) => {
+        await pause();
+        const decision = await fails('ledger', () => ledger.change(id, rule));
+        await pause();
+        return decision;
+      },
+    };
+  }
+
+  const publish = stage.target.publish.bind(stage.target);
+  Object.assign(stage.target, {
+    publish: (message: Parameters<typeof publish>[0]) =>
+      fails('publisher', async () => {
+        const name = Buffer.from(message.data).toString();
+        publishes.push({ name, atMs: now() });
+        return publish(message);
+      }),
+  });
+  stage.tasks.dispatchTo(async (task, retryCount) => {
+    if (purged.has(task)) return { status: 200 };
+    const fromMs = now();
+    const answer = await stage.dispatch(task, retryCount);
+    runs.push({ name: decodeDelayed(task.body).message.data.toString(), fromMs, toMs: now() });
+    return answer;
+  }, REDELIVERY_MS);
+
+  const deliver = async (write: Mutable, message: Message): Promise<void> => {
+    const outcome = await stage.handle(way.received?.(message, clock.now()) ?? message);
+    if (outcome.kind !== 'ack') return void clock.after(REDELIVERY_MS, () => void deliver(write, message));
+    write.answer ??= reasonOf(outcome);
+    write.answeredMs ??= now();
+  };
+  const transact = async (write: Mutable): Promise<void> => {
+    const { schedules, memory } = stage;
+    const { instantMs, name } = write;
+    const change = await memory.transact(async (tx) => {
+      const slot = await schedules.reserve(tx, KEY);
+      await pause();
+      if (instantMs === null) return slot.cancel();
+      return slot.put({ data: name, deliverAt: new Date(START + instantMs) });
+    });
+    write.answer = change.answer;
+    write.answeredMs = now();
+    await change.afterCommit().catch(() => {});
+  };
+  const begin = (op: Op, index: number): void => {
+    if (op.kind === 'purge') {
+      for (const task of stage.tasks.created) purged.add(task);
+      return;
+    }
+    const { instantMs } = op;
+    const write: Mutable = { name: `W${index}`, by: op.kind, sentMs: now(), id: '', instantMs };
+    writes.push(write);
+    if (op.kind === 'program') return void transact(write).catch(() => {});
+    const wish =
+      instantMs === null ? { cancel: 'true' } : { deliverAt: new Date(START + instantMs).toISOString() };
+    const message = stage.message({ scheduleKey: KEY, ...wish }, write.name);
+    write.id = message.id;
+    for (const at of arrivalsOf(op, index)) clock.after(at - now(), () => void deliver(write, message));
+  };
+  for (const [index, op] of ops.entries()) clock.after(sentAt(op, index), () => begin(op, index));
+  for (let at = 0; at < END_MS; at += 5 * MINUTE_MS) {
+    await clock.advance(5 * MINUTE_MS);
+    await stage.sweep();
+  }
+  return { writes, publishes, runs };
+}
+
+function failing(faults: readonly Fault[]) {
+  const calls = { ledger: 0, queue: 0, publisher: 0 };
+  return async <Result>(port: Fault['port'], work: () => Promise<Result>): Promise<Result> => {
+    calls[port] += 1;
+    const when = faults.find((fault) => fault.port === port && fault.call === calls[port])?.when;
+    if (when === 'before') throw new TransientError('LOST', `${port}: the request was lost`);
+    const result = await work();
+    if (when === 'after') throw new TransientError('LOST', `${port}: the reply was lost`);
+    return result;
+  };
+}
