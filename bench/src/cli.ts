@@ -2,6 +2,8 @@
  * `npm run bench -- --list` names the benchmarks, `npm run bench -- NAME` runs one. Both sides of every ratio run in
  * the same call, in turn, because machines are noisy; the last line is one JSON object with the figures.
  */
+import { onceFirestore } from './once-firestore/once-firestore.ts';
+import { onceRedis } from './once-redis/once-redis.ts';
 import { ready } from './ready/ready.ts';
 import { sideBySide } from './side-by-side/side-by-side.ts';
 import { soak } from './soak/soak.ts';
@@ -9,6 +11,14 @@ import { soak } from './soak/soak.ts';
 type Benchmark = Readonly<{ what: string; run(print: (line: string) => void): Promise<object> }>;
 
 const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
+  'once-firestore': {
+    what: 'once over Firestore: calls, time and bursts of duplicates, against a get-then-set transaction',
+    run: onceFirestore,
+  },
+  'once-redis': {
+    what: 'once over Redis: speed, CPU time and memory, against raw commands and a peer',
+    run: onceRedis,
+  },
   ready: { what: 'time until the servers answer, against the official Java emulators', run: ready },
   'side-by-side': {
     what: 'ready, memory, latency, throughput and contention, against the official emulators',

@@ -19,6 +19,7 @@ import {
   type TaskQueue,
   toMilliseconds,
 } from 'pubsub-guarantees';
+import { DEFAULT_COLLECTION_PREFIX } from 'pubsub-guarantees/environment';
 import { pubsubPublisher } from 'pubsub-guarantees/publish/pubsub';
 import type { Config, DedupConfig } from './config.ts';
 import type { DelayConfig } from './delay-config.ts';
@@ -66,6 +67,10 @@ export async function connect(config: Config, clock: Clock, log: Log): Promise<P
   };
 }
 
+/** Each record keeps it for days, so the usual one is short. */
+const redisPrefix = (prefix: string): string =>
+  prefix === DEFAULT_COLLECTION_PREFIX ? 'ps-once:' : `${prefix}:claims:`;
+
 type LazyFirestore = () => Promise<Firestore>;
 
 /** One client for all stores of the process, made when the first of them asks: it is slow to load. */
@@ -100,7 +105,6 @@ async function claimStore(
   const redis = new Redis(dedup.redisUrl, {
     enableOfflineQueue: false,
     maxRetriesPerRequest: 1,
-    enableAutoPipelining: true,
   });
   // Without a listener a lost connection would end the process; the store answers each call with its own error.
   redis.on('error', (error: Error) => log.warn('Redis is not reachable', { error: error.message }));
@@ -110,7 +114,7 @@ async function claimStore(
   });
   return {
     claims: redisClaims(redis, {
-      prefix: `${config.firestore.collectionPrefix}:claims:`,
+      prefix: redisPrefix(config.firestore.collectionPrefix),
       timeout: withinLease(dedup.lease, '5s'),
     }),
     evictionPolicy: policy,

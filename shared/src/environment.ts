@@ -5,6 +5,8 @@
 import { type Duration, toMilliseconds } from './duration.ts';
 import { ConfigError } from './errors.ts';
 
+export const DEFAULT_COLLECTION_PREFIX = 'pubsub-guarantees';
+
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Variables that are set to nothing count as not set: that is what a template with an empty value leaves. */
@@ -139,7 +141,7 @@ export const firestoreNames = (
 });
 
 function collectionPrefix(environment: Environment): string {
-  const value = optional(environment, 'COLLECTION_PREFIX') ?? 'pubsub-guarantees';
+  const value = optional(environment, 'COLLECTION_PREFIX') ?? DEFAULT_COLLECTION_PREFIX;
   if (!/^[A-Za-z][A-Za-z0-9-]{0,99}$/.test(value)) {
     throw bad('COLLECTION_PREFIX', value, 'letters, digits and hyphens, beginning with a letter');
   }
