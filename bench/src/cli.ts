@@ -2,6 +2,8 @@
  * `npm run bench -- --list` names the benchmarks, `npm run bench -- NAME` runs one. Both sides of every ratio run in
  * the same call, in turn, because machines are noisy; the last line is one JSON object with the figures.
  */
+import { coldStart } from './cold-start/cold-start.ts';
+import { later } from './later/later.ts';
 import { onceFirestore } from './once-firestore/once-firestore.ts';
 import { onceRedis } from './once-redis/once-redis.ts';
 import { ready } from './ready/ready.ts';
@@ -11,6 +13,11 @@ import { soak } from './soak/soak.ts';
 type Benchmark = Readonly<{ what: string; run(print: (line: string) => void): Promise<object> }>;
 
 const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
+  'cold-start': {
+    what: 'process start to first answered push of each packaged function, against a hello-world and its clients alone',
+    run: coldStart,
+  },
+  later: { what: 'lateness, scheduled messages a second, and the cost of pending tasks', run: later },
   'once-firestore': {
     what: 'once over Firestore: calls, time and bursts of duplicates, against a get-then-set transaction',
     run: onceFirestore,

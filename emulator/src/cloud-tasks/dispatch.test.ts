@@ -53,7 +53,7 @@ async function attempts(
 const column = (requests: readonly Received[], header: string): (string | undefined)[] =>
   requests.map(({ headers }) => headers[header]?.toString());
 
-test('counts attempts against an HTTP target as recorded', async () => {
+test('B39: every answer but 2xx is tried again, and attempts are counted as recorded, against an HTTP target', async () => {
   await openQueue();
   const named = { name: `${fixture.queue}/tasks/counted`, ...http() };
   const requests = await attempts(named, [503, 404, 429, 500, 302, 200], 0);
@@ -70,7 +70,7 @@ test('counts attempts against an HTTP target as recorded', async () => {
   }
 });
 
-test('counts attempts against an App Engine target as recorded', async () => {
+test('B39: every answer but 2xx is tried again, and attempts are counted as recorded, against an App Engine target', async () => {
   await openQueue();
   const requests = await attempts(appEngine(), [503, 404, 429, 500, 302, 200], 0);
   assert.deepEqual(column(requests, 'x-appengine-taskretrycount'), ['0', '1', '2', '3', '4', '5']);
@@ -169,7 +169,7 @@ test('dispatches in the order of the schedule times, whatever the order of creat
   );
 });
 
-test('backs off by the retry settings and deletes the task after its last attempt, with a log line', async () => {
+test('B39: backs off by the retry settings and deletes the task after its last attempt, with a log line', async () => {
   await openQueue({
     retryConfig: {
       maxAttempts: 5,

@@ -19,7 +19,7 @@ const received = (count: number): Promise<void> =>
   until(() => fixture.target.received.length >= count, `${count} requests`);
 const idle = (): Promise<void> => until(() => fixture.tasks.stats().inFlight === 0, 'nothing in flight');
 
-test('sends method, path, query and bytes untouched, for both kinds of target', async () => {
+test('B25: sends method, path, query and bytes untouched, for both kinds of target', async () => {
   const bodies = [
     Buffer.from([0x1f, 0x8b, 0x08, 0x00]),
     Buffer.from([0xff, 0xfe, 0x00, 0x80, 0x0a, 0x0d]),

@@ -14,7 +14,7 @@ import type { QueueStats } from './queue-stats.ts';
 import type { RememberedNames } from './remembered-names.ts';
 import { backoffMs, givesUp } from './retry.ts';
 import { rerouted } from './target.ts';
-import { expired, TASK_LIFE_MS, type AttemptRecord, type Task } from './task.ts';
+import { endOf, expired, type AttemptRecord, type Task } from './task.ts';
 import { createTokenBucket } from './token-bucket.ts';
 
 export type QueuePorts = AttemptPorts & Readonly<{ clock: Clock; log: (line: string) => void }>;
@@ -66,9 +66,15 @@ export function createQueue(
 
   const alarm = createAlarm(clock, () => pump());
 
+  // No task is too old before: a map that has let go of its first entries is slow to say which is now its first.
+  let oldestEndsMs = Number.POSITIVE_INFINITY;
+
   // Whenever somebody looks, also where nothing is dispatched: a timer would make a paused queue look busy.
   const expire = (): void => {
+    if (clock.now() < oldestEndsMs) return;
     for (const task of expired(tasks.values(), clock.now())) giveUp(task, 'is 31 days old');
+    const [oldest] = tasks.values();
+    oldestEndsMs = oldest === undefined ? Number.POSITIVE_INFINITY : endOf(oldest);
   };
 
   const pump = (): void => {
@@ -121,7 +127,7 @@ export function createQueue(
     const retryMs = Math.max(backedOffMs, retryAfterMs(task.target.kind, outcome, now) ?? 0);
     log(`task ${task.name}: ${failure}, next in ${Math.max(retryMs - now, 0)} ms`);
     task.scheduleMicros = Math.floor(retryMs * 1000);
-    task.dueMs = Math.min(Math.ceil(retryMs), task.createdMs + TASK_LIFE_MS);
+    task.dueMs = Math.min(Math.ceil(retryMs), endOf(task));
     waiting.add(task);
   };
 
@@ -147,6 +153,7 @@ export function createQueue(
     },
     remembered,
     add(task) {
+      oldestEndsMs = Math.min(oldestEndsMs, endOf(task));
       tasks.set(task.name, task);
       waiting.add(task);
     },

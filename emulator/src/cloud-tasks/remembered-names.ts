@@ -18,9 +18,20 @@ export function createRememberedNames(clock: Clock, forMs: number): RememberedNa
   // A Map keeps the order of insertion, and all live equally long: the first is the oldest, but for what was restored
   // from a server that remembers for longer.
   const until = new Map<string, number>();
+  // None ends before: a map that has let go of its first entries is slow to say which is now its first.
+  let firstEndMs = Number.POSITIVE_INFINITY;
+  const remember = (name: string, end: number): void => {
+    until.set(name, end);
+    firstEndMs = Math.min(firstEndMs, end);
+  };
   const dropExpired = (now: number): void => {
+    if (now < firstEndMs) return;
+    firstEndMs = Number.POSITIVE_INFINITY;
     for (const [name, end] of until) {
-      if (end > now) return;
+      if (end > now) {
+        firstEndMs = end;
+        return;
+      }
       until.delete(name);
     }
   };
@@ -28,7 +39,7 @@ export function createRememberedNames(clock: Clock, forMs: number): RememberedNa
     add(name) {
       dropExpired(clock.now());
       until.delete(name);
-      until.set(name, clock.now() + forMs);
+      remember(name, clock.now() + forMs);
     },
     has: (name) => (until.get(name) ?? 0) > clock.now(),
     entries() {
@@ -36,7 +47,7 @@ export function createRememberedNames(clock: Clock, forMs: number): RememberedNa
       dropExpired(now);
       return [...until].filter(([, end]) => end > now);
     },
-    restore: (name, untilMs) => void until.set(name, untilMs),
+    restore: remember,
     clear: () => until.clear(),
   };
 }

@@ -72,7 +72,7 @@ test('writes enums as numbers when asked, and reads both', async () => {
   }
 });
 
-test('refuses a body that it cannot read, naming the place', async () => {
+test('B25: refuses a body that it cannot read, base64 that is none included, naming the place', async () => {
   const http = (request: object) => ({
     task: { httpRequest: { url: 'http://127.0.0.1:9/', ...request } },
   });

@@ -107,10 +107,13 @@ function parseDeadline(
   );
 }
 
+/** When it is too old. */
+export const endOf = ({ createdMs }: Task): number => createdMs + TASK_LIFE_MS;
+
 /** The tasks that are too old, of all in the order of creation. */
 export function* expired(tasks: Iterable<Task>, now: number): Generator<Task> {
   for (const task of tasks) {
-    if (now < task.createdMs + TASK_LIFE_MS) return;
+    if (now < endOf(task)) return;
     yield task;
   }
 }

@@ -28,7 +28,7 @@ export type ChildSettings = Readonly<{
 }>;
 
 export function functionChild(name: FunctionName, settings: ChildSettings): Child {
-  const { ports, addresses, redisUrl, runName, log } = settings;
+  const { ports, addresses, redisUrl, log } = settings;
   const framework = createRequire(join(PACKAGES.functions, 'package.json')).resolve(
     '@google-cloud/functions-framework',
   );
@@ -54,17 +54,14 @@ export function functionChild(name: FunctionName, settings: ChildSettings): Chil
       // Short leases: what a killed process held is free again while somebody is still watching.
       DEDUP_LEASE: '5s',
       ORDER_LEASE: '6s',
-      // A Redis outlives the stack, whose topics and messages are new each time: what an earlier one has seen is not ours.
-      ...(redisUrl !== undefined && {
-        DEDUP_STORE: 'redis',
-        REDIS_URL: redisUrl,
-        COLLECTION_PREFIX: runName,
-      }),
+      ...(redisUrl !== undefined && { DEDUP_STORE: 'redis', REDIS_URL: redisUrl }),
+      ...prefixed(settings),
     },
   });
 }
 
-export function republisherChild({ ports, addresses, log }: ChildSettings): Child {
+export function republisherChild(settings: ChildSettings): Child {
+  const { ports, addresses, log } = settings;
   return child({
     name: 'republisher',
     port: ports.republisher,
@@ -78,9 +75,15 @@ export function republisherChild({ ports, addresses, log }: ChildSettings): Chil
       GAE_SERVICE: 'default',
       GAE_APPLICATION: PROJECT,
       ALLOWED_TOPICS: ['delay-out', 'pipeline-in'].map(topicName).join(','),
+      // It looks for schedules and payloads where the functions keep them.
+      ...prefixed(settings),
     },
   });
 }
+
+/** A Redis outlives the stack, whose topics and messages are new each time: what an earlier one has seen is not ours. */
+const prefixed = ({ redisUrl, runName }: ChildSettings): Record<string, string> =>
+  redisUrl === undefined ? {} : { COLLECTION_PREFIX: runName };
 
 function common(addresses: ChildSettings['addresses']): Record<string, string> {
   return {

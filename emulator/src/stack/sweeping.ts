@@ -1,6 +1,6 @@
 /**
- * Does what Cloud Scheduler does in production, only more often: calls the sweep of every function that keeps an
- * order. One call of each at a time; a function that is down is tried again at the next turn.
+ * Does what Cloud Scheduler does in production, only more often: calls the sweep of every function that has one.
+ * One call of each at a time; a function that is down is tried again at the next turn.
  */
 import { type FunctionName, SWEPT } from './topology.ts';
 

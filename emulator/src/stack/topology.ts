@@ -11,8 +11,8 @@ export const DEAD_LETTERS = 'dead-letters';
 
 export const FUNCTIONS = ['dedup', 'delay', 'fifo', 'pipeline'] as const;
 export type FunctionName = (typeof FUNCTIONS)[number];
-/** The functions that keep an order, and so have a sweep. */
-export const SWEPT = ['fifo', 'pipeline'] as const satisfies readonly FunctionName[];
+/** The functions that keep something for later, be it an order or a schedule, and so have a sweep. */
+export const SWEPT = ['delay', 'fifo', 'pipeline'] as const satisfies readonly FunctionName[];
 
 export const topicName = (id: string): string => `projects/${PROJECT}/topics/${id}`;
 export const subscriptionName = (id: string): string => `projects/${PROJECT}/subscriptions/${id}`;

@@ -1,0 +1,45 @@
+/** What arrives at a subscription, each message once, within a limit of time. */
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Message, Subscription } from '@google-cloud/pubsub';
+
+const LIMIT_MS = 60_000;
+
+export type Arrival = Readonly<{ message: Message; at: number }>;
+
+/** The first arrival of each; a second one, and one that does not come, ends the run with an error. */
+export async function arrivals(
+  subscription: Subscription,
+  round: string,
+  count: number,
+): Promise<readonly Arrival[]> {
+  const came: Arrival[] = [];
+  const done = Promise.withResolvers<void>();
+  const take = (message: Message): void => {
+    const at = Date.now();
+    message.ack();
+    if (message.attributes['round'] !== round) return;
+    came.push({ message, at });
+    if (came.length === count) done.resolve();
+  };
+  subscription.on('message', take);
+  await withinLimit(done.promise, () => `${came.length} of ${count} messages`);
+  subscription.off('message', take);
+  const distinct = new Set(came.map(({ message }) => message.attributes['dedupId']));
+  if (distinct.size !== count) throw new Error(`${count} arrivals are of ${distinct.size} messages`);
+  return came;
+}
+
+/** Rejects, saying how far it came, after a minute. */
+export async function withinLimit(all: Promise<void>, soFar: () => string): Promise<void> {
+  const over = new AbortController();
+  const late = wait(LIMIT_MS, undefined, { signal: over.signal }).then(() => {
+    throw new Error(`after ${LIMIT_MS / 1_000} s: ${soFar()}`);
+  });
+  // Also when it is called off.
+  late.catch(() => undefined);
+  try {
+    await Promise.race([all, late]);
+  } finally {
+    over.abort();
+  }
+}
