@@ -7,12 +7,12 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
-import { leaseLost, TransientError } from '../errors.ts';
+import { ConfigError, leaseLost, TransientError } from '../errors.ts';
 import type { Middleware } from '../handler.ts';
 import type { Log } from '../log.ts';
 import { ack, type Outcome } from '../outcome.ts';
 import { fire, markDeadLettered, markDelivered } from '../schedules/decide.ts';
-import { isPending } from '../schedules/entry.ts';
+import { isPending, PUBLISH_MS } from '../schedules/entry.ts';
 import type { Ledger } from '../schedules/ledger.ts';
 import { ATTR, count } from '../telemetry/instruments.ts';
 import type { Delayed } from './task-body.ts';
@@ -29,11 +29,17 @@ export type Firing = Readonly<{
   ends(delayed: Delayed): Middleware;
 }>;
 
+/** Throws ConfigError for a publish that may take longer than what replaces or withdraws its message reckons with. */
 export function firing(
   ledger: Ledger | undefined,
   clock: Clock,
+  publishMs: number,
   newToken: () => string = randomUUID,
 ): Firing {
+  if (ledger !== undefined && publishMs > PUBLISH_MS) {
+    const text = `publishTimeout is ${publishMs} ms; accepted with a ledger: at most ${PUBLISH_MS} ms`;
+    throw new ConfigError('INVALID_PUBLISH_TIMEOUT', text);
+  }
   const needed = (): Ledger => {
     if (ledger !== undefined) return ledger;
     // Published unasked it could be what somebody has cancelled; given up it would be lost.

@@ -16,7 +16,7 @@ import type { Message } from '../message.ts';
 import { ack, type Outcome } from '../outcome.ts';
 import type { PayloadRoom } from '../payload/payload-room.ts';
 import { dedupIdOf } from '../publish/identity.ts';
-import { cancelByMessage, markDeadLettered, scheduleByMessage } from '../schedules/decide.ts';
+import { cancelByMessage, markRefused, scheduleByMessage } from '../schedules/decide.ts';
 import { enqueue } from '../schedules/enqueue.ts';
 import { type Entry, entryId, MAX_ENTRY_BYTES, type ScheduleRef } from '../schedules/entry.ts';
 import type { Ledger } from '../schedules/ledger.ts';
@@ -56,8 +56,11 @@ export function ledgered(queue: TaskQueue, parts: LedgeredParts): Ledgered {
       const { task } = await enqueue(queue, clock, entry, limits);
       return task;
     } catch (error) {
-      // No task of this message can ever be stored: it becomes a dead letter, and the sweep must not try for ever.
-      if (error instanceof PermanentError) await ledger.change(entryId(entry.ref), markDeadLettered(entry));
+      if (error instanceof PermanentError) {
+        // It becomes a dead letter, and the sweep must not try for ever.
+        const { released } = await ledger.change(entryId(entry.ref), markRefused(entry));
+        await free(payloads, released);
+      }
       throw error;
     }
   };

@@ -240,13 +240,32 @@ test('a task that waits when the process stops is answered 503 at once', async (
 });
 
 test('no line of the log holds a payload or an attribute value', async () => {
-  const { answer, delayed, lines } = republisher();
+  const { answer, delayed, lines, run, publishWith } = republisher();
   const secret = { ...delayed().message, data: Buffer.from('PAYLOAD'), attributes: { a: 'SECRET' } };
   await answer(delayed({ message: secret }));
   await answer(delayed({ message: secret, topic: 'projects/p/topics/other' }));
   await answer(delayed({ message: secret, instantMs: START + 86_400_000 }));
-  assert.equal(lines.length, 3);
+  // What cannot be read or published goes to the dead letters, and is not quoted.
+  const long = { ...secret, attributes: { a: 'SECRET'.repeat(200) } };
+  await answer(delayed({ message: long }));
+  const cut = encodeDelayed(delayed({ message: secret })).toString('latin1');
+  const bodies = [
+    'PAYLOAD',
+    cut.replace('{"key"', '{SECRET'),
+    cut.replace('{"id"', 'SECRET'),
+    cut.slice(0, -9),
+  ];
+  for (const body of bodies) await run({ body: Buffer.from(body, 'latin1') });
+  publishWith(() => Promise.reject(new Error('the topic’s schema')));
+  await answer(delayed({ message: secret }));
+  assert.equal(lines.length, 9);
   assert.doesNotMatch(lines.join('\n'), /SECRET|PAYLOAD/);
+});
+
+test('lateness is counted from the publish of a message whose instant was over by then', async () => {
+  const { answer, delayed, lines } = republisher();
+  await answer(delayed({ instantMs: 0 }));
+  assert.match(lines[0]!, /"lateMs":60000\b/);
 });
 
 test('no allowed topic, and a limit that is not positive, are refused at the start', () => {

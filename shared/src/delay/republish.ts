@@ -48,7 +48,7 @@ export type RepublishOptions = Readonly<{
    * a task must not choose what is written where. The task stays in its queue until somebody mends the list.
    */
   allowedTopics: readonly string[];
-  /** For one publish. Default 30 s; after that the task is tried again. */
+  /** For one publish. Default 30 s, with a ledger the most; after that the task is tried again. */
   publishTimeout?: Duration;
   /** The queue's limit of attempts, where it has one. Absent: it retries without limit, as it should. */
   maxAttempts?: number;
@@ -75,7 +75,7 @@ export function republish(
   const { allowedTopics, publishTimeout = '30s', maxAttempts, stop = new AbortController().signal } = options;
   const timeoutMs = toMilliseconds(publishTimeout, 'publishTimeout');
   const messages = wholeMessages(ports.payloads);
-  const schedules = firing(ports.ledger, clock);
+  const schedules = firing(ports.ledger, clock, timeoutMs);
   if (allowedTopics.length === 0) {
     throw new ConfigError('NO_ALLOWED_TOPICS', 'allowedTopics is empty; accepted: at least one topic');
   }
@@ -95,7 +95,8 @@ export function republish(
     const messageId = await observedPublish(outgoing, message, LIMITS.messageBytes, (traced) =>
       within(clock, timeoutMs, 'the publish', publisher.publish(traced)),
     );
-    const lateMs = clock.now() - instantMs;
+    // An instant that was over when it was asked for makes nothing late.
+    const lateMs = clock.now() - Math.max(instantMs, message.publishTime.getTime());
     record('lateness', lateMs, { [ATTR.capability]: 'republish' });
     log.info('published', { topic, messageId, originId: message.id, lateMs });
     return ack();

@@ -99,6 +99,13 @@ test('an envelope leaves out attributes that are many, and keeps those that say 
   assert.deepEqual(encodeDelayed(decodeDelayed(body)), body);
 });
 
+test('a hash that begins with underscores or ends with a hyphen is a name', () => {
+  const id = `__${'x'.repeat(40)}-`;
+  const named = { ...delayed, entry: { id, generation: 'g' }, payload: { id, bytes: 7, digest: 'd' } };
+  const { entry, payload } = decodeDelayed(encodeDelayed(named));
+  assert.deepEqual([entry?.id, payload?.id], [id, id]);
+});
+
 test('B39: an entry or a payload that is none is a permanent error', () => {
   const payload = { id: 'i', bytes: 7, digest: 'd' };
   const entry = { id: 'e', generation: 'g' };
@@ -107,6 +114,9 @@ test('B39: an entry or a payload that is none is a permanent error', () => {
     { entry: 'e' },
     { entry: { ...entry, id: '' } },
     { entry: { id: 'e' } },
+    // A name that the store would not take is no name of ours, and would be tried again for ever.
+    ...['a/b', '.', '..', '__e__', 'x'.repeat(501)].map((id) => ({ entry: { ...entry, id } })),
+    ...['a/b', '..', '__p__'].map((id) => ({ payload: { ...payload, id } })),
     { payload: 7 },
     { payload: { ...payload, bytes: -1 } },
     { payload: { ...payload, bytes: 1.5 } },

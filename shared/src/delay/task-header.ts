@@ -24,6 +24,17 @@ export function text(header: Header, name: string): string {
   return value;
 }
 
+/**
+ * A document's name: ours are hashes, and a store that refuses one would be asked for it again and again. A hash may begin
+ * with two underscores; no name has them at both ends (https://cloud.google.com/firestore/quotas#limits).
+ */
+function name(header: Header, of: string): string {
+  const id = text(header, 'id');
+  if (!/^[\w-]{1,500}$/.test(id) || /^__.*__$/.test(id))
+    throw unreadable(`the ${of} of the task has no name`);
+  return id;
+}
+
 export function whole(header: Header, name: string): number {
   const value = header[name];
   if (!Number.isSafeInteger(value)) throw unreadable(`${name} of the task is not a whole number`);
@@ -33,7 +44,7 @@ export function whole(header: Header, name: string): number {
 export function entryIn(header: Header): { entry?: Readonly<{ id: string; generation: string }> } {
   if (header['entry'] === undefined) return {};
   const entry = object(header['entry'], 'the entry of the task');
-  return { entry: { id: text(entry, 'id'), generation: text(entry, 'generation') } };
+  return { entry: { id: name(entry, 'entry'), generation: text(entry, 'generation') } };
 }
 
 export function payloadIn(header: Header): { payload?: PayloadRef } {
@@ -41,7 +52,7 @@ export function payloadIn(header: Header): { payload?: PayloadRef } {
   const payload = object(header['payload'], 'the payload of the task');
   const bytes = whole(payload, 'bytes');
   if (bytes < 0) throw unreadable('bytes of the task is negative');
-  return { payload: { id: text(payload, 'id'), bytes, digest: text(payload, 'digest') } };
+  return { payload: { id: name(payload, 'payload'), bytes, digest: text(payload, 'digest') } };
 }
 
 /** The stored message's header is taken as it stands by its own codec; what is published from it must have the types. */

@@ -41,6 +41,7 @@ export function ledgerContract<Transaction>(
         { ...full, state: 'firing', firing: { token: 't', untilMs: 1_900_000_000_123 } },
         { ...rest, state: 'delivered' },
         { ...rest, state: 'deadLettered' },
+        { ...rest, state: 'refused' },
         { ref: { ...full.ref, key: 'Łódź 🚀' }, ...cancelledFields },
         { ref: { consumer: 'c', source: 's', identity: 'i' }, ...cancelledFields },
       ];

@@ -10,9 +10,9 @@ import {
   compareVersions,
   type Entry,
   isPending,
+  isUnderWay,
   type LedgerTimes,
   runsLeftBy,
-  runsUnderWay,
   type ScheduleRef,
   sweepAtMs,
   topVersion,
@@ -40,7 +40,8 @@ export const scheduleByMessage =
   (asked: NewSchedule): Rule<Readonly<{ kind: 'enqueue'; entry: Entry }> | 'settled' | 'stale'> =>
   (entry, nowMs) => {
     const order = entry === undefined ? 1 : compareVersions(asked.version, topVersion(entry));
-    if (entry !== undefined && order === 0) {
+    // One that was refused has not become a dead letter for certain: it is tried again, and refused again.
+    if (entry !== undefined && order === 0 && entry.state !== 'refused') {
       // It was here before: its task may not have been created, and must get the same name.
       const isWaiting = entry.state === 'scheduled' || entry.state === 'unscheduled';
       return { answer: isWaiting ? { kind: 'enqueue', entry } : 'settled' };
@@ -119,13 +120,18 @@ export const markDelivered =
     return { answer: 'delivered', ...ended(entry, 'delivered', nowMs) };
   };
 
-/** It can never be delivered, and its dead letter is published. */
-export const markDeadLettered =
-  ({ generation }: Readonly<{ generation: string }>): Rule<'deadLettered' | 'movedOn'> =>
+const markEnded =
+  <State extends 'deadLettered' | 'refused'>(state: State) =>
+  ({ generation }: Readonly<{ generation: string }>): Rule<State | 'movedOn'> =>
   (entry, nowMs) => {
     if (entry?.generation !== generation || !isPending(entry)) return { answer: 'movedOn' };
-    return { answer: 'deadLettered', ...ended(entry, 'deadLettered', nowMs) };
+    return { answer: state, ...ended(entry, state, nowMs) };
   };
+
+/** It can never be delivered, and its dead letter is published. */
+export const markDeadLettered = markEnded('deadLettered');
+/** No task of it can ever be stored. Its dead letter is still to come, and a redelivery must not take it for published. */
+export const markRefused = markEnded('refused');
 
 /** The sweep. A lost task gets a name of its own; one that was never confirmed may still be there, under its name. */
 export const recover =
@@ -148,9 +154,6 @@ function begun(
   const fresh = { ref, version, state, generation, attempt: 0, instantMs: delayed.instantMs, delayed };
   return { ...fresh, ...(underWay.length > 0 && { underWay }), atMs: nowMs };
 }
-
-const isUnderWay = (entry: Entry | undefined, nowMs: number): boolean =>
-  entry !== undefined && runsUnderWay(entry, nowMs).length > 0;
 
 function cancelled(
   entry: Entry | undefined,

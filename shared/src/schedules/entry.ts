@@ -32,6 +32,8 @@ export type EntryState =
   | 'firing'
   | 'delivered'
   | 'deadLettered'
+  /** The queue will never take its task: whoever brought the message gives it up, now or when it comes again. */
+  | 'refused'
   | 'cancelled';
 
 /** A republisher at work on an entry: nobody else fires it until then. */
@@ -63,7 +65,10 @@ export type LedgerTimes = Readonly<{
   firingLeaseMs: number;
   /** When an entry without a task gets one. */
   unscheduledGraceMs: number;
-  /** When a task counts as lost: longer after its time than the queue's own backlog ever is. */
+  /**
+   * When a task counts as lost: longer after its time than the queue's own backlog ever is. Twice as long after each
+   * attempt, up to 128 times: in an outage tasks are late and not lost, and each attempt is a task more in the queue.
+   */
   lostGraceMs: number;
   /** How long the record of an end is kept: at least the source's retention, seek included. */
   endedRetentionMs: number;
@@ -103,14 +108,17 @@ export const versionAfter = (entry: Entry | undefined, nowMs: number, id: string
 export const isPending = ({ state }: Pick<Entry, 'state'>): boolean =>
   state === 'unscheduled' || state === 'scheduled' || state === 'firing';
 
-/** The longest that a publish takes, which begins before its lease ends: the republisher's default. */
-const PUBLISH_MS = 30_000;
+/** The longest that a publish takes, which begins before its lease ends: the republisher's default, and its limit. */
+export const PUBLISH_MS = 30_000;
 
 /** Runs that this entry does not tell of by its own state, and that may still publish. */
-export const runsUnderWay = ({ underWay = [] }: Entry, nowMs: number): readonly Run[] =>
+const runsUnderWay = ({ underWay = [] }: Entry, nowMs: number): readonly Run[] =>
   underWay.filter(({ untilMs }) => untilMs > nowMs);
 
-/** The same for what takes its place. */
+export const isUnderWay = (entry: Entry | undefined, nowMs: number): boolean =>
+  entry !== undefined && runsUnderWay(entry, nowMs).length > 0;
+
+/** The runs that what takes its place must tell of. */
 export function runsLeftBy(entry: Entry, nowMs: number): readonly Run[] {
   const { state, firing } = entry;
   const own =
@@ -118,18 +126,22 @@ export function runsLeftBy(entry: Entry, nowMs: number): readonly Run[] {
   return runsUnderWay({ ...entry, underWay: [...(entry.underWay ?? []), ...own] }, nowMs);
 }
 
+const MOST_DOUBLINGS = 7;
+
 /** When somebody must look at it unless it has moved on by then; undefined once it has ended. */
 export function sweepAtMs(entry: Entry, times: LedgerTimes): number | undefined {
-  const { state, atMs, firing, instantMs = atMs } = entry;
+  const { state, atMs, attempt, firing, instantMs = atMs } = entry;
+  const lostGraceMs = times.lostGraceMs * 2 ** Math.min(attempt, MOST_DOUBLINGS);
   switch (state) {
     case 'unscheduled':
       return atMs + times.unscheduledGraceMs;
     case 'scheduled':
-      return Math.max(instantMs, atMs) + times.lostGraceMs;
+      return Math.max(instantMs, atMs) + lostGraceMs;
     case 'firing':
-      return Math.max(firing?.untilMs ?? atMs, atMs) + times.lostGraceMs;
+      return Math.max(firing?.untilMs ?? atMs, atMs) + lostGraceMs;
     case 'delivered':
     case 'deadLettered':
+    case 'refused':
     case 'cancelled':
       return undefined;
   }

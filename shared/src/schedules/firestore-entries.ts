@@ -26,6 +26,7 @@ const STATES: ReadonlySet<unknown> = new Set<EntryState>([
   'firing',
   'delivered',
   'deadLettered',
+  'refused',
   'cancelled',
 ]);
 

@@ -177,6 +177,18 @@ test('L8: a task that is lost while its entry is firing is put back after lease 
   assert.deepEqual([published(), entry(KEY)?.state], [['M0'], 'delivered']);
 });
 
+test('L8: while nobody runs tasks for a day, an entry is put back a few times and not every ten minutes', async () => {
+  const { clock, deliver, message, sweep, tasks, published, dispatch } = play({ dispatches: false });
+  await deliver(message({ scheduleKey: KEY, delay: '60' }, 'M0'));
+  for (let sweeps = 0; sweeps < 288; sweeps += 1) {
+    await clock.advance(300_000);
+    await sweep();
+  }
+  assert.equal(tasks.created.length, 8);
+  for (const task of tasks.created) await clock.until(dispatch(task));
+  assert.deepEqual(published(), ['M0']);
+});
+
 test('L9: a fast clock delivers nothing early, a slow one makes no loop', async () => {
   // With the longest hop of 29.5 days the third one's first task wakes seconds before the instant.
   const delays = { soon: 10, plain: 15, hop: 29.5 * 86_400 + 30, far: 40 * 86_400 };

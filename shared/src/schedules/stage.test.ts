@@ -58,7 +58,7 @@ test('a task that no queue ever takes makes the message a dead letter, and leave
   });
   const outcome = await deliver(message({ scheduleKey: KEY, delay: '60' }));
   assert.equal(outcome.kind, 'deadLetter');
-  assert.equal(entry(KEY)?.state, 'deadLettered');
+  assert.equal(entry(KEY)?.state, 'refused');
   await clock.advance(3_600_000);
   assert.deepEqual(await sweep(), { due: 0, recovered: 0, failed: 0 });
 });
@@ -145,6 +145,11 @@ test('a run whose lease ended before its publish began does not publish: another
   isSlow = false;
   assert.deepEqual(await clock.until(dispatch(tasks.created[0]!, 1)), { status: 204 });
   assert.deepEqual(published(), ['hello']);
+});
+
+test('with a ledger a publish may not take longer than a cancel reckons with', () => {
+  const republisher = { publishTimeout: '31s' } as const;
+  assert.throws(() => play({ republisher }), ConfigError);
 });
 
 test('only the run that fired last says that it is delivered', () => {

@@ -6,6 +6,9 @@ import { TransientError } from '../../errors.ts';
 import { decodeDelayed } from '../../delay/task-body.ts';
 import type { Task, TaskQueue } from '../../delay/task-queue.ts';
 import type { Message } from '../../message.ts';
+import { memoryPayloads } from '../../payload/memory.ts';
+import type { PayloadRoom } from '../../payload/payload-room.ts';
+import { virtualClock } from '../../testing/virtual-clock.ts';
 import type { Ledger } from '../ledger.ts';
 import type { MemoryLedger } from '../memory.ts';
 import { play, reasonOf, START } from './play.ts';
@@ -38,9 +41,13 @@ export type Way = Readonly<{
   wrapLedger?: (ledger: MemoryLedger, pause: () => Promise<void>) => Ledger;
   wrapQueue?: (queue: TaskQueue) => TaskQueue;
   received?: (message: Message, nowMs: number) => Message;
+  /** Every third schedule stays small, the others stand in a payload room, whose calls fail as those of the queue do. */
+  isLarge?: true;
 }>;
 
 const KEY = 'k';
+/** More than a task holds. */
+const PADDING = '|'.padEnd(110_000, 'x');
 const MINUTE_MS = 60_000;
 const REDELIVERY_MS = 10_000;
 const END_MS = 4 * 60 * MINUTE_MS;
@@ -54,6 +61,15 @@ export async function runProgram(way: Way, { ops, faults, latencies }: Program):
   const purged = new Set<Task>();
   const fails = failing(faults);
   let call = 0;
+  const isSmall = (name: string): boolean => Number(name.slice(1)) % 3 === 0;
+  const dataOf = (name: string): string => (way.isLarge && !isSmall(name) ? name + PADDING : name);
+  const room = way.isLarge && memoryPayloads({ clock: virtualClock(START) });
+  const payloads: PayloadRoom | undefined = room && {
+    ...room,
+    put: (...given) => fails('queue', () => room.put(...given)),
+    get: (...given) => fails('queue', () => room.get(...given)),
+    done: (...given) => fails('queue', () => room.done(...given)),
+  };
   const stage = play({
     wrapQueue: (tasks) => {
       const queue: TaskQueue = {
@@ -64,6 +80,7 @@ export async function runProgram(way: Way, { ops, faults, latencies }: Program):
     },
     wrapLedger: (memory) => slow(memory),
     dispatches: false,
+    ...(payloads !== undefined && { payloads }),
   });
   const { clock } = stage;
   const now = (): number => clock.now() - START;
@@ -86,7 +103,7 @@ export async function runProgram(way: Way, { ops, faults, latencies }: Program):
   Object.assign(stage.target, {
     publish: (message: Parameters<typeof publish>[0]) =>
       fails('publisher', async () => {
-        const name = Buffer.from(message.data).toString();
+        const name = nameIn(message);
         publishes.push({ name, atMs: now() });
         return publish(message);
       }),
@@ -95,7 +112,7 @@ export async function runProgram(way: Way, { ops, faults, latencies }: Program):
     if (purged.has(task)) return { status: 200 };
     const fromMs = now();
     const answer = await stage.dispatch(task, retryCount);
-    runs.push({ name: decodeDelayed(task.body).message.data.toString(), fromMs, toMs: now() });
+    runs.push({ name: nameIn(decodeDelayed(task.body).message), fromMs, toMs: now() });
     return answer;
   }, REDELIVERY_MS);
 
@@ -112,7 +129,7 @@ export async function runProgram(way: Way, { ops, faults, latencies }: Program):
       const slot = await schedules.reserve(tx, KEY);
       await pause();
       if (instantMs === null) return slot.cancel();
-      return slot.put({ data: name, deliverAt: new Date(START + instantMs) });
+      return slot.put({ data: dataOf(name), attributes: { name }, deliverAt: new Date(START + instantMs) });
     });
     write.answer = change.answer;
     write.answeredMs = now();
@@ -129,7 +146,7 @@ export async function runProgram(way: Way, { ops, faults, latencies }: Program):
     if (op.kind === 'program') return void transact(write).catch(() => {});
     const wish =
       instantMs === null ? { cancel: 'true' } : { deliverAt: new Date(START + instantMs).toISOString() };
-    const message = stage.message({ scheduleKey: KEY, ...wish }, write.name);
+    const message = stage.message({ scheduleKey: KEY, name: write.name, ...wish }, dataOf(write.name));
     write.id = message.id;
     for (const at of arrivalsOf(op, index)) clock.after(at - now(), () => void deliver(write, message));
   };
@@ -140,6 +157,8 @@ export async function runProgram(way: Way, { ops, faults, latencies }: Program):
   }
   return { writes, publishes, runs };
 }
+
+const nameIn = ({ attributes }: Pick<Message, 'attributes'>): string => attributes['name'] ?? '';
 
 function failing(faults: readonly Fault[]) {
   const calls = { ledger: 0, queue: 0, publisher: 0 };

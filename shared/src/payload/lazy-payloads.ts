@@ -1,0 +1,22 @@
+/**
+ * A payload room whose store is loaded when it is first asked: only a message that does not fit a task needs it.
+ * Concurrent first calls load it once; a load that fails rejects the call, and the next call tries again.
+ */
+import type { PayloadRoom } from './payload-room.ts';
+
+export function lazyPayloads(load: () => Promise<PayloadRoom>): PayloadRoom {
+  let loading: Promise<PayloadRoom> | undefined;
+  const loaded = (): Promise<PayloadRoom> => {
+    loading ??= load().catch((error: unknown) => {
+      loading = undefined;
+      throw error;
+    });
+    return loading;
+  };
+  return {
+    put: async (owner, content, neededAtMs) => (await loaded()).put(owner, content, neededAtMs),
+    get: async (ref) => (await loaded()).get(ref),
+    done: async (ref) => (await loaded()).done(ref),
+    sweep: async (signal) => (await loaded()).sweep(signal),
+  };
+}

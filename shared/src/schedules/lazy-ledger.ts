@@ -1,0 +1,26 @@
+/**
+ * A ledger whose store is loaded when it is first asked: most deliveries have no schedule, and a cold start should not
+ * pay for a client that it does not use. Concurrent first calls load it once; a load that fails rejects the call, and
+ * the next call tries again.
+ */
+import { type Ledger, LEDGER_TIMES } from './ledger.ts';
+
+/** `times` must be those of the ledger that is loaded: its defaults, unless it was given others. */
+export function lazyLedger(load: () => Promise<Ledger>, times = LEDGER_TIMES): Ledger {
+  let loading: Promise<Ledger> | undefined;
+  const loaded = (): Promise<Ledger> => {
+    loading ??= load().catch((error: unknown) => {
+      loading = undefined;
+      throw error;
+    });
+    return loading;
+  };
+  return {
+    times,
+    change: async (id, rule) => (await loaded()).change(id, rule),
+    read: async (id) => (await loaded()).read(id),
+    due: async (consumer, limit, after) => (await loaded()).due(consumer, limit, after),
+    pending: async (consumer) => (await loaded()).pending(consumer),
+    list: async (query) => (await loaded()).list(query),
+  };
+}
