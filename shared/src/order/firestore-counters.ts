@@ -5,12 +5,13 @@
  *   id         URL-safe base64 without padding of SHA-256 over the scope, if there is one, and the key, each preceded
  *              by its length in bytes of UTF-8, in decimal, and a colon. Key "orders": SHA-256 of "6:orders"
  *   fields     v = 1 · next = the next number to hand out, from 1 · epoch = any text, chosen once when the document
- *              is created, sent as `sequenceEpoch` · requests = written by this library, left as it is by others
+ *              is created, sent as `sequenceEpoch` · requests, outboxed = written by this library (who asked last; the
+ *              last number with a row in the outbox), left as they are by others
  *   rule       in one transaction: read; take `next` (1 if there is no document); write `next + 1`
  *
  * It has no expiry: a counter that is deleted begins again under another epoch, which consumers refuse visibly.
  */
-import type { Firestore } from '@google-cloud/firestore';
+import type { DocumentReference, Firestore } from '@google-cloud/firestore';
 import { TransientError } from '../errors.ts';
 import { hashOf } from '../hash.ts';
 import { type Counter, type CounterStore, type NumberRange, taken } from './counter-store.ts';
@@ -25,15 +26,23 @@ export type FirestoreCountersOptions = CallOptions &
 
 const VERSION = 1;
 
+/** Where the counter of a key stands. */
+export function counterDocuments(
+  firestore: Firestore,
+  options: Pick<FirestoreCountersOptions, 'collection' | 'scope'>,
+): (key: string) => DocumentReference {
+  const { collection = 'pubsub-guarantees-counters', scope } = options;
+  return (key) =>
+    firestore.collection(collection).doc(scope === undefined ? hashOf(key) : hashOf(scope, key));
+}
+
 /** The caller owns `firestore` and closes it. */
 export function firestoreCounters(
   firestore: Firestore,
   options: FirestoreCountersOptions = {},
 ): CounterStore {
-  const { collection = 'pubsub-guarantees-counters', scope } = options;
   const calls = boundedCalls(options);
-  const documentOf = (key: string) =>
-    firestore.collection(collection).doc(scope === undefined ? hashOf(key) : hashOf(scope, key));
+  const documentOf = counterDocuments(firestore, options);
 
   return {
     async take(key, request) {
@@ -75,7 +84,11 @@ export function firestoreCounters(
   };
 }
 
-function counterOf(data: Readonly<Record<string, unknown>> | undefined, path: string): Counter | undefined {
+/** Throws TransientError `UNREADABLE_COUNTER`: no number is taken from what is not exactly a counter. */
+export function counterOf(
+  data: Readonly<Record<string, unknown>> | undefined,
+  path: string,
+): Counter | undefined {
   if (data === undefined) return undefined;
   const { v, next, epoch, requests = [] } = data;
   if (v === VERSION && Number.isSafeInteger(next) && typeof epoch === 'string') {

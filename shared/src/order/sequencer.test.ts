@@ -104,10 +104,67 @@ test('a numbered message can be published again under the same number', async ()
   );
 });
 
+test('a batch is one reservation: its numbers follow each other in the order of the list', async () => {
+  const counters = counted();
+  const publisher = memoryPublisher();
+  const { publishBatch, next } = sequencer(counters);
+  const messages = ['a', 'b', 'c'].map((text) => ({ topic: 't', data: Buffer.from(text), attributes: {} }));
+  const first = publishBatch(publisher, 'k', messages);
+  const others = [next('k'), publishBatch(publisher, 'k', messages), next('k')];
+  assert.deepEqual(await first, ['1', '2', '3']);
+  const [one, , last] = await Promise.all(others);
+  assert.deepEqual(
+    [one, last].map((numbered) => (numbered as { number: number }).number),
+    [4, 8],
+  );
+  assert.deepEqual(
+    publisher.published.map(
+      ({ data, attributes }) => `${Buffer.from(data).toString()}${attributes.sequence}`,
+    ),
+    ['a1', 'b2', 'c3', 'a5', 'b6', 'c7'],
+  );
+  assert.equal(counters.calls.length, 2);
+  assert.deepEqual(await publishBatch(publisher, 'k', []), []);
+  assert.equal((await next('k')).number, 9);
+});
+
+test('a batch whose publish fails in part rejects when all are answered; numberBatch publishes it again', async () => {
+  const publisher = memoryPublisher();
+  const { publishBatch, numberBatch } = sequencer(memoryCounters());
+  const messages = ['a', 'b', 'c'].map((text) => ({ topic: 't', data: Buffer.from(text), attributes: {} }));
+  publisher.failOn(2, 'refused');
+  await assert.rejects(publishBatch(publisher, 'k', messages), { code: 'PUBLISH_FAILED' });
+  assert.deepEqual(
+    publisher.published.map(({ attributes }) => attributes.sequence),
+    ['1', '3'],
+  );
+  const numbered = await numberBatch('k', messages);
+  assert.deepEqual(
+    numbered.map(({ attributes }) => attributes.sequence),
+    ['4', '5', '6'],
+  );
+});
+
+test('B14: a batch that loses to others takes no number, and nothing of it is published', async () => {
+  const counters = counted(['contention', 'ok']);
+  const publisher = memoryPublisher();
+  const { publishBatch, next } = sequencer(counters);
+  const messages = [{ topic: 't', data: Buffer.from('a'), attributes: {} }];
+  await assert.rejects(publishBatch(publisher, 'k', messages), {
+    name: 'TransientError',
+    code: 'SEQUENCE_CONTENTION',
+  });
+  assert.equal(publisher.published.length, 0);
+  assert.equal((await next('k')).number, 1);
+});
+
 test('what no topic would take is refused before a number is taken', async () => {
   const counters = counted();
-  const { number, next } = sequencer(counters);
+  const { number, numberBatch, next } = sequencer(counters);
   const empty = { topic: 't', data: Buffer.from('x'), attributes: { goog: 'reserved' } };
+  const good = { ...empty, attributes: {} };
+  await assert.rejects(number('k', { ...good, attributes: { delay: '60' } }), { name: 'PermanentError' });
+  await assert.rejects(numberBatch('k', [good, empty]), { code: 'RESERVED_ATTRIBUTE' });
   await assert.rejects(number('k', empty), { code: 'RESERVED_ATTRIBUTE' });
   await assert.rejects(next(''), ConfigError);
   await assert.rejects(next('ł'.repeat(513)), { code: 'INVALID_SEQUENCE_KEY' });

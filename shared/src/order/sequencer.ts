@@ -7,7 +7,7 @@
  * A process that dies between taking a number and publishing with it leaves a gap: consumers wait there, visibly.
  */
 import { randomUUID } from 'node:crypto';
-import { ATTRIBUTE } from '../attributes.ts';
+import { ATTRIBUTE, parseWishes } from '../attributes.ts';
 import { ConfigError, TransientError } from '../errors.ts';
 import { byteLength, checkOutgoing, LIMITS, type OutgoingMessage } from '../message.ts';
 import type { Publisher } from '../publish/publisher.ts';
@@ -33,11 +33,31 @@ export type Sequencer = Readonly<{
    * again: its number is taken, and another number would leave a gap.
    */
   number(key: string, message: OutgoingMessage): Promise<OutgoingMessage>;
+  /**
+   * The same for several messages: their numbers follow each other, in the order of the list, out of one reservation.
+   * Nothing is taken for an empty list, or when one of them is refused.
+   */
+  numberBatch(key: string, messages: readonly OutgoingMessage[]): Promise<readonly OutgoingMessage[]>;
   /** Numbers and publishes. After a rejected publish the number stays taken: use `number` to be able to try again. */
   publish(publisher: Publisher, key: string, message: OutgoingMessage): Promise<string>;
+  /**
+   * Numbers all of them with one reservation and publishes them together; the message IDs in the order of the list.
+   * Rejects with the first failure once every publish is answered; the others may have been published: use
+   * `numberBatch` to be able to publish those that failed again.
+   */
+  publishBatch(
+    publisher: Publisher,
+    key: string,
+    messages: readonly OutgoingMessage[],
+  ): Promise<readonly string[]>;
 }>;
 
-type Waiter = Readonly<{ resolve: (numbered: Numbered) => void; reject: (error: unknown) => void }>;
+type Waiter = Readonly<{
+  count: number;
+  /** With the first of its numbers. */
+  resolve: (numbered: Numbered) => void;
+  reject: (error: unknown) => void;
+}>;
 
 export function sequencer(counters: CounterStore, options: SequencerOptions = {}): Sequencer {
   const { tries = 3, newId = randomUUID } = options;
@@ -54,8 +74,13 @@ export function sequencer(counters: CounterStore, options: SequencerOptions = {}
     for (let batch = waiting.get(key); batch !== undefined && batch.length > 0; batch = waiting.get(key)) {
       waiting.set(key, []);
       try {
-        const { first, epoch } = await takeRange(counters, key, batch.length, tries, newId);
-        for (const [index, { resolve }] of batch.entries()) resolve({ key, number: first + index, epoch });
+        const total = batch.reduce((sum, { count }) => sum + count, 0);
+        const { first, epoch } = await takeRange(counters, key, total, tries, newId);
+        let number = first;
+        for (const { count, resolve } of batch) {
+          resolve({ key, number, epoch });
+          number += count;
+        }
       } catch (error) {
         for (const { reject } of batch) reject(error);
       }
@@ -63,28 +88,53 @@ export function sequencer(counters: CounterStore, options: SequencerOptions = {}
     waiting.delete(key);
   };
 
-  const next = (key: string): Promise<Numbered> =>
+  const reserve = (key: string, count: number): Promise<Numbered> =>
     new Promise((resolve, reject) => {
-      checkKey(key);
+      checkSequenceKey(key);
+      const waiter = { count, resolve, reject };
       const queue = waiting.get(key);
       if (queue !== undefined) {
-        queue.push({ resolve, reject });
+        queue.push(waiter);
         return;
       }
-      waiting.set(key, [{ resolve, reject }]);
+      waiting.set(key, [waiter]);
       void serve(key);
     });
 
+  const numberBatch = async (
+    key: string,
+    messages: readonly OutgoingMessage[],
+  ): Promise<readonly OutgoingMessage[]> => {
+    checkSequenceKey(key);
+    // Refused before a number is taken: a message that no topic or consumer takes would leave a gap.
+    const longest = { key, number: Number.MAX_SAFE_INTEGER, epoch: newId() };
+    for (const message of messages) {
+      const whole = withNumber(message, longest);
+      checkOutgoing(whole);
+      parseWishes({ ...whole, publishTime: new Date() });
+    }
+    if (messages.length === 0) return [];
+    const first = await reserve(key, messages.length);
+    return messages.map((message, index) => withNumber(message, { ...first, number: first.number + index }));
+  };
   const number = async (key: string, message: OutgoingMessage): Promise<OutgoingMessage> => {
-    // Refused before a number is taken: a message that no topic takes would leave a gap.
-    checkOutgoing(withNumber(message, { key, number: Number.MAX_SAFE_INTEGER, epoch: newId() }));
-    return withNumber(message, await next(key));
+    const [numbered] = await numberBatch(key, [message]);
+    return numbered ?? message;
   };
 
   return {
-    next,
+    next: (key) => reserve(key, 1),
     number,
+    numberBatch,
     publish: async (publisher, key, message) => publisher.publish(await number(key, message)),
+    async publishBatch(publisher, key, messages) {
+      const numbered = await numberBatch(key, messages);
+      const answers = await Promise.allSettled(numbered.map((message) => publisher.publish(message)));
+      return answers.map((answer) => {
+        if (answer.status === 'rejected') throw answer.reason;
+        return answer.value;
+      });
+    },
   };
 }
 
@@ -107,7 +157,8 @@ async function takeRange(
   }
 }
 
-const withNumber = (message: OutgoingMessage, { key, number, epoch }: Numbered): OutgoingMessage => ({
+/** For whoever gives numbers another way: the outbox takes them in the caller's own transaction. */
+export const withNumber = (message: OutgoingMessage, { key, number, epoch }: Numbered): OutgoingMessage => ({
   ...message,
   attributes: {
     ...message.attributes,
@@ -117,12 +168,12 @@ const withNumber = (message: OutgoingMessage, { key, number, epoch }: Numbered):
   },
 });
 
-function checkKey(key: string): void {
+export function checkSequenceKey(key: string): void {
   const bytes = byteLength(key);
-  if (bytes < 1 || bytes > LIMITS.attributeValueBytes) {
+  if (!key.isWellFormed() || bytes < 1 || bytes > LIMITS.attributeValueBytes) {
     throw new ConfigError(
       'INVALID_SEQUENCE_KEY',
-      `the sequenceKey has ${bytes} bytes; accepted: 1 to ${LIMITS.attributeValueBytes}`,
+      `the sequenceKey has ${bytes} bytes; accepted: well-formed text of 1 to ${LIMITS.attributeValueBytes}`,
     );
   }
 }

@@ -2,7 +2,8 @@
  * Collects messages into requests, and answers each publish on its own.
  *
  * - Messages of one ordering key: one request outstanding, so that none overtakes another. After a failure whose
- *   outcome is unknown, what waits behind it is rejected too, and the key is free again at once.
+ *   outcome is unknown, what waits behind it is rejected too, and the key is free again at once. What is published after
+ *   its caller could know of the failure is not rejected: it goes once the request that failed is over.
  * - A message never fails for another's fault: a request that is refused for its content is sent again one by one.
  * - Every publish is answered within `timeoutMs`. One that has been answered is not sent any more.
  */
@@ -38,14 +39,24 @@ type Entry = Readonly<{
   resolve(id: string): void;
   reject(error: unknown): void;
 }>;
-type Lane = { waiting: Entry[]; bytes: number; cancel: Cancel | undefined; isSending: boolean };
+type Lane = {
+  waiting: Entry[];
+  bytes: number;
+  cancel: Cancel | undefined;
+  isSending: boolean;
+  /** A publish of the request on its way was answered in time, as unknown, and so was what waited behind it. */
+  isAnswered: boolean;
+};
 
 export function batching(send: Send, options: BatchingOptions): Batching {
   const { clock, timeoutMs, delayMs, maxMessages, maxBytes } = options;
   const lanes = new Map<string, Lane>();
   const unanswered = new Set<Promise<unknown>>();
 
-  const accept = (message: OutgoingMessage): { entry: Entry; answer: Promise<string> } => {
+  const accept = (
+    message: OutgoingMessage,
+    late: (entry: Entry) => void,
+  ): { entry: Entry; answer: Promise<string> } => {
     const { promise, resolve, reject } = Promise.withResolvers<string>();
     let answered = false;
     const answer = (how: () => void): void => {
@@ -53,7 +64,10 @@ export function batching(send: Send, options: BatchingOptions): Batching {
       cancel();
       how();
     };
-    const cancel = clock.after(timeoutMs, () => answer(() => reject(timedOut(timeoutMs))));
+    const cancel = clock.after(timeoutMs, () => {
+      answer(() => reject(timedOut(timeoutMs)));
+      late(entry);
+    });
     const entry: Entry = {
       message,
       bytes: messageBytes(message),
@@ -83,12 +97,26 @@ export function batching(send: Send, options: BatchingOptions): Batching {
   const drain = async (name: string, lane: Lane): Promise<void> => {
     lane.isSending = true;
     while (lane.waiting.length > 0) {
+      lane.isAnswered = false;
       const failure = await sendAll(send, take(lane));
-      if (failure === undefined) continue;
-      for (const entry of lane.waiting) entry.reject(behind(failure));
-      lane.waiting = [];
+      if (failure !== undefined && !lane.isAnswered) rejectFrom(lane, 0, failure);
     }
     lanes.delete(name);
+  };
+
+  const rejectFrom = (lane: Lane, index: number, failure: unknown): void => {
+    for (const entry of lane.waiting.splice(index)) {
+      lane.bytes -= entry.bytes;
+      entry.reject(behind(failure));
+    }
+  };
+
+  /** One that was answered in time: on its way, or waiting. */
+  const afterTimeout = (lane: Lane, entry: Entry): void => {
+    if (!lane.isSending) return;
+    const index = lane.waiting.indexOf(entry);
+    lane.isAnswered ||= index < 0;
+    rejectFrom(lane, index + 1, timedOut(timeoutMs));
   };
 
   const flush = (name: string, lane: Lane): void => {
@@ -104,13 +132,13 @@ export function batching(send: Send, options: BatchingOptions): Batching {
 
   return {
     publish(message) {
-      const { entry, answer } = accept(message);
-      const tracked = answer.catch(() => {}).finally(() => unanswered.delete(tracked));
-      unanswered.add(tracked);
       const { topic, orderingKey } = message;
       const name = JSON.stringify(orderingKey === undefined ? [topic] : [topic, orderingKey]);
-      const lane = lanes.get(name) ?? { waiting: [], bytes: 0, cancel: undefined, isSending: false };
+      const lane = lanes.get(name) ?? emptyLane();
       lanes.set(name, lane);
+      const { entry, answer } = accept(message, (late) => afterTimeout(lane, late));
+      const tracked = answer.catch(() => {}).finally(() => unanswered.delete(tracked));
+      unanswered.add(tracked);
       lane.waiting.push(entry);
       lane.bytes += entry.bytes;
       if (lane.isSending) return answer;
@@ -123,6 +151,14 @@ export function batching(send: Send, options: BatchingOptions): Batching {
     },
   };
 }
+
+const emptyLane = (): Lane => ({
+  waiting: [],
+  bytes: 0,
+  cancel: undefined,
+  isSending: false,
+  isAnswered: false,
+});
 
 /** Answers every entry. The failure comes back when the entries behind must not be sent. */
 async function sendAll(send: Send, entries: readonly Entry[]): Promise<unknown> {

@@ -1,0 +1,65 @@
+/**
+ * The relay's decisions, pure: whether a stream may be taken, which row is next, and what is written about a failure.
+ */
+import { codeOf, PermanentError, textOf, TransientError } from '../errors.ts';
+import type { Halt, StreamRow, StreamState, StreamView, StreamWrite } from './outbox-store.ts';
+
+export const UNKNOWN: StreamState = {
+  sent: 0,
+  owner: undefined,
+  untilMs: 0,
+  attempts: 0,
+  nextTryMs: 0,
+  halted: undefined,
+};
+
+export type Standing = 'free' | 'busy' | 'waiting' | 'halted';
+
+/** Judged on the store's clock alone. An owner whose lease is over is as good as none: it stops before that. */
+export function standing({ state = UNKNOWN, nowMs }: StreamView): Standing {
+  if (state.halted !== undefined) return 'halted';
+  if (state.owner !== undefined && state.untilMs > nowMs) return 'busy';
+  return state.nextTryMs > nowMs ? 'waiting' : 'free';
+}
+
+/**
+ * `missing`: a row between the last one sent and this one is gone, which only a hand can do. Publishing on would give
+ * the consumer a gap for good, unseen.
+ */
+export function next({ place, isSent }: StreamRow, sent: number): 'publish' | 'skip' | 'missing' {
+  if (isSent) return 'skip';
+  return place.after > sent ? 'missing' : 'publish';
+}
+
+export type Pauses = Readonly<{ retryMinMs: number; retryMaxMs: number }>;
+
+/** After the `attempts`-th failure in a row. */
+export function pauseOf(attempts: number, error: unknown, { retryMinMs, retryMaxMs }: Pauses): number {
+  const asked = error instanceof TransientError ? (error.retryAfterMs ?? 0) : 0;
+  return Math.max(Math.min(retryMaxMs, retryMinMs * 2 ** Math.max(attempts - 1, 0)), asked || 0);
+}
+
+/** Longest text of an error that is stored. */
+const TEXT_CHARACTERS = 1_000;
+
+/** Undefined for what may succeed later. */
+export function haltOf(number: number, error: unknown): Halt | undefined {
+  if (!(error instanceof PermanentError)) return undefined;
+  return { number, code: codeOf(error), text: textOf(error).slice(0, TEXT_CHARACTERS) };
+}
+
+/** Lets go of the stream with `sent` as its last number; `failure` is of the number after it. */
+export function letGo(
+  before: StreamState,
+  sent: number,
+  failure: Readonly<{ number: number; error: unknown }> | undefined,
+  nowMs: number,
+  pauses: Pauses,
+): StreamWrite {
+  const free = { sent, owner: undefined, leaseMs: 0 };
+  if (failure === undefined) return { ...free, attempts: 0, nextTryMs: 0, halted: undefined };
+  const halted = haltOf(failure.number, failure.error);
+  const attempts = (sent > before.sent ? 0 : before.attempts) + 1;
+  const pauseMs = halted === undefined ? pauseOf(attempts, failure.error, pauses) : 0;
+  return { ...free, attempts, nextTryMs: pauseMs === 0 ? 0 : nowMs + pauseMs, halted };
+}

@@ -1,0 +1,152 @@
+/**
+ * Publishes the rows of one stream in their order, one publish outstanding. Everybody does it this way: the pass of a
+ * relay, the fast path of a publisher, the sweep.
+ *
+ * The stream is leased, not its rows. What is confirmed is recorded in one commit with the lease's renewal; a publish of
+ * unknown outcome ends the run, and its row is the first of the next one. A crash at any point leaves a lease that runs
+ * out and rows that are published again under their `dedupId`; none is passed over, and none goes before another.
+ */
+import { bounded } from '../bounded.ts';
+import { codeOf, textOf, TransientError } from '../errors.ts';
+import type { Log } from '../log.ts';
+import { letGo, next, type Standing } from './decide.ts';
+import type { StreamRow, StreamWrite } from './outbox-store.ts';
+import { outgoingOf, type StreamRef } from './rows.ts';
+import { commit, type DrainPorts, type Held, take } from './stream-lease.ts';
+
+export type Drained = Readonly<{
+  /** `drained`: nothing was left. `failed`: a row could not be published. `stopped`: the time or the lease was over. */
+  kind: 'drained' | 'failed' | 'stopped' | Exclude<Standing, 'free'>;
+  /** The last number that is known to be published. */
+  sent: number;
+  published: number;
+}>;
+
+type Run = Readonly<{
+  sent: number;
+  ids: readonly string[];
+  failure?: Readonly<{ number: number; error: unknown }>;
+  /** Rows of the page were left for the next commit. */
+  isCut: boolean;
+}>;
+
+/**
+ * Rejects when the store does not answer: what was published until then is published again by the next one.
+ * `progress` hears what is published and recorded while more is to do.
+ */
+export async function drain(
+  ports: DrainPorts,
+  ref: StreamRef,
+  signal: AbortSignal,
+  progress: (sent: number) => void = () => {},
+): Promise<Drained> {
+  let published = 0;
+  for (;;) {
+    const round = await drainOnce(ports, ref, signal, progress);
+    published += round.published;
+    if (round.kind !== 'drained' || signal.aborted) return { ...round, published };
+    // Who committed a row while the stream was leased has left it to the owner, who may have looked before.
+    if ((await ports.store.after(ref, round.sent, 1)).length === 0) return { ...round, published };
+    progress(round.sent);
+  }
+}
+
+async function drainOnce(
+  ports: DrainPorts,
+  ref: StreamRef,
+  signal: AbortSignal,
+  progress: (sent: number) => void,
+): Promise<Drained> {
+  const { store, clock, leaseMs, pageSize } = ports;
+  const held = await take(ports, ref);
+  if ('kind' in held) return { ...held, published: 0 };
+  let published = 0;
+  for (;;) {
+    const rows = await store.after(ref, held.state.sent, pageSize);
+    const run = await publishRun(ports, rows, held, signal);
+    published += run.ids.length;
+    const isOver = signal.aborted || clock.monotonic() >= held.deadline;
+    const isLast = run.failure !== undefined || isOver || (!run.isCut && rows.length < pageSize);
+    const nowMs = clock.monotonic() + held.storeOffsetMs;
+    const write: StreamWrite = isLast
+      ? letGo(held.state, run.sent, run.failure, nowMs, ports)
+      : { ...held.state, sent: run.sent, attempts: 0, nextTryMs: 0, leaseMs };
+    if (run.failure !== undefined) report(ports.log, ref, run.failure, write);
+    if (!(await commit(ports, ref, held, write, run.ids)))
+      return { kind: 'stopped', sent: held.state.sent, published };
+    if (!isLast) {
+      progress(run.sent);
+      continue;
+    }
+    if (run.failure !== undefined)
+      return { kind: write.halted === undefined ? 'failed' : 'halted', sent: run.sent, published };
+    return { kind: isOver ? 'stopped' : 'drained', sent: run.sent, published };
+  }
+}
+
+/** Until the rows, the third of a lease, or the signal end, or a row cannot be published. */
+async function publishRun(
+  { publisher, clock, leaseMs, publishTimeoutMs }: DrainPorts,
+  rows: readonly StreamRow[],
+  held: Held,
+  signal: AbortSignal,
+): Promise<Run> {
+  const commitAt = clock.monotonic() + leaseMs / 3;
+  const ids: string[] = [];
+  // Of a stream that nothing is known of, what came before its first row has been sent and has expired.
+  let sent = held.state.sent === 0 ? (rows[0]?.place.after ?? 0) : held.state.sent;
+  for (const row of rows) {
+    const leftMs = held.deadline - clock.monotonic();
+    const isCut = signal.aborted || leftMs <= 0 || clock.monotonic() >= commitAt;
+    if (isCut) return { sent, ids, isCut };
+    const { number } = row.place;
+    const step = next(row, sent);
+    try {
+      if (step === 'missing') throw missing(row, sent);
+      if (step === 'publish') {
+        // Beyond the lease another may publish what comes after: its outcome would come too late to count.
+        const limitMs = Math.min(publishTimeoutMs, leftMs);
+        await bounded(
+          clock,
+          limitMs,
+          () => publisher.publish(outgoingOf(row)),
+          () => timedOut(limitMs),
+        );
+        ids.push(row.id);
+      }
+    } catch (error) {
+      return { sent, ids, failure: { number, error }, isCut: true };
+    }
+    sent = number;
+  }
+  return { sent, ids, isCut: false };
+}
+
+function report(
+  log: Log,
+  ref: StreamRef,
+  { number, error }: Readonly<{ number: number; error: unknown }>,
+  { halted, attempts }: StreamWrite,
+): void {
+  const fields = {
+    sequenceKey: ref.key,
+    sequence: number,
+    attempts,
+    code: codeOf(error),
+    error: textOf(error),
+  };
+  if (halted === undefined) log.warn('outbox: a row could not be published; its key waits', fields);
+  else
+    log.error('outbox: a key is halted by a row that can never be published', {
+      event: 'outbox_halted',
+      ...fields,
+    });
+}
+
+const missing = ({ place }: StreamRow, sent: number): TransientError =>
+  new TransientError(
+    'OUTBOX_ROW_MISSING',
+    `the row of number ${place.after} is gone, and ${sent} is the last one published`,
+  );
+const timedOut = (ms: number): TransientError =>
+  new TransientError('PUBLISH_TIMEOUT', `the publish was not confirmed within ${Math.ceil(ms)} ms`);

@@ -1,0 +1,91 @@
+/**
+ * Repair of gaps: a consumer that misses numbers asks the publisher's outbox for them. Rows stay as sent for their
+ * retention, so a message that was published and lost on the way can be published again, under its `dedupId`.
+ */
+import type { Publisher } from '../publish/publisher.ts';
+import { PermanentError, TransientError } from '../errors.ts';
+import { drain } from './drain.ts';
+import type { RelayStore } from './outbox-store.ts';
+import { portsOf, type RelayOptions } from './relay.ts';
+import { outgoingOf, type Row, type StreamRef } from './rows.ts';
+import type { DrainPorts } from './stream-lease.ts';
+
+export type GapRepair = Readonly<{
+  /**
+   * Publishes again what the publisher's outbox still has of these numbers of the stream; answers which were published.
+   * Bounded in time. TransientError when the store or the publish is down: nothing is decided then.
+   */
+  republish(key: string, range: Readonly<{ from: number; to: number }>): Promise<readonly number[]>;
+}>;
+
+/** Beyond so many rows, or this time, a call answers with what it has done; the rest is for the next one. */
+const ROWS = 1_000;
+const LIMIT_MS = 20_000;
+
+/**
+ * `store` and `publisher` are those of the relay; `key` is a key of the present counter. Numbers that are still pending
+ * are published as the relay does it, after those before them; where that is not possible now (the relay backs off, is
+ * halted, or is at it elsewhere) the answer is TransientError `OUTBOX_PENDING`: they will come, and must not be given up.
+ * Numbers that were taken without a row (mode `direct`),
+ * and rows whose retention is over, are not in the answer: there is nothing to publish.
+ */
+export function gapRepair(store: RelayStore, publisher: Publisher, options: RelayOptions = {}): GapRepair {
+  const ports = portsOf(store, publisher, options);
+  const { clock, pageSize } = ports;
+  return {
+    async republish(key, { from, to }) {
+      const ref = await store.streamOf(key);
+      if (ref === undefined) return [];
+      const until = clock.monotonic() + LIMIT_MS;
+      const done: number[] = [];
+      const isOver = (): boolean => clock.monotonic() >= until;
+      let last = from - 1;
+      let fresh: number | undefined;
+      while (last < to && done.length < ROWS) {
+        const rows = await store.after(ref, last, pageSize);
+        for (const row of rows) {
+          const { number } = row.place;
+          if (number > to || done.length >= ROWS || isOver()) return done;
+          if (row.isSent) {
+            if (await published(publisher, row)) done.push(number);
+          } else {
+            fresh ??= await drained(ports, ref);
+            if (number > fresh) throw stillPending(key, number);
+            done.push(number);
+          }
+          last = number;
+        }
+        if (rows.length < pageSize) return done;
+      }
+      return done;
+    },
+  };
+}
+
+const stillPending = (key: string, number: number): TransientError =>
+  new TransientError(
+    'OUTBOX_PENDING',
+    `number ${number} of ${JSON.stringify(key.slice(0, 60))} is not published yet`,
+  );
+
+/** The last number that is published then. */
+async function drained(ports: DrainPorts, ref: StreamRef): Promise<number> {
+  const controller = new AbortController();
+  const cancel = ports.clock.after(LIMIT_MS, () => controller.abort());
+  try {
+    return (await drain(ports, ref, controller.signal)).sent;
+  } finally {
+    cancel();
+  }
+}
+
+/** False for one that no topic takes any more: it stays a gap, and the others are repaired. */
+async function published(publisher: Publisher, row: Row): Promise<boolean> {
+  try {
+    await publisher.publish(outgoingOf(row));
+    return true;
+  } catch (error) {
+    if (error instanceof PermanentError) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,61 @@
+/**
+ * Publishes rows without order, each under a lease of its own.
+ *
+ * The process that commits them has that lease from the commit on, so its fast path costs one write, and a relay takes
+ * only what it leaves behind. A crash after the publish is one copy more, under the same `dedupId`. A row that can never
+ * be published is set aside as failed and holds up no other.
+ */
+import { bounded } from '../bounded.ts';
+import { codeOf, textOf, TransientError } from '../errors.ts';
+import { haltOf, pauseOf } from './decide.ts';
+import type { DrainPorts } from './stream-lease.ts';
+import { outgoingOf, type Row } from './rows.ts';
+
+/** What the writer of the rows does after its commit. Rejects when they are published and could not be marked. */
+export async function publishOwn(ports: DrainPorts, rows: readonly Row[]): Promise<void> {
+  const answers = await Promise.allSettled(rows.map((row) => publish(ports, row)));
+  const sent: string[] = [];
+  for (const [index, { id }] of rows.entries()) {
+    const answer = answers[index];
+    if (answer?.status === 'fulfilled') sent.push(id);
+    else
+      ports.log.warn(
+        'outbox: a row could not be published; a relay does it later',
+        fieldsOf(id, answer?.reason),
+      );
+  }
+  if (sent.length > 0) await ports.store.markSent(sent);
+}
+
+export type Loose = 'sent' | 'left' | 'failed';
+
+/** `left`: another's, or not due. `failed`: not published this time, or never. Rejects when the store does not answer. */
+export async function publishLoose(ports: DrainPorts, id: string): Promise<Loose> {
+  const { store, leaseMs, newId } = ports;
+  const claimed = await store.claim(id, newId(), leaseMs);
+  if (claimed === undefined) return 'left';
+  try {
+    await publish(ports, claimed.row);
+  } catch (error) {
+    const failed = haltOf(0, error);
+    const attempts = claimed.attempts + 1;
+    const nextTryMs = claimed.nowMs + pauseOf(attempts, error, ports);
+    await store.putOff(id, claimed.version, failed ?? { attempts, nextTryMs });
+    const fields = { ...fieldsOf(id, error), attempts };
+    if (failed === undefined)
+      ports.log.warn('outbox: a row could not be published; it is tried again', fields);
+    else ports.log.error('outbox: a row can never be published', { event: 'outbox_failed', ...fields });
+    return 'failed';
+  }
+  await store.markSent([id]);
+  return 'sent';
+}
+
+async function publish({ publisher, clock, leaseMs, publishTimeoutMs }: DrainPorts, row: Row): Promise<void> {
+  const limitMs = Math.min(publishTimeoutMs, leaseMs);
+  const late = (): TransientError =>
+    new TransientError('PUBLISH_TIMEOUT', `the publish was not confirmed within ${limitMs} ms`);
+  await bounded(clock, limitMs, () => publisher.publish(outgoingOf(row)), late);
+}
+
+const fieldsOf = (row: string, error: unknown) => ({ row, code: codeOf(error), error: textOf(error) });

@@ -1,0 +1,135 @@
+/**
+ * The ports of the outbox: what writes rows in the caller's transaction, and what the relay reads and writes.
+ *
+ * A store only reads, compares and writes; what to do is decided above. A method that rejects has an unknown outcome:
+ * its write may have been applied, or may be applied later.
+ */
+import type { Place, Row, StreamRef } from './rows.ts';
+
+export type Head = Readonly<{
+  epoch: string;
+  /** The next number of the sequencer's counter. */
+  next: number;
+  /** The last number that has a row, 0 for none. */
+  outboxed: number;
+}>;
+
+export type Written = Readonly<{
+  /** How many rows the slot has. */
+  count: number;
+  place?: Place;
+}>;
+
+/** `Tx` is the store's transaction. */
+export type OutboxWriter<Tx> = Readonly<{
+  maxMessageBytes: number;
+  /**
+   * Reads in the transaction: what an earlier run of this call has committed as its first row, and, with a key, the
+   * sequencer's counter of that key. Both are validated by the commit.
+   */
+  readSlot(
+    transaction: Tx,
+    firstRow: string,
+    key: string | undefined,
+  ): Promise<Readonly<{ committed?: Written; head?: Head }>>;
+  /**
+   * Creates the rows as pending, stamped with the store's time of the commit, and moves the counter to `head`.
+   * `isNew`: the counter is created. `lease`: rows without order belong to their writer for so long after the commit.
+   */
+  writeSlot(transaction: Tx, slot: SlotWrite): void;
+}>;
+
+type SlotWrite = Readonly<{
+  rows: readonly Row[];
+  head?: Head & Readonly<{ key: string; isNew: boolean }>;
+  lease?: Readonly<{ owner: string; leaseMs: number }>;
+}>;
+
+export type Halt = Readonly<{ number: number; code: string; text: string }>;
+
+/** What the relay knows of a stream. Times are milliseconds since the epoch on the store's clock. */
+export type StreamState = Readonly<{
+  /** The last number that is known to be published. */
+  sent: number;
+  owner: string | undefined;
+  /** When the owner's lease is over: the time of the commit that gave it, plus its length. */
+  untilMs: number;
+  /** Failures of the next row in a row. */
+  attempts: number;
+  nextTryMs: number;
+  halted: Halt | undefined;
+}>;
+
+/** A lease is given by naming an owner: it begins with the commit. */
+export type StreamWrite = Omit<StreamState, 'untilMs'> & Readonly<{ leaseMs: number }>;
+
+export type StreamView = Readonly<{
+  /** Undefined while nothing of the stream was ever relayed. */
+  state: StreamState | undefined;
+  version: string | undefined;
+  nowMs: number;
+}>;
+
+export type StreamRow = Row & Readonly<{ place: Place; isSent: boolean }>;
+
+/** What a pass sees of a pending row. */
+export type PendingRow = Readonly<{ id: string; createdMs: number; place?: Place }>;
+
+type PendingPage = Readonly<{
+  rows: readonly PendingRow[];
+  /** Present where more may follow. */
+  next?: string;
+  /** The store's time of the read. */
+  readMs: number;
+}>;
+
+type ClaimedRow = Readonly<{ row: Row; version: string; attempts: number; nowMs: number }>;
+
+export type RelayStore = Readonly<{
+  /** Strongly consistent. */
+  readStream(ref: StreamRef): Promise<StreamView>;
+  /**
+   * Writes the stream's state and marks its rows as sent, all or nothing, if its document still has `version`
+   * (undefined: is still absent). Answers the new version; undefined when it was refused, which may also be because
+   * this very write was applied before: the caller reads, and looks for its own mark.
+   */
+  writeStream(
+    ref: StreamRef,
+    version: string | undefined,
+    state: StreamWrite,
+    sent: readonly string[],
+  ): Promise<string | undefined>;
+  /** Rows of the stream with a number above `number`, ascending, at most `limit`. Strongly consistent. */
+  after(ref: StreamRef, number: number, limit: number): Promise<readonly StreamRow[]>;
+  /** The stream of the key's present counter; undefined where there is none. */
+  streamOf(key: string): Promise<StreamRef | undefined>;
+
+  /** Pending rows below this were all seen: never moves back. 0 at first. */
+  bound(): Promise<number>;
+  /** Moves the bound up; one that is not above it, or comes beside another, changes nothing. */
+  raiseBound(boundMs: number): Promise<void>;
+  /** Pending rows of any kind, created at `fromMs` or later, oldest first; `after` is the `next` of a page before. */
+  pending(fromMs: number, after: string | undefined, limit: number): Promise<PendingPage>;
+
+  /** Leases a row without order. Undefined when it is not there, not pending, another's for now, or not yet due. */
+  claim(id: string, owner: string, leaseMs: number): Promise<ClaimedRow | undefined>;
+  /** Marks rows as sent, whoever holds them: what is published stays published. Rows that are gone are left. */
+  markSent(ids: readonly string[]): Promise<void>;
+  /** After a failed publish, if the row is as it was claimed: due again at `nextTryMs`, or failed for good. */
+  putOff(
+    id: string,
+    version: string,
+    how: Readonly<{ attempts: number; nextTryMs: number }> | Readonly<{ code: string; text: string }>,
+  ): Promise<void>;
+  /** Rows that have failed for good and streams that are halted, newest first, at most `limit` of each. */
+  troubled(limit: number): Promise<Troubled>;
+  /** A row that failed for good is pending again. */
+  reopen(id: string): Promise<void>;
+}>;
+
+export type Troubled = Readonly<{
+  streams: readonly Readonly<{ ref: StreamRef; halted: Halt; sent: number }>[];
+  rows: readonly Readonly<{ id: string; code: string; text: string }>[];
+}>;
+
+export type OutboxStore<Tx> = OutboxWriter<Tx> & RelayStore;

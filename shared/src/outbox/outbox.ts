@@ -1,0 +1,164 @@
+/**
+ * The transactional outbox: messages that are committed with the caller's own writes or not at all, and published
+ * afterwards by a relay, at least once. With a `sequenceKey` the number is taken in the same transaction, so that there
+ * is no number without its message, whoever dies when.
+ *
+ *   await firestore.runTransaction(async (transaction) => {
+ *     const slot = await outbox.reserve(transaction, { sequenceKey: 'order-42' });   // reads come first
+ *     …your own reads and writes…
+ *     added = slot.add(message);
+ *   });
+ *   await added.afterCommit();
+ *
+ * A transaction function that is run again, after a conflict or a lost reply, answers as it did and writes nothing twice.
+ */
+import { randomUUID } from 'node:crypto';
+import { type Clock, systemClock } from '../clock.ts';
+import { ConfigError } from '../errors.ts';
+import { hashOf } from '../hash.ts';
+import { byteLength, LIMITS, type OutgoingMessage } from '../message.ts';
+import { checkSequenceKey } from '../order/sequencer.ts';
+import type { Head, OutboxWriter, Written } from './outbox-store.ts';
+import type { Relay } from './relay.ts';
+import { type Row, rowOf } from './rows.ts';
+
+export type OutboxOptions = Readonly<{
+  /** Publishes in this process right after the commit (`afterCommit`). Without one a relay elsewhere does it. */
+  relay?: Relay;
+  clock?: Clock;
+  /** Replaces the limit on data and attributes of a message together, in bytes. */
+  maxBytes?: number;
+  /** Mints names of calls and epochs (default: random UUIDs). */
+  newId?: () => string;
+}>;
+
+export type SlotOptions = Readonly<{
+  /** The stream, 1 to 1,024 bytes. Absent: the messages have no order. */
+  sequenceKey?: string;
+  /**
+   * Your own name for this call, 1 to 1,024 bytes: a later transaction under the same name and key adds nothing, for as
+   * long as its rows are kept. Default: one for each call of `runTransaction`.
+   */
+  id?: string;
+}>;
+
+export type Added = Readonly<{
+  /** The numbers of the messages; empty without a `sequenceKey`. */
+  numbers: readonly number[];
+  /** An earlier run of this call is committed already: nothing was added, and your own writes were made with it. */
+  isRepeat: boolean;
+  /**
+   * Call it once the transaction has resolved: publishes by the relay's own rules, or leaves it to whoever holds the key.
+   * Never rejects; what is not published is swept. Without a relay it does nothing.
+   */
+  afterCommit(): Promise<void>;
+}>;
+
+export type OutboxSlot = Readonly<{
+  /** An earlier run of this call is committed already. */
+  isRepeat: boolean;
+  /**
+   * All messages of the slot, in their order; once for each run of the transaction's function. Throws PermanentError for
+   * a message that no topic takes (`LIMIT_EXCEEDED` where it is larger than a row: Firestore about 1 MB).
+   */
+  add(...messages: readonly OutgoingMessage[]): Added;
+}>;
+
+export type Outbox<Tx> = Readonly<{
+  /**
+   * Reads in the transaction, so before its first write: two documents with a `sequenceKey`, else one. One slot for each
+   * `sequenceKey` (and one without) in a transaction.
+   */
+  reserve(transaction: Tx, options?: SlotOptions): Promise<OutboxSlot>;
+}>;
+
+/** How long a row without order is its writer's before a relay takes it. */
+const WRITER_LEASE_MS = 30_000;
+
+/**
+ * Relies on the client to hand the same transaction object to every run of a transaction's function, as Google's does;
+ * with another client give each call an `id`.
+ */
+export function outbox<Tx extends object>(writer: OutboxWriter<Tx>, options: OutboxOptions = {}): Outbox<Tx> {
+  const { relay, clock = systemClock(), maxBytes = LIMITS.messageBytes, newId = randomUUID } = options;
+  const minted = new WeakMap<Tx, Map<string, string>>();
+
+  const callOf = (transaction: Tx, { sequenceKey, id }: SlotOptions): string => {
+    const known = minted.get(transaction) ?? new Map<string, string>();
+    minted.set(transaction, known);
+    const name = JSON.stringify([sequenceKey, id]);
+    const call = known.get(name) ?? id ?? newId();
+    known.set(name, call);
+    return call;
+  };
+
+  return {
+    async reserve(transaction, slot = {}) {
+      const { sequenceKey, id } = slot;
+      if (sequenceKey !== undefined) checkSequenceKey(sequenceKey);
+      if (id !== undefined) checkId(id);
+      const call = callOf(transaction, slot);
+      const rowId = (index: number): string =>
+        hashOf('outbox', sequenceKey ?? '', sequenceKey === undefined ? '' : 'key', call, String(index));
+      const { committed, head } = await writer.readSlot(transaction, rowId(0), sequenceKey);
+      let isAdded = false;
+      return {
+        isRepeat: committed !== undefined,
+        add(...messages) {
+          if (isAdded || messages.length === 0) {
+            const text = isAdded ? 'add was called before in this run' : 'add got no message';
+            throw new ConfigError('INVALID_SLOT', `${text}; accepted: all messages of a slot in one call`);
+          }
+          isAdded = true;
+          if (committed !== undefined) return repeated(committed, rowId, relay);
+          const limits = { maxMessageBytes: writer.maxMessageBytes, maxBytes, nowMs: clock.now() };
+          if (sequenceKey === undefined) {
+            const rows = messages.map((message, index) => rowOf(rowId(index), message, limits));
+            const lease = { owner: call, leaseMs: WRITER_LEASE_MS };
+            writer.writeSlot(transaction, { rows, ...(relay !== undefined && { lease }) });
+            const afterCommit = async () => relay?.publishRows(rows);
+            return { numbers: [], isRepeat: false, afterCommit };
+          }
+          const { epoch, next, outboxed }: Head = head ?? { epoch: newId(), next: 1, outboxed: 0 };
+          const rows = messages.map((message, index): Row => {
+            const place = { key: sequenceKey, epoch, number: next + index };
+            const after = index === 0 ? outboxed : next + index - 1;
+            return rowOf(rowId(index), message, limits, { ...place, after });
+          });
+          const end = next + messages.length;
+          const moved = { key: sequenceKey, epoch, next: end, outboxed: end - 1, isNew: head === undefined };
+          writer.writeSlot(transaction, { rows, head: moved });
+          const numbers = rows.map((_, index) => next + index);
+          return {
+            numbers,
+            isRepeat: false,
+            afterCommit: async () => relay?.flush({ key: sequenceKey, epoch }, end - 1),
+          };
+        },
+      };
+    },
+  };
+}
+
+function repeated(
+  { place, count }: Written,
+  rowId: (index: number) => string,
+  relay: Relay | undefined,
+): Added {
+  const indices = Array.from({ length: count }, (_, index) => index);
+  return {
+    numbers: place === undefined ? [] : indices.map((index) => place.number + index),
+    isRepeat: true,
+    afterCommit: async () =>
+      place === undefined
+        ? relay?.flushRows(indices.map(rowId))
+        : relay?.flush(place, place.number + count - 1),
+  };
+}
+
+function checkId(id: string): void {
+  const bytes = byteLength(id);
+  if (bytes >= 1 && bytes <= LIMITS.attributeValueBytes && id.isWellFormed()) return;
+  const text = `id has ${bytes} bytes; accepted: well-formed text of 1 to ${LIMITS.attributeValueBytes} bytes`;
+  throw new ConfigError('INVALID_OPTION', text);
+}

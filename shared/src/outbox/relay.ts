@@ -1,0 +1,173 @@
+/**
+ * The message relay of the outbox: as a loop, as one pass for a function or a sweep, and as the fast path of a publisher.
+ * Any number of them may run, in any processes, beside each other.
+ *
+ * Everything is published at least once, rows of one key in order. Two relays at once, or one that dies, cost copies
+ * under the same `dedupId`, never a message.
+ */
+import { randomUUID } from 'node:crypto';
+import { type Clock, sleep, systemClock } from '../clock.ts';
+import { type Duration, toMilliseconds } from '../duration.ts';
+import { codeOf, ConfigError, textOf } from '../errors.ts';
+import { consoleLog, type Log } from '../log.ts';
+import type { OutboxRows } from '../dedup/inbox-store.ts';
+import { publishPending } from '../dedup/publish-pending.ts';
+import type { Publisher } from '../publish/publisher.ts';
+import { drain } from './drain.ts';
+import { publishLoose, publishOwn } from './loose-rows.ts';
+import { resume, skip } from './operate.ts';
+import type { RelayStore, Troubled } from './outbox-store.ts';
+import { passOver, type PassContext, type PassResult } from './pass.ts';
+import type { Row, StreamRef } from './rows.ts';
+import type { DrainPorts } from './stream-lease.ts';
+
+export type RelayOptions = Readonly<{
+  clock?: Clock;
+  log?: Log;
+  /** How long one process may have a key without a commit, default `60s`, at least `3s`. */
+  lease?: Duration;
+  /** After so long the outcome of a publish counts as unknown, default `20s`: above the publisher's own limit. */
+  publishTimeout?: Duration;
+  /** Pause after the first failure of a row, doubled with each further one, default `1s` … */
+  retryMin?: Duration;
+  /** … up to this, default `60s`. There is no limit on the number of attempts. */
+  retryMax?: Duration;
+  /** Between two passes of `run`, default `5s`. An idle pass costs two reads. */
+  interval?: Duration;
+  /** Rows of a key that are read, and kept in memory, at a time, default 25: each may have a megabyte. */
+  pageSize?: number;
+  /** The inbox's own rows: a pass publishes what its deliveries left behind, too. */
+  inbox?: Readonly<{ rows: OutboxRows }>;
+  newId?: () => string;
+}>;
+
+export type Relay = Readonly<{
+  /**
+   * Publishes what the stream has, or leaves it to whoever is at it. Resolves once `upTo` is published or was left. Never
+   * rejects. Calls of a process share runs.
+   */
+  flush(ref: StreamRef, upTo: number): Promise<void>;
+  /** The same for rows without order whose content is at hand, by the process that has just committed them. */
+  publishRows(rows: readonly Row[]): Promise<void>;
+  /** The same for rows without order that may be at work elsewhere. */
+  flushRows(ids: readonly string[]): Promise<void>;
+  /** One look at everything that is pending. Rejects with STORE_UNAVAILABLE when the store cannot be asked. */
+  pass(context: PassContext): Promise<PassResult>;
+  /** Passes until the signal is aborted. Never rejects: what goes wrong is logged and tried again. */
+  run(signal: AbortSignal): Promise<void>;
+  /** Streams and rows that wait for somebody. */
+  troubled(limit?: number): Promise<Troubled>;
+  /** Lets a halted key go on, with the row that halted it. False: it was not halted. */
+  resume(key: string): Promise<boolean>;
+  /**
+   * Gives up the row that halts the key, or that is missing: the key goes on behind it. Answers the last number that was
+   * given up, undefined where there was nothing to give up. It is a gap for every consumer.
+   */
+  skip(key: string): Promise<number | undefined>;
+  /** Puts a row without order that failed for good back. */
+  reopen(id: string): Promise<void>;
+}>;
+
+type Waiter = Readonly<{ upTo: number; resolve: () => void }>;
+
+export function relay(store: RelayStore, publisher: Publisher, options: RelayOptions = {}): Relay {
+  const ports = portsOf(store, publisher, options);
+  const { clock, log } = ports;
+  const intervalMs = toMilliseconds(options.interval ?? '5s', 'interval');
+  const never = new AbortController().signal;
+  const flushing = new Map<string, Waiter[]>();
+
+  const quietly = async (fields: Record<string, string>, work: () => Promise<unknown>): Promise<void> => {
+    try {
+      await work();
+    } catch (error) {
+      const failure = { code: codeOf(error), error: textOf(error) };
+      log.warn('outbox: not published; the next pass does it', { ...fields, ...failure });
+    }
+  };
+
+  const pass = async (context: PassContext): Promise<PassResult> => {
+    const result = await passOver(ports, context);
+    if (options.inbox === undefined || context.signal.aborted) return result;
+    const { published, failed } = await publishPending(options.inbox, publisher, {
+      log,
+      signal: context.signal,
+    });
+    return { ...result, published: result.published + published, failed: result.failed + failed };
+  };
+
+  /** Until nobody waits: who asks during a run and is not served by it gets another one, for its rows may be newer. */
+  const serve = async (name: string, ref: StreamRef): Promise<void> => {
+    for (let asked = flushing.get(name) ?? []; asked.length > 0; asked = flushing.get(name) ?? []) {
+      const served = (isServed: (waiter: Waiter) => boolean): void => {
+        const waiters = flushing.get(name) ?? [];
+        flushing.set(
+          name,
+          waiters.filter((waiter) => !isServed(waiter)),
+        );
+        for (const waiter of waiters) if (isServed(waiter)) waiter.resolve();
+      };
+      const progress = (sent: number): void => served(({ upTo }) => upTo <= sent);
+      await quietly({ sequenceKey: ref.key }, () => drain(ports, ref, never, progress));
+      served((waiter) => asked.includes(waiter));
+    }
+    flushing.delete(name);
+  };
+
+  return {
+    flush: (ref, upTo) =>
+      new Promise((resolve) => {
+        const name = JSON.stringify([ref.key, ref.epoch]);
+        const waiters = flushing.get(name);
+        waiters?.push({ upTo, resolve });
+        if (waiters !== undefined) return;
+        flushing.set(name, [{ upTo, resolve }]);
+        void serve(name, ref);
+      }),
+    publishRows: (rows) => quietly({ row: rows[0]?.id ?? '' }, () => publishOwn(ports, rows)),
+    async flushRows(ids) {
+      for (const id of ids) await quietly({ row: id }, () => publishLoose(ports, id));
+    },
+    pass,
+    async run(signal) {
+      while (!signal.aborted) {
+        await quietly({}, () => pass({ signal }));
+        await sleep(clock, intervalMs, signal);
+      }
+    },
+    troubled: (limit = 100) => store.troubled(limit),
+    resume: (key) => resume(store, key),
+    skip: (key) => skip(store, key),
+    reopen: (id) => store.reopen(id),
+  };
+}
+
+/** Throws ConfigError naming the option, its value and what is accepted. */
+export function portsOf(store: RelayStore, publisher: Publisher, options: RelayOptions): DrainPorts {
+  const { lease = '60s', publishTimeout = '20s', retryMin = '1s', retryMax = '60s', pageSize = 25 } = options;
+  const leaseMs = toMilliseconds(lease, 'lease');
+  const publishTimeoutMs = toMilliseconds(publishTimeout, 'publishTimeout');
+  const retryMinMs = toMilliseconds(retryMin, 'retryMin');
+  const retryMaxMs = toMilliseconds(retryMax, 'retryMax');
+  if (leaseMs < 3_000) throw refuse('lease', lease, 'at least 3s');
+  if (publishTimeoutMs < 1) throw refuse('publishTimeout', publishTimeout, 'more than zero');
+  if (retryMinMs < 1) throw refuse('retryMin', retryMin, 'at least 1ms');
+  if (retryMaxMs < retryMinMs) throw refuse('retryMax', retryMax, 'not below retryMin');
+  if (!Number.isSafeInteger(pageSize) || pageSize < 1)
+    throw refuse('pageSize', pageSize, 'a whole number from 1');
+  return {
+    store,
+    publisher,
+    clock: options.clock ?? systemClock(),
+    log: options.log ?? consoleLog(),
+    leaseMs,
+    publishTimeoutMs,
+    retryMinMs,
+    retryMaxMs,
+    pageSize,
+    newId: options.newId ?? randomUUID,
+  };
+}
+
+const refuse = (name: string, value: unknown, accepted: string): ConfigError =>
+  new ConfigError('INVALID_OPTION', `${name} is ${JSON.stringify(value)}; accepted: ${accepted}`);

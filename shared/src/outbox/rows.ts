@@ -1,0 +1,73 @@
+/**
+ * Outgoing messages as rows of the caller's commit, and rows as messages again.
+ *
+ * Everything that a copy must have in common is in the row when it is written: the bytes, the number and the `dedupId`.
+ * However often a row is published, after whatever crash, each copy is the same message.
+ */
+import { ATTRIBUTE, parseWishes } from '../attributes.ts';
+import { PermanentError } from '../errors.ts';
+import { checkOutgoing, checkTypes, type OutgoingMessage } from '../message.ts';
+import { withNumber } from '../order/sequencer.ts';
+import { decodeMessage, encodeMessage } from '../stored-message.ts';
+
+/** One stream of one counter: a counter that was replaced begins another stream, under another epoch. */
+export type StreamRef = Readonly<{ key: string; epoch: string }>;
+
+export type Place = StreamRef &
+  Readonly<{
+    number: number;
+    /** The number of the row before this one in the stream, 0 for the first. Numbers between them have no row. */
+    after: number;
+  }>;
+
+export type Row = Readonly<{
+  id: string;
+  topic: string;
+  /** As `encodeMessage` writes it, with the row's ID as its ID. */
+  message: Uint8Array;
+  /** Absent: a row without order. */
+  place?: Place;
+}>;
+
+export type RowLimits = Readonly<{
+  /** Of the message as it is stored. */
+  maxMessageBytes: number;
+  /** Of data and attributes together. */
+  maxBytes: number;
+  nowMs: number;
+}>;
+
+/** Throws PermanentError, before anything is written, for what no topic or no row would take. */
+export function rowOf(id: string, message: OutgoingMessage, limits: RowLimits, place?: Place): Row {
+  checkTypes(message);
+  for (const name of [ATTRIBUTE.sequence, ATTRIBUTE.sequenceKey, ATTRIBUTE.sequenceEpoch]) {
+    if (place === undefined || message.attributes[name] === undefined) continue;
+    const text = `attribute ${name} is set; the outbox numbers the messages of a sequenceKey itself`;
+    throw new PermanentError('INVALID_ATTRIBUTE', text);
+  }
+  const dedupId = message.attributes[ATTRIBUTE.dedupId] ?? id;
+  const named = { ...message, attributes: { ...message.attributes, [ATTRIBUTE.dedupId]: dedupId } };
+  const whole = place === undefined ? named : withNumber(named, place);
+  checkOutgoing(whole, limits.maxBytes);
+  // A member that the consumer would refuse, a delayed one among them, is a gap for everything behind it.
+  if (place !== undefined) parseWishes({ ...whole, publishTime: new Date(limits.nowMs) });
+  const { topic, data, attributes, orderingKey } = whole;
+  const bytes = encodeMessage({
+    id,
+    data: Buffer.from(data),
+    attributes,
+    ...(orderingKey !== undefined && { orderingKey }),
+    publishTime: new Date(limits.nowMs),
+  });
+  if (bytes.length > limits.maxMessageBytes) {
+    const text = `an outgoing message takes ${bytes.length} bytes in the outbox`;
+    throw new PermanentError('LIMIT_EXCEEDED', `${text}; accepted: at most ${limits.maxMessageBytes} bytes`);
+  }
+  return { id, topic, message: bytes, ...(place !== undefined && { place }) };
+}
+
+/** Throws PermanentError for bytes that are no message. */
+export function outgoingOf({ topic, message }: Row): OutgoingMessage {
+  const { data, attributes, orderingKey } = decodeMessage(message);
+  return { topic, data, attributes, ...(orderingKey !== undefined && { orderingKey }) };
+}

@@ -1,0 +1,94 @@
+/**
+ * The lease of a stream: taken, renewed and let go of by writes under the version that its holder has seen.
+ *
+ * The local deadline counts from the send of the last confirmed write, so it is over before the store's lease is. Google's
+ * client repeats commits by itself, so a refusal may be one's own write: it is read once, and adopted if it is.
+ */
+import type { Clock } from '../clock.ts';
+import type { Log } from '../log.ts';
+import type { Publisher } from '../publish/publisher.ts';
+import { type Pauses, standing, type Standing, UNKNOWN } from './decide.ts';
+import type { RelayStore, StreamState, StreamWrite } from './outbox-store.ts';
+import type { StreamRef } from './rows.ts';
+
+export type DrainPorts = Pauses &
+  Readonly<{
+    store: RelayStore;
+    publisher: Publisher;
+    clock: Clock;
+    log: Log;
+    leaseMs: number;
+    publishTimeoutMs: number;
+    /** Rows read, and kept in memory, at a time. */
+    pageSize: number;
+    newId: () => string;
+  }>;
+
+export type Held = {
+  owner: string;
+  version: string;
+  state: StreamState;
+  deadline: number;
+  storeOffsetMs: number;
+};
+
+export type NotTaken = Readonly<{ kind: Exclude<Standing, 'free'>; sent: number }>;
+
+/** Refusals of one's own writes that are followed up. */
+const ROUNDS = 3;
+
+/** By a conditional write; a refusal that is one's own write applied is recognised by its owner. */
+export async function take(
+  { store, clock, leaseMs, newId }: DrainPorts,
+  ref: StreamRef,
+): Promise<Held | NotTaken> {
+  const owner = newId();
+  const sentAt = clock.monotonic();
+  let view = await store.readStream(ref);
+  for (let round = 0; ; round += 1) {
+    const { state = UNKNOWN, version } = view;
+    const isMine = state.owner === owner && version !== undefined;
+    const stands = isMine ? 'free' : standing(view);
+    if (stands !== 'free') return { kind: stands, sent: state.sent };
+    const storeOffsetMs = view.nowMs - sentAt;
+    if (isMine) return { owner, version, state, deadline: sentAt + leaseMs, storeOffsetMs };
+    if (round === ROUNDS) return { kind: 'busy', sent: state.sent };
+    const taken = { ...state, owner };
+    const written = await store.writeStream(ref, version, { ...taken, leaseMs }, []);
+    if (written !== undefined)
+      return { owner, version: written, state: taken, deadline: sentAt + leaseMs, storeOffsetMs };
+    view = await store.readStream(ref);
+  }
+}
+
+/** Whether it is recorded, and the stream as it is then held. False: another has taken it, or may have. */
+export async function commit(
+  { store, clock, leaseMs }: DrainPorts,
+  ref: StreamRef,
+  held: Held,
+  write: StreamWrite,
+  ids: readonly string[],
+): Promise<boolean> {
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const sentAt = clock.monotonic();
+    const written = await store.writeStream(ref, held.version, write, ids);
+    if (written !== undefined) {
+      Object.assign(held, { version: written, state: { ...write, untilMs: 0 } });
+      if (write.owner !== undefined) held.deadline = sentAt + leaseMs;
+      return true;
+    }
+    const { state, version } = await store.readStream(ref);
+    if (state === undefined || version === undefined) return false;
+    if (state.owner !== held.owner) {
+      // Letting go may be what was applied before; whoever has it now goes on from there.
+      return write.owner === undefined && state.owner === undefined && state.sent === write.sent;
+    }
+    if (state.sent === write.sent && ids.length > 0 && write.owner !== undefined) {
+      // Applied, and its reply lost. The lease counts from the first time that it was sent at the latest.
+      Object.assign(held, { version, state });
+      return true;
+    }
+    held.version = version;
+  }
+  return false;
+}

@@ -1,0 +1,51 @@
+/**
+ * A process that commits orders with their messages, publishes by the fast path, and relays what others left behind, until
+ * it is killed. Started by kills.test.ts; it ends with its parent.
+ */
+import { randomUUID } from 'node:crypto';
+import { Firestore } from '@google-cloud/firestore';
+import { PubSub } from '@google-cloud/pubsub';
+import { silent } from '../../log.ts';
+import { pubsubPublisher } from '../../publish/pubsub.ts';
+import { firestoreOutbox } from '../firestore.ts';
+import { outbox } from '../outbox.ts';
+import { relay } from '../relay.ts';
+
+export type PublishingTask = Readonly<{ name: string; firestore: string; pubsub: string; keys: number }>;
+
+const task = JSON.parse(process.argv[2] ?? '') as PublishingTask;
+process.once('disconnect', () => process.exit());
+
+const [host = '', port] = task.firestore.split(':');
+const firestore = new Firestore({ projectId: 'demo-project', host, port: Number(port), ssl: false });
+const pubsub = new PubSub({ projectId: 'demo-project', apiEndpoint: task.pubsub });
+const store = firestoreOutbox(firestore);
+const relayed = relay(store, pubsubPublisher(pubsub, { timeout: '2s' }), {
+  log: silent,
+  lease: '3s',
+  publishTimeout: '2s',
+  interval: '1s',
+});
+const box = outbox(store, { relay: relayed });
+void relayed.run(new AbortController().signal);
+
+for (let count = 0; ; count += 1) {
+  const order = `${task.name}-${count}-${randomUUID()}`;
+  const sequenceKey = `key-${Math.floor(Math.random() * task.keys)}`;
+  try {
+    const added = await firestore.runTransaction(async (transaction) => {
+      const slot = await box.reserve(transaction, { sequenceKey });
+      if (!slot.isRepeat) transaction.create(firestore.doc(`orders/${order}`), { sequenceKey });
+      return slot.add({
+        topic: 'orders',
+        data: Buffer.from(order),
+        attributes: {},
+        orderingKey: sequenceKey,
+      });
+    });
+    if (count === 0) process.send?.('begun');
+    await added.afterCommit();
+  } catch {
+    // Contention, or a server that is going: the next order is another one.
+  }
+}
