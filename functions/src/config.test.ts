@@ -20,7 +20,13 @@ test('fills in short names and defaults', () => {
     deadLetterTopic: 'projects/p/topics/dead',
     timeout: '60s',
     firestore: { database: '(default)', collectionPrefix: 'pubsub-guarantees' },
-    orderLease: '60s',
+    order: {
+      lease: '60s',
+      start: 1,
+      maxAttempts: 10,
+      poison: 'halt',
+      gap: { policy: 'wait', timeout: '5m' },
+    },
     dedup: { lease: '30s', retention: '8d', onConflict: 'deadLetter', onStoreUnavailable: 'retry' },
     delay: {
       queues: ['projects/p/locations/us-central1/queues/later'],

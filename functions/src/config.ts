@@ -16,6 +16,7 @@ import {
   topic,
 } from 'pubsub-guarantees/environment';
 import { type DelayConfig, delayConfig } from './delay-config.ts';
+import { type OrderConfig, orderConfig } from './order-config.ts';
 
 const FUNCTION_NAMES = ['dedup', 'delay', 'fifo', 'pipeline'] as const;
 type FunctionName = (typeof FUNCTION_NAMES)[number];
@@ -39,8 +40,7 @@ export type Config = Readonly<{
   /** How long one delivery may take: below the subscription's ack deadline and the function's own timeout. */
   timeout: Duration;
   firestore: Readonly<{ database: string; collectionPrefix: string }>;
-  /** How long one process may hold a key without progress; above the time that one forward takes. */
-  orderLease: Duration;
+  order: OrderConfig;
   dedup: DedupConfig | undefined;
   delay: DelayConfig | undefined;
   /** The platform's limit on a request, where somebody has told. */
@@ -81,7 +81,7 @@ export function readConfig(environment: Environment, target: string | undefined)
     // The longest ack deadline (https://cloud.google.com/pubsub/docs/lease-management): after it, it comes again.
     timeout: duration(environment, 'HANDLER_TIMEOUT', '60s', { least: '10s', most: '600s' }),
     firestore: firestoreNames(environment),
-    orderLease: duration(environment, 'ORDER_LEASE', '60s', { least: '1s' }),
+    order: orderConfig(environment),
     dedup: name === 'dedup' || name === 'pipeline' ? dedupConfig(environment) : undefined,
     delay,
     ...(optional(environment, 'FUNCTION_TIMEOUT') !== undefined && {

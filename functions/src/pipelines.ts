@@ -3,8 +3,8 @@
  *
  * The outermost layer validates the wire contract and publishes dead letters; the innermost publishes what the
  * handler returned, before any layer outside counts the message as done. `dedup` publishes the handler's own dead
- * letters inside its claim, so that a redrive finds no record of the message. Behind `inOrder` it does not: there a
- * failing head keeps its place.
+ * letters inside its claim, so that a redrive finds no record of the message. Behind `inOrder` it does not: there the
+ * policy for poison decides whether a failing head keeps its place.
  *
  * `retryLater` is outside all that claims or holds a message: what another delivery is at work on comes back by itself
  * after a lease, instead of being refused until it is a dead letter.
@@ -18,6 +18,7 @@ import {
   forward,
   type Handler,
   inOrder,
+  type InOrderOptions,
   type Middleware,
   publishing,
   retryLater,
@@ -62,10 +63,17 @@ export function pipeline(config: Config, ports: Ports): Pipeline {
 
 function ordered(config: Config, ports: Ports, inner: Handler, outer: readonly Middleware[]): Pipeline {
   const store = needed(ports.orders, 'order store');
-  const options = { clock: ports.clock, lease: config.orderLease };
+  const { gap, ...settings } = config.order;
+  const options: InOrderOptions = {
+    ...settings,
+    clock: ports.clock,
+    deadLetters: deadLettering(ports.publisher, config.deadLetterTopic),
+    gaps: gap,
+    ...(ports.payloads !== undefined && { payloads: ports.payloads }),
+  };
   return {
     handler: compose(inner, [...outer, inOrder(store, options)]),
-    sweeps: { order: sweepOrder(store, options, inner) },
+    sweeps: { order: sweepOrder(store, options, inner), ...payloadSweep(ports) },
   };
 }
 
@@ -101,9 +109,12 @@ function laterSweeps({ ledger, payloads, tasks, clock }: Ports): Sweeps {
     ...(ledger !== undefined && {
       schedules: sweepSchedules(ledger, needed(tasks, 'task queue'), { clock }),
     }),
-    ...(payloads !== undefined && { payloads: ({ signal }) => payloads.sweep(signal) }),
+    ...payloadSweep({ payloads }),
   };
 }
+
+const payloadSweep = ({ payloads }: Pick<Ports, 'payloads'>): Sweeps =>
+  payloads === undefined ? {} : { payloads: ({ signal }) => payloads.sweep(signal) };
 
 function needed<Value>(value: Value | undefined, what: string): Value {
   if (value === undefined) throw new ConfigError('NOT_CONNECTED', `this function needs a ${what}`);

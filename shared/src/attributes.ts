@@ -91,7 +91,7 @@ export function refuseSchedule({ scheduleKey }: Wishes): void {
   if (scheduleKey === undefined) return;
   throw new PermanentError(
     'SCHEDULE_KEY_UNSUPPORTED',
-    `attribute ${ATTRIBUTE.scheduleKey} asks for a delivery that can be replaced or cancelled; accepted: messages without it, because no record of schedules is kept`,
+    `attribute ${ATTRIBUTE.scheduleKey} asks for a delivery that can be replaced or cancelled; accepted: messages without it, because no record of schedules is kept here; publish it to the topic of a function that keeps one`,
   );
 }
 

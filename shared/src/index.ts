@@ -32,11 +32,34 @@ export type { CounterStore } from './order/counter-store.ts';
 export { inOrder } from './order/in-order.ts';
 export { memoryOrder } from './order/memory.ts';
 export { memoryCounters } from './order/memory-counters.ts';
-export type { InOrderOptions } from './order/options.ts';
-export type { OrderStore } from './order/order-store.ts';
+export type { GapOptions, InOrderOptions } from './order/options.ts';
+export type { ListedState, OrderStore } from './order/order-store.ts';
+export {
+  type Orders,
+  orders,
+  type OrdersOptions,
+  type StreamListOptions,
+  type StreamPage,
+} from './order/orders.ts';
+export type { StreamDetails, StreamState, StreamView } from './order/orders-view.ts';
 export { type Numbered, type Sequencer, type SequencerOptions, sequencer } from './order/sequencer.ts';
 export { type SweepContext, type SweepResult, sweepOrder } from './order/sweep.ts';
+export { type GapRepair, gapRepair } from './outbox/gap-repair.ts';
+export { memoryOutbox, type MemoryOutbox, type MemoryOutboxTransaction } from './outbox/memory.ts';
+export {
+  type Added,
+  type Outbox,
+  outbox,
+  type OutboxOptions,
+  type OutboxSlot,
+  type SlotOptions,
+} from './outbox/outbox.ts';
+export type { OutboxStore, RelayStore, Troubled } from './outbox/outbox-store.ts';
+export type { PassContext, PassResult } from './outbox/pass.ts';
+export { type Relay, relay, type RelayOptions } from './outbox/relay.ts';
+export { type OutboxSender, outboxSender } from './outbox/sender.ts';
 export { ack, type AckReason, deadLetter, type Outcome, retry } from './outcome.ts';
+export { lazyPayloads } from './payload/lazy-payloads.ts';
 export type { PayloadRef, PayloadRoom, PayloadSweep } from './payload/payload-room.ts';
 export { type MessageParts, outgoing } from './publish/compose-message.ts';
 export { type ForwardOptions, forward } from './publish/forward.ts';
@@ -46,7 +69,10 @@ export { type DeliverOptions, deliver } from './receive/deliver.ts';
 export { type HttpDoorOptions, type HttpRequest, type HttpResponse, httpDoor } from './receive/http-door.ts';
 export { settle } from './receive/settle.ts';
 export type { EntryState, LedgerTimes } from './schedules/entry.ts';
+export { lazyLedger } from './schedules/lazy-ledger.ts';
 export type { Ledger, TransactionalLedger } from './schedules/ledger.ts';
+export { type MemoryPayloads, memoryPayloads } from './payload/memory.ts';
+export { type MemoryTasks, memoryTasks } from './delay/memory.ts';
 export { type MemoryLedger, memoryLedger, type MemoryLedgerOptions } from './schedules/memory.ts';
 export {
   type Change,

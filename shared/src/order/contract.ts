@@ -5,16 +5,11 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, suite, test } from 'node:test';
-import { type Clock, sleep, systemClock } from '../clock.ts';
-import { compose, type Context, type Handler } from '../handler.ts';
-import { silent } from '../log.ts';
+import { systemClock } from '../clock.ts';
 import type { Message } from '../message.ts';
-import { ack } from '../outcome.ts';
 import { decodeMessage, encodeMessage } from '../stored-message.ts';
-import { inOrder } from './in-order.ts';
 import { freshKey, type KeyPatch } from './key-state.ts';
-import type { HeldMessage, KeyRef, OrderStore } from './order-store.ts';
-import { sweepOrder } from './sweep.ts';
+import type { HeldMessage, KeyQuery, KeyRef, OrderStore } from './order-store.ts';
 
 export type OpenedOrder = Readonly<{ store: OrderStore; close(): Promise<void> }>;
 
@@ -34,7 +29,7 @@ export function orderContract(name: string, open: () => Promise<OpenedOrder>): v
     const create = (ref: KeyRef, patch: KeyPatch): Promise<string | undefined> =>
       store().write(ref, { version: undefined, base: FRESH }, patch);
     const hold = (ref: KeyRef, held: HeldMessage): Promise<void> =>
-      store().transact(ref, FRESH, { number: held.number }, () => ({ result: undefined, create: held }));
+      store().transact(ref, FRESH, { numbers: [held.number] }, () => ({ result: undefined, create: [held] }));
     const numbers = async (ref: KeyRef, from: number, limit = 100): Promise<number[]> =>
       (await store().held(ref, from, limit)).map(({ number }) => number);
 
@@ -54,7 +49,9 @@ export function orderContract(name: string, open: () => Promise<OpenedOrder>): v
         waitingSince: 1_900_000_000_001,
         gapAt: 7,
         readyAt: 1_900_000_000_002,
+        repairedAt: 1_900_000_000_003,
         run: { number: 8, hash: 'h' },
+        halted: { code: 'BAD', text: 'Łódź', atMs: 1_900_000_000_004 },
         skipped: [{ from: 2, to: 4 }],
         ring: ['x', '', 'y'],
       };
@@ -153,9 +150,9 @@ export function orderContract(name: string, open: () => Promise<OpenedOrder>): v
 
     test('a transaction sees the key and what it asks for, and writes all of it or nothing', async () => {
       const ref = newKey();
-      const found = await store().transact(ref, FRESH, { number: 5 }, (state, held, nowMs) => ({
+      const found = await store().transact(ref, FRESH, { numbers: [5] }, (state, held, nowMs) => ({
         result: [state, held, Math.abs(nowMs - clock.now()) < 60_000],
-        create: heldAs(5),
+        create: [heldAs(5)],
         patch: { waitingSince: nowMs, gapAt: state.last },
       }));
       assert.deepEqual(found, [FRESH, [], true]);
@@ -179,7 +176,7 @@ export function orderContract(name: string, open: () => Promise<OpenedOrder>): v
       await create(ref, { attempts: 0 });
       const outcomes = await Promise.allSettled(
         Array.from({ length: 6 }, () =>
-          store().transact(ref, FRESH, { number: 1 }, (state) => ({
+          store().transact(ref, FRESH, { numbers: [1] }, (state) => ({
             result: undefined,
             patch: { attempts: state.attempts + 1 },
           })),
@@ -202,9 +199,9 @@ export function orderContract(name: string, open: () => Promise<OpenedOrder>): v
             result: 'release',
             ...(held.length === 0 && { patch: { readyAt: null } }),
           })),
-          store().transact(ref, FRESH, { number: 2 }, (state) => ({
+          store().transact(ref, FRESH, { numbers: [2] }, (state) => ({
             result: 'hold',
-            ...(state.readyAt !== null && { create: heldAs(2) }),
+            ...(state.readyAt !== null && { create: [heldAs(2)] }),
           })),
         ]);
         assert.ok(results.some(({ status }) => status === 'fulfilled'));
@@ -232,46 +229,75 @@ export function orderContract(name: string, open: () => Promise<OpenedOrder>): v
       assert.equal((await store().read(first.ref)).version, first.version);
     });
 
-    test('three workers hand shuffled and repeated messages of three keys on in order', async () => {
+    test('lists have the keys of one state, the oldest first, page by page, and count them', async () => {
       const { consumer } = newKey();
-      const keys = ['x', 'y', 'z'];
-      const ran = new Map<string, number[]>(keys.map((key) => [key, []]));
-      const handler: Handler = async (message) => {
-        ran.get(message.attributes.sequenceKey ?? '')?.push(Number(message.attributes.sequence));
-        await sleep(clock, 1);
-        return ack();
+      const now = (await store().read({ consumer, key: 'a' })).nowMs;
+      const halted = (atMs: number) => ({ halted: { code: 'c', text: '', atMs } });
+      const made: Record<string, KeyPatch> = {
+        a: { waitingSince: now - 30_000, gapAt: 0 },
+        b: { waitingSince: now - 90_000, gapAt: 0 },
+        c: { waitingSince: now - 60_000, gapAt: 0 },
+        d: { waitingSince: now - 60_000, gapAt: 0 },
+        e: halted(now - 20_000),
+        f: halted(now - 40_000),
+        g: { readyAt: now - 10_000 },
+        h: { readyAt: now + 60_000 },
       };
-      const options = { clock, lease: '2s', retryMin: '100ms' } as const;
-      const chains = [1, 2, 3].map(() => compose(handler, [inOrder(store(), options)]));
-      const all = Array.from({ length: 12 }, (_, index) =>
-        keys.map((key) => [key, ((index * 7) % 12) + 1] as const),
+      for (const [key, patch] of Object.entries(made)) await create({ consumer, key }, patch);
+      await create(newKey(), halted(now - 50_000));
+      const listed = async (query: Omit<KeyQuery, 'limit'>, limit: number): Promise<string[]> => {
+        const found: string[] = [];
+        let after: string | undefined;
+        do {
+          const page = await store().list(consumer, {
+            ...query,
+            limit,
+            ...(after !== undefined && { after }),
+          });
+          assert.ok(page.keys.length <= limit);
+          found.push(...page.keys.map(({ ref }) => ref.key));
+          after = page.next;
+        } while (after !== undefined && found.length < 20);
+        return found;
+      };
+      const waiting = await listed({ state: 'waiting' }, 1);
+      assert.deepEqual([waiting[0], waiting.slice(1, 3).toSorted(), waiting[3]], ['b', ['c', 'd'], 'a']);
+      const old = await listed({ state: 'waiting', forMs: 45_000 }, 2);
+      assert.deepEqual(old.toSorted(), ['b', 'c', 'd']);
+      assert.deepEqual(await listed({ state: 'halted' }, 1), ['f', 'e']);
+      assert.deepEqual(await listed({ state: 'ready' }, 10), ['g']);
+      assert.deepEqual((await listed({ state: 'any' }, 3)).toSorted(), Object.keys(made));
+      const counts = await Promise.all(
+        (['any', 'waiting', 'halted', 'ready'] as const).map((state) => store().count(consumer, state)),
       );
-      const enough = clock.monotonic() + 30_000;
-      const deliver = async (key: string, number: number): Promise<void> => {
-        for (let attempt = 0; clock.monotonic() < enough; attempt += 1) {
-          const chain = chains[(number + attempt) % 3];
-          const outcome = await chain?.(messageAs(key, number), contextFor(clock, consumer));
-          if (outcome?.kind === 'ack') return;
-          await sleep(clock, 100);
-        }
-        assert.fail(`${key} ${number} was never acknowledged`);
-      };
-      await Promise.all(all.flat().map(([key, number]) => deliver(key, number)));
-      await Promise.all(keys.map((key) => deliver(key, 3)));
-      const sweep = sweepOrder(store(), options, handler);
-      // A key is left to the sweep where a server gave up a transaction of its drain.
-      while ([...ran.values()].some((numbers) => numbers.length < 12) && clock.monotonic() < enough) {
-        await sweep(contextFor(clock, consumer));
-        await sleep(clock, 100);
-      }
-      for (const key of keys) {
-        const inTurn = Array.from({ length: 12 }, (_, index) => index + 1);
-        const firsts = [...new Set(ran.get(key))];
-        assert.deepEqual(firsts, inTurn, key);
-        const { state } = await store().read({ consumer, key });
-        assert.deepEqual([state?.last, state?.lease, state?.readyAt], [12, null, null]);
-        assert.deepEqual(await numbers({ consumer, key }, 1), []);
-      }
+      assert.deepEqual(counts, [8, 4, 2, 1]);
+      const [first] = (await store().list(consumer, { state: 'halted', limit: 1 })).keys;
+      assert.ok(first !== undefined && 'state' in first);
+      assert.deepEqual([first.state.halted?.atMs, first.ref], [now - 40_000, { consumer, key: 'f' }]);
+      assert.equal((await store().read(first.ref)).version, first.version);
+    });
+
+    test('one transaction sees and stores several held messages; one waits in the payload room', async () => {
+      const ref = newKey();
+      const payload = { id: 'an id', bytes: 5_000_000, digest: 'd' };
+      const large = { ...heldAs(7), message: new Uint8Array(), payload };
+      await opened.store.transact(ref, FRESH, { numbers: [5, 7] }, (_, held) => {
+        assert.deepEqual(held, []);
+        return { result: undefined, create: [heldAs(5), large] };
+      });
+      const seen = await opened.store.transact(ref, FRESH, { numbers: [7, 6, 5] }, (_, held) => ({
+        result: new Map(held.map((one) => [one.number, one])),
+      }));
+      assert.deepEqual([seen.size, seen.get(5)?.payload, seen.get(7)?.payload], [2, undefined, payload]);
+      assert.deepEqual([seen.get(5)?.message.length, seen.get(7)?.message.length], [1, 0]);
+    });
+
+    test('held messages of one key are counted', async () => {
+      const ref = newKey();
+      assert.equal(await store().countHeld(ref), 0);
+      for (const number of [3, 9]) await hold(ref, heldAs(number));
+      await hold({ ...ref, key: 'another' }, heldAs(3));
+      assert.equal(await store().countHeld(ref), 2);
     });
   });
 }
@@ -281,20 +307,4 @@ const heldAs = (number: number): HeldMessage => ({
   hash: `hash of ${number}`,
   source: 'projects/p/subscriptions/s',
   message: Buffer.from([number % 256]),
-});
-
-const messageAs = (key: string, number: number): Message => ({
-  id: `${key}${number}`,
-  data: Buffer.from(`${number}`),
-  attributes: { sequence: String(number), sequenceKey: key },
-  publishTime: new Date(0),
-});
-
-const contextFor = (clock: Clock, consumer: string): Context => ({
-  consumer,
-  source: 'projects/p/subscriptions/s',
-  now: clock.now,
-  deadline: clock.monotonic() + 60_000,
-  signal: new AbortController().signal,
-  log: silent,
 });

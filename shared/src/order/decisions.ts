@@ -2,57 +2,39 @@
  * What the protocol's transactions decide, as pure functions of what they read. Each may be called again after its
  * commit was applied and the reply lost, and then recognises its own work.
  */
-import { type KeyPatch, type KeyState, isSkipped, progress } from './key-state.ts';
+import {
+  givingUp,
+  type Halt,
+  type KeyPatch,
+  type KeyState,
+  isSkipped,
+  NO_GAP,
+  progress,
+} from './key-state.ts';
 import type { Decision, HeldMessage } from './order-store.ts';
-import { type Arrival, placeOf } from './place.ts';
+import type { Arrival } from './place.ts';
 import { type Failure, headRetry } from './retry-policy.ts';
 
 type Decide<Result> = (state: KeyState, held: readonly HeldMessage[], nowMs: number) => Decision<Result>;
 
-export type HoldResult =
-  /** The key has changed: the arrival is judged again from the start. */
-  | Readonly<{ kind: 'again' }>
-  | Readonly<{ kind: 'conflict' }>
-  /** It is stored. `state` and `nowMs` are what the transaction saw. */
-  | Readonly<{ kind: 'held'; state: KeyState; nowMs: number }>;
-
-/**
- * Stores a number that may not run yet. Looking at the key and storing are one transaction: a head that was stored
- * beside a key that became idle in between would wait for nobody.
- */
-export function holding(arrival: Arrival, message: HeldMessage, maxAhead: number): Decide<HoldResult> {
-  return (state, [present], nowMs) => {
-    if (placeOf(state, arrival, maxAhead).kind !== 'hold') return { result: { kind: 'again' } };
-    if (present !== undefined) {
-      return {
-        result: present.hash === arrival.hash ? { kind: 'held', state, nowMs } : { kind: 'conflict' },
-      };
-    }
-    const opensGap = arrival.number > state.last + 1 && state.waitingSince === null;
-    const patch: KeyPatch = {
-      ...(opensGap && { waitingSince: nowMs, gapAt: state.last }),
-      ...firstEpoch(state, arrival),
-    };
-    return {
-      result: { kind: 'held', state, nowMs },
-      create: message,
-      ...(Object.keys(patch).length > 0 && { patch }),
-    };
-  };
-}
-
 export type SettleResult =
   /** `last` has passed the number. `more`: the lease is kept and renewed, because the next number is held. */
-  Readonly<{ kind: 'done'; more: boolean; foreign: boolean }> | Lost;
+  Readonly<{ kind: 'done'; more: boolean; foreign: boolean; removed?: HeldMessage }> | Lost;
 
 /** The lease is somebody else's. `safe`: the number is done, skipped or held, so the delivery may be acknowledged. */
 type Lost = Readonly<{ kind: 'lost'; safe: boolean }>;
 
 /**
- * Counts a number that ran without being stored as done, and lets the key go unless the next one is held. Reads held
- * messages from `number` on, at most two: its own copy (a duplicate that was held while it ran) and the next.
+ * Counts a number that ran without being stored as done, or as given up once its dead letter is published, and lets
+ * the key go unless the next one is held. Reads held messages from `number` on, at most two: its own copy (a duplicate
+ * that was held while it ran) and the next.
  */
-export function settling(owner: string, arrival: Arrival, leaseMs: number): Decide<SettleResult> {
+export function settling(
+  owner: string,
+  arrival: Arrival,
+  leaseMs: number,
+  as: 'done' | 'given up' = 'done',
+): Decide<SettleResult> {
   return (state, held, nowMs) => {
     if (state.lease?.owner !== owner) return { result: lost(state, held, arrival.number) };
     if (state.last >= arrival.number) return { result: { kind: 'done', more: true, foreign: false } };
@@ -62,9 +44,9 @@ export function settling(owner: string, arrival: Arrival, leaseMs: number): Deci
     const behind = held.find(({ number }) => number > arrival.number);
     const more = behind?.number === arrival.number + 1;
     return {
-      result: { kind: 'done', more, foreign },
+      result: { kind: 'done', more, foreign, ...(copy !== undefined && !foreign && { removed: copy }) },
       patch: {
-        ...progress(state, [arrival.hash]),
+        ...(as === 'done' ? progress(state, [arrival.hash]) : givingUp(state, arrival.number)),
         ...(more
           ? { lease: { owner, lengthMs: leaseMs }, readyAt: nowMs + leaseMs }
           : { lease: null, readyAt: null, ...gapBehind({ ...state, last: arrival.number }, behind, nowMs) }),
@@ -85,7 +67,7 @@ export type FailResult =
 /**
  * Lets go of a number that ran without being stored and failed. It is stored now (`message` is undefined when it is
  * too large), so that its retries do not depend on redeliveries: with a native dead-letter policy on the subscription
- * those run out, and the number would be missing from the stream for good.
+ * those run out, and the number would be missing from the stream for good. With `halt` the key stands still from then on.
  */
 export function failing(
   owner: string,
@@ -93,17 +75,25 @@ export function failing(
   message: HeldMessage | undefined,
   failure: Failure,
   pauses: Readonly<{ retryMinMs: number; retryMaxMs: number }>,
+  halt?: Omit<Halt, 'atMs'>,
 ): Decide<FailResult> {
   return (state, held, nowMs) => {
-    if (state.lease?.owner !== owner) return { result: lost(state, held, arrival.number) };
+    if (state.lease?.owner !== owner)
+      return { result: lost(state, held, arrival.number, isSkipped(state, arrival.number)) };
     const { attempts, pauseMs } = headRetry(pauses, state.attempts, failure);
     const nextTryAt = nowMs + pauseMs;
-    const waiting = { lease: null, attempts, nextTryAt, readyAt: nextTryAt };
+    const waiting =
+      halt === undefined
+        ? { lease: null, attempts, nextTryAt, readyAt: nextTryAt }
+        : halting(attempts, { ...halt, atMs: nowMs });
     const copy = held.find(({ number }) => number === arrival.number);
     if (copy !== undefined && copy.hash !== arrival.hash) {
       return { result: { kind: 'conflict' }, patch: waiting };
     }
     if (copy !== undefined) return { result: { kind: 'kept', attempts, nextTryAt }, patch: waiting };
+    if (message === undefined && halt !== undefined) {
+      return { result: { kind: 'notKept', attempts }, patch: waiting };
+    }
     if (message === undefined) {
       const idle = {
         lease: null,
@@ -114,9 +104,19 @@ export function failing(
       };
       return { result: { kind: 'notKept', attempts }, patch: idle };
     }
-    return { result: { kind: 'kept', attempts, nextTryAt }, patch: waiting, create: message };
+    return { result: { kind: 'kept', attempts, nextTryAt }, patch: waiting, create: [message] };
   };
 }
+
+/** A key that stands still: nobody has it, nothing is due, and no gap is counted. */
+export const halting = (attempts: number, halted: Halt): KeyPatch => ({
+  lease: null,
+  attempts,
+  nextTryAt: 0,
+  readyAt: null,
+  ...NO_GAP,
+  halted,
+});
 
 export type ReleaseResult = 'next' | 'gap' | 'empty' | 'lost';
 
@@ -140,17 +140,17 @@ export function releasing(owner: string, leaseMs: number): Decide<ReleaseResult>
   };
 }
 
-/** The key keeps the first epoch that it sees. */
-export const firstEpoch = (state: KeyState, arrival: Arrival): KeyPatch =>
-  state.epoch === null && arrival.epoch !== undefined ? { epoch: arrival.epoch } : {};
-
 function gapBehind(state: KeyState, first: HeldMessage | undefined, nowMs: number): KeyPatch {
-  if (first === undefined) return { waitingSince: null, gapAt: null };
+  if (first === undefined) return NO_GAP;
   const sameGap = state.gapAt === state.last && state.waitingSince !== null;
-  return sameGap ? {} : { waitingSince: nowMs, gapAt: state.last };
+  return sameGap ? {} : { waitingSince: nowMs, gapAt: state.last, repairedAt: null };
 }
 
-const lost = (state: KeyState, held: readonly HeldMessage[], number: number): Lost => ({
+/**
+ * `unrun`: the number was given up meanwhile and this run of it failed. Acknowledging it would lose the message; its
+ * next delivery is a late arrival.
+ */
+const lost = (state: KeyState, held: readonly HeldMessage[], number: number, unrun = false): Lost => ({
   kind: 'lost',
-  safe: state.last >= number || isSkipped(state, number) || held.some((one) => one.number === number),
+  safe: (state.last >= number && !unrun) || held.some((one) => one.number === number),
 });

@@ -10,14 +10,15 @@ import { ack, deadLetter, type Outcome, retry } from '../outcome.ts';
 import type { Message } from '../message.ts';
 import { failing, settling } from './decisions.ts';
 import { drain } from './drain.ts';
-import { heldForm } from './hold.ts';
+import { discard, heldForm } from './hold.ts';
 import { freshKey } from './key-state.ts';
 import { type Lease, reread, settledWithin } from './lease.ts';
 import type { Ports } from './options.ts';
 import type { KeyRef } from './order-store.ts';
 import { type Arrival, conflict } from './place.ts';
+import { buried, haltOf, logPoison } from './poison.ts';
 import { logFailure, requestWake } from './report.ts';
-import { type Failure, failureOf } from './retry-policy.ts';
+import { type Failure, failureOf, headRetry, isPoison } from './retry-policy.ts';
 import { runUnderLease } from './run.ts';
 
 export type Delivery = Readonly<{ ref: KeyRef; arrival: Arrival; message: Message; context: Context }>;
@@ -28,25 +29,37 @@ export async function runDirect(
   lease: Lease,
   next: Handler,
 ): Promise<Outcome> {
-  const { ref, arrival, message, context } = delivery;
+  const { context, message } = delivery;
   const ran = await runUnderLease(ports.clock, lease, context.source, context, (inner) =>
     next(message, inner),
   );
   if (ran.kind === 'hung') return retry(leaseLost('the handler went on after its time was over'));
   if (ran.outcome.kind !== 'ack') {
-    return fail(ports, delivery, lease, failureOf(ran.outcome, ran.aborted));
+    return fail(ports, delivery, lease, next, failureOf(ran.outcome, ran.aborted));
   }
+  return settle(ports, delivery, lease, next, ran.outcome);
+}
+
+/** `outcome` is what the delivery answers once its number is done, or given up and its dead letter published. */
+async function settle(
+  ports: Ports,
+  delivery: Delivery,
+  lease: Lease,
+  next: Handler,
+  outcome: Outcome,
+): Promise<Outcome> {
+  const { ref, arrival, context } = delivery;
   const sentAt = ports.clock.monotonic();
   const query = { from: arrival.number, limit: 2 };
   const base = freshKey(ports.start);
-  const decide = settling(lease.owner, arrival, ports.leaseMs);
+  const decide = settling(lease.owner, arrival, ports.leaseMs, outcome.kind === 'ack' ? 'done' : 'given up');
   const settled = await settledWithin(ports, lease.deadline, () =>
     ports.store.transact(ref, base, query, decide),
   );
   if (settled.kind === 'lost') {
     // Acknowledging a number that nothing shows as done would leave the stream waiting for it for ever.
     return settled.safe
-      ? ran.outcome
+      ? outcome
       : retry(leaseLost('the lease was lost before the message was counted as done'));
   }
   if (settled.foreign) {
@@ -57,8 +70,9 @@ export async function runDirect(
       sequence: arrival.number,
     });
   }
+  await discard(ports.payloads, context, [settled.removed]);
   if (settled.more) await drainBehind(ports, delivery, lease, sentAt, next);
-  return ran.outcome;
+  return outcome;
 }
 
 /** The number is counted as done, so nothing that happens here concerns its delivery. */
@@ -80,18 +94,42 @@ async function drainBehind(
   }
 }
 
-async function fail(ports: Ports, delivery: Delivery, lease: Lease, failure: Failure): Promise<Outcome> {
+async function fail(
+  ports: Ports,
+  delivery: Delivery,
+  lease: Lease,
+  next: Handler,
+  failure: Failure,
+): Promise<Outcome> {
   const { ref, arrival, message, context } = delivery;
-  const form = heldForm(arrival, message, context);
-  const holdable = form.message.length <= ports.store.maxHeldBytes ? form : undefined;
+  const { attempts } = headRetry(ports, lease.state.attempts, failure);
+  const poison = isPoison(ports.maxAttempts, attempts, failure);
+  if (poison && ports.poison === 'skip') {
+    if (await buried(ports, lease, async () => message, context.source, failure, context)) {
+      logPoison('skip', context, ref, arrival.number, attempts, failure.error);
+      return settle(ports, delivery, lease, next, {
+        kind: 'deadLetter',
+        error: failure.error,
+        published: true,
+      });
+    }
+  }
+  const halt = poison && ports.poison === 'halt' ? haltOf(failure.error) : undefined;
+  // A room that does not answer: the redelivery is its retry then, as for what is too large.
+  const holdable = await heldForm(ports, arrival, message, context).catch(() => undefined);
   const query = { from: arrival.number, limit: 2 };
   const base = freshKey(ports.start);
-  const decide = failing(lease.owner, arrival, holdable, failure, ports);
+  const decide = failing(lease.owner, arrival, holdable, failure, ports, halt);
   const result = await settledWithin(ports, lease.deadline, () =>
     ports.store.transact(ref, base, query, decide),
   );
+  // Lost and safe: also where the reply to this very commit was lost.
+  if (halt !== undefined && result.kind !== 'conflict' && !(result.kind === 'lost' && !result.safe)) {
+    logPoison('halt', context, ref, arrival.number, attempts, failure.error);
+  }
   switch (result.kind) {
     case 'kept':
+      if (halt !== undefined) return ack('held');
       logFailure(context, ref, arrival.number, result.attempts, failure.error);
       requestWake(ports, context, ref, result.nextTryAt);
       return ack('held');

@@ -5,18 +5,15 @@
  * A failure is stored with the key and asks for a wake-up; it never concerns the delivery that started the drain.
  */
 import type { Context, Handler } from '../handler.ts';
-import { decodeMessage } from '../stored-message.ts';
 import { ATTR, count } from '../telemetry/instruments.ts';
-import { observedHeld } from '../telemetry/stages.ts';
+import { type Batch, commitBatch, runBatch } from './batch.ts';
 import { releasing } from './decisions.ts';
-import { freshKey, hasLiveLease, type KeyPatch, progress } from './key-state.ts';
-import { commit, type Lease, reread, type Seen, settledWithin, storeTime, take } from './lease.ts';
+import { freshKey, hasLiveLease } from './key-state.ts';
+import { type Lease, reread, type Seen, settledWithin, take } from './lease.ts';
 import type { Ports } from './options.ts';
 import type { HeldMessage, KeyRef } from './order-store.ts';
 import { isDue } from './place.ts';
-import { logFailure, requestWake } from './report.ts';
-import { type Failure, failureOf, headRetry } from './retry-policy.ts';
-import { runUnderLease } from './run.ts';
+import { exhausted } from './retry-policy.ts';
 
 /** A drain begins with this many and doubles: never a full batch past a gap, because every read is billed. */
 const FIRST_RUN = 2;
@@ -39,16 +36,21 @@ export async function drainIfDue(
   const lease = await take(ports, ref, seen, takeover ? { attempts: state.attempts + 1 } : {});
   if (lease === undefined) return undefined;
   if (takeover) count('recoveries', { [ATTR.consumer]: ref.consumer, [ATTR.capability]: 'in_order' });
-  return drain(ports, ref, lease, next, context);
+  const kills = takeover && lease.state.attempts >= ports.maxAttempts;
+  return drain(ports, ref, lease, next, context, kills);
 }
 
-/** Answers how many numbers were done. The lease is let go of, or lost, when it returns. */
+/**
+ * Answers how many numbers were done or given up. The lease is let go of, or lost, when it returns. `kills`: the head
+ * is not started again, because too many processes have ended under it.
+ */
 export async function drain(
   ports: Ports,
   ref: KeyRef,
   first: Lease,
   next: Handler,
   context: Context,
+  kills = false,
 ): Promise<number> {
   const { clock, store, leaseMs } = ports;
   const started = clock.monotonic();
@@ -68,93 +70,21 @@ export async function drain(
     }
     // A third of the lease: what is left is for the number that has started, and for the commit.
     const batchEnd = Math.min(budgetEnd, clock.monotonic() + leaseMs / 3);
-    const batch = await runBatch(ports, lease, run, batchEnd, next, context);
+    const [head] = run;
+    const batch: Batch =
+      kills && head !== undefined && lease === first
+        ? { done: [], failed: { held: head, failure: exhausted(lease.state.attempts) } }
+        : await runBatch(ports, lease, run, batchEnd, next, context);
     const committed = await commitBatch(ports, ref, lease, batch, budgetEnd, context);
     if (committed === undefined) return lease.state.last - first.state.last;
+    const before = lease.state.last;
     lease = committed;
     if (batch.hung || lease.state.lease === null) return lease.state.last - first.state.last;
     // A short answer was the end of what is held; asking again would be paid for nothing.
-    more = run.length === size || batch.done.length < run.length;
+    const passed = committed.state.last - before;
+    more = run.length === size || passed < run.length;
     size = Math.min(size * 2, ports.maxRun);
   }
-}
-
-type Batch = Readonly<{
-  done: readonly HeldMessage[];
-  failure?: Failure;
-  failed?: HeldMessage;
-  /** The number after `done` ignores its signal and may still be writing. */
-  hung?: true;
-}>;
-
-async function runBatch(
-  ports: Ports,
-  lease: Lease,
-  run: readonly HeldMessage[],
-  batchEnd: number,
-  next: Handler,
-  context: Context,
-): Promise<Batch> {
-  const done: HeldMessage[] = [];
-  for (const held of run) {
-    const now = ports.clock.monotonic();
-    // The first one runs as long as there is a lease: a drain with little time left would never make progress.
-    if (now >= lease.deadline || now >= context.deadline || (done.length > 0 && now >= batchEnd)) break;
-    // Decoded inside the run: bytes that nobody can read are a failure of their number like any other.
-    const ran = await runUnderLease(ports.clock, lease, held.source, context, async (inner) => {
-      const message = decodeMessage(held.message);
-      return observedHeld(message, () => next(message, inner));
-    });
-    if (ran.kind === 'hung') return { done, hung: true };
-    if (ran.outcome.kind !== 'ack') {
-      return { done, failure: failureOf(ran.outcome, ran.aborted), failed: held };
-    }
-    done.push(held);
-    // One at a time behind a head that has failed or killed its process, until it is past.
-    if (lease.state.attempts > 0) break;
-  }
-  return { done };
-}
-
-/**
- * One commit: what is done and its removal, with the failure, the budget's end or the renewal that follows it. Behind a
- * handler that was left behind nothing follows: the lease is not let go of, so that it has until its end to come back.
- */
-async function commitBatch(
-  ports: Ports,
-  ref: KeyRef,
-  lease: Lease,
-  batch: Batch,
-  budgetEnd: number,
-  context: Context,
-): Promise<Lease | undefined> {
-  const { done, failure, failed, hung } = batch;
-  const moved: KeyPatch =
-    done.length === 0
-      ? {}
-      : progress(
-          lease.state,
-          done.map(({ hash }) => hash),
-        );
-  const remove = done.map(({ number }) => number);
-  if (hung) return done.length === 0 ? undefined : commit(ports, ref, lease, moved, remove);
-  const now = storeTime(ports, lease);
-  if (failure !== undefined) {
-    const { attempts, pauseMs } = headRetry(ports, done.length > 0 ? 0 : lease.state.attempts, failure);
-    const nextTryAt = now + pauseMs;
-    const patch: KeyPatch = { ...moved, attempts, nextTryAt, readyAt: nextTryAt, lease: null };
-    const committed = await commit(ports, ref, lease, patch, remove);
-    logFailure(context, ref, failed?.number, attempts, failure.error);
-    requestWake(ports, context, ref, nextTryAt);
-    return committed;
-  }
-  if (ports.clock.monotonic() >= budgetEnd) {
-    const committed = await commit(ports, ref, lease, { ...moved, readyAt: now, lease: null }, remove);
-    requestWake(ports, context, ref, now);
-    return committed;
-  }
-  const renewal = { lease: { owner: lease.owner, lengthMs: ports.leaseMs }, readyAt: now + ports.leaseMs };
-  return commit(ports, ref, lease, { ...moved, ...renewal }, remove);
 }
 
 /** Answers the renewed lease if the next number has come in the meantime. */

@@ -8,15 +8,27 @@ import { FieldValue, Timestamp, type DocumentData, type DocumentSnapshot } from 
 import { TransientError } from '../errors.ts';
 import { type Fields, HELD_FIELDS, KEY_FIELDS, wrongField } from './firestore-fields.ts';
 import type { KeyPatch, KeyState } from './key-state.ts';
+import type { PayloadRef } from '../payload/payload-room.ts';
 import type { HeldMessage, KeyRef } from './order-store.ts';
 
-/** The format of both kinds of document. */
-const VERSION = 1;
+/**
+ * The format of key documents. A reader of version 1 does not know that a key stands still, or that a range was given
+ * up, and would run past it; it refuses a document once one of the two was written. Everything else is as in 1.
+ */
+const KEY_VERSION = 2;
+const FIRST_VERSION = 1;
+/** Of a held message; one whose content waits in the payload room is nothing for a reader of version 1. */
+const HELD_VERSION = 2;
 
 export function keyFields(patch: KeyPatch): DocumentData {
-  const { lease, nextTryAt, waitingSince, readyAt, run, skipped, ring, ...plain } = patch;
+  const { lease, nextTryAt, waitingSince, repairedAt, readyAt, run, halted, skipped, ring, ...plain } = patch;
   return {
     ...plain,
+    ...((halted !== undefined || skipped !== undefined) && { v: KEY_VERSION }),
+    ...(repairedAt !== undefined && { repairedAt: time(repairedAt) }),
+    ...(halted !== undefined && {
+      halted: halted && { at: time(halted.atMs), code: halted.code, text: halted.text },
+    }),
     ...(lease !== undefined && {
       owner: lease?.owner ?? null,
       leaseMs: lease?.lengthMs ?? 0,
@@ -36,10 +48,10 @@ export function keyFields(patch: KeyPatch): DocumentData {
 export function newKeyFields(ref: KeyRef, base: KeyState, patch: KeyPatch): DocumentData {
   const { lease: _, ...fields } = base;
   return {
-    v: VERSION,
+    ...keyFields({ ...fields, lease: null, ...patch }),
+    v: patch.halted !== undefined || patch.skipped !== undefined ? KEY_VERSION : FIRST_VERSION,
     consumer: ref.consumer,
     key: ref.key,
-    ...keyFields({ ...fields, lease: null, ...patch }),
   };
 }
 
@@ -48,7 +60,7 @@ export function newKeyFields(ref: KeyRef, base: KeyState, patch: KeyPatch): Docu
  * messages wait until a reader knows it, or somebody has mended it. A guess would skip or repeat numbers.
  */
 export function keyState(snapshot: DocumentSnapshot): KeyState {
-  const data = fieldsOf(snapshot, KEY_FIELDS);
+  const data = fieldsOf(snapshot, KEY_FIELDS, [FIRST_VERSION, KEY_VERSION]);
   const leasedAt = data.leasedAt instanceof Timestamp ? micros(data.leasedAt) : undefined;
   return {
     last: data.last as number,
@@ -61,29 +73,39 @@ export function keyState(snapshot: DocumentSnapshot): KeyState {
     nextTryAt: millis(data.nextTryAt) ?? 0,
     waitingSince: millis(data.waitingSince),
     gapAt: data.gapAt as number | null,
+    repairedAt: millis(data.repairedAt),
     readyAt: millis(data.readyAt),
+    halted: haltOf(data.halted),
     run: data.run as KeyState['run'],
     skipped: data.skipped as KeyState['skipped'],
     ring: data.ring === '' ? [] : (data.ring as string).split(' '),
   };
 }
 
+const haltOf = (value: unknown): KeyState['halted'] => {
+  if (value === null || value === undefined) return null;
+  const { at, code, text } = value as Readonly<{ at: Timestamp; code: string; text: string }>;
+  return { code, text, atMs: millisOf(at) };
+};
+
 export const heldFields = (held: HeldMessage): DocumentData => ({
-  v: VERSION,
+  v: held.payload === undefined ? FIRST_VERSION : HELD_VERSION,
   number: held.number,
   hash: held.hash,
   source: held.source,
   message: Buffer.from(held.message),
+  ...(held.payload !== undefined && { payload: { ...held.payload } }),
 });
 
 /** Throws as `keyState` does. */
 export function heldMessage(snapshot: DocumentSnapshot): HeldMessage {
-  const data = fieldsOf(snapshot, HELD_FIELDS);
+  const data = fieldsOf(snapshot, HELD_FIELDS, [FIRST_VERSION, HELD_VERSION]);
   return {
     number: data.number as number,
     hash: data.hash as string,
     source: data.source as string,
     message: data.message as Uint8Array,
+    ...(data.payload !== undefined && { payload: data.payload as PayloadRef }),
   };
 }
 
@@ -98,10 +120,11 @@ export function updateTimeOf(version: string): Timestamp {
 
 export const millisOf = (timestamp: Timestamp): number => Math.floor(micros(timestamp) / 1_000);
 
-function fieldsOf(snapshot: DocumentSnapshot, fields: Fields): DocumentData {
+function fieldsOf(snapshot: DocumentSnapshot, fields: Fields, versions: readonly unknown[]): DocumentData {
   const data = snapshot.data() ?? {};
-  if (data.v !== VERSION) {
-    throw unreadable(snapshot, `it has format version ${JSON.stringify(data.v)}; accepted: ${VERSION}`);
+  if (!versions.includes(data.v)) {
+    const accepted = versions.join(' or ');
+    throw unreadable(snapshot, `it has format version ${JSON.stringify(data.v)}; accepted: ${accepted}`);
   }
   const wrong = wrongField(fields, data);
   if (wrong === undefined) return data;

@@ -33,6 +33,10 @@ export const KEY_FIELDS: Fields = {
   waitingSince: orNull(isTime),
   gapAt: orNull(isWhole),
   readyAt: orNull(isTime),
+  // Absent in documents of format version 1.
+  repairedAt: (value) => value === undefined || value === null || isTime(value),
+  halted: (value) =>
+    value === undefined || value === null || has({ at: isTime, code: isText, text: isText })(value),
   run: orNull(has({ number: isWhole, hash: isText })),
   skipped: (value) => Array.isArray(value) && value.every(isRange),
   ring: isText,
@@ -43,6 +47,8 @@ export const HELD_FIELDS: Fields = {
   hash: isText,
   source: isText,
   message: (value) => value instanceof Uint8Array,
+  // Only in format version 2.
+  payload: (value) => value === undefined || has({ id: isText, bytes: isWhole, digest: isText })(value),
 };
 
 /** The first field that is not what it must be. */

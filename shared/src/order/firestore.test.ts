@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, suite, test } from 'node:test';
-import { Firestore } from '@google-cloud/firestore';
+import type { Firestore } from '@google-cloud/firestore';
 import { freePort, startFirestore } from 'pubsub-guarantees-emulator';
 import { systemClock } from '../clock.ts';
 import { codeOf } from '../errors.ts';
@@ -17,51 +17,17 @@ import { firestoreCounters, firestoreOrder } from './firestore.ts';
 import { inOrder } from './in-order.ts';
 import { freshKey } from './key-state.ts';
 import { sequencer } from './sequencer.ts';
-import { sweepOrder } from './sweep.ts';
+import { streamContract } from './stream-contract.ts';
 import { messageOf } from './testing/bench.ts';
-
-type Opened = Readonly<{ firestore: Firestore; close(): Promise<void> }>;
-
-/** The client reads the variable when it is made; there is no metadata server to look for. */
-function clientOf(address: string): Firestore {
-  process.env['METADATA_SERVER_DETECTION'] = 'none';
-  process.env['FIRESTORE_EMULATOR_HOST'] = address;
-  return new Firestore({ projectId: 'test-project' });
-}
-
-async function onLocalStack(): Promise<Opened> {
-  const faults: string[] = [];
-  const server = await startFirestore({
-    clock: systemClock(),
-    indexes: { mode: 'off' },
-    log: (line) => faults.push(line),
-  });
-  const firestore = clientOf(server.address);
-  const close = async (): Promise<void> => {
-    await firestore.terminate();
-    await server.close();
-    assert.deepEqual(faults, []);
-  };
-  return { firestore, close };
-}
-
-const servers: [string, () => Promise<Opened>][] = [['Firestore of the local stack', onLocalStack]];
-const given = process.env['TEST_FIRESTORE_EMULATOR_HOST'];
-if (given !== undefined) {
-  servers.push([
-    `Firestore at ${given}`,
-    async () => {
-      const firestore = clientOf(given);
-      return { firestore, close: () => firestore.terminate() };
-    },
-  ]);
-}
+import { clientOf, onLocalStack, type OpenedFirestore, servers } from './testing/firestore-servers.ts';
 
 for (const [name, open] of servers) {
-  orderContract(name, async () => {
-    const { firestore, close } = await open();
-    return { store: firestoreOrder(firestore, { collection: 'test-order' }), close };
-  });
+  for (const contract of [orderContract, streamContract]) {
+    contract(name, async () => {
+      const { firestore, close } = await open();
+      return { store: firestoreOrder(firestore, { collection: 'test-order' }), close };
+    });
+  }
   counterContract(name, async () => {
     const { firestore, close } = await open();
     return {
@@ -71,7 +37,7 @@ for (const [name, open] of servers) {
   });
 
   suite(`order on ${name}`, () => {
-    let opened: Opened;
+    let opened: OpenedFirestore;
     before(async () => {
       opened = await open();
     });
@@ -110,12 +76,12 @@ for (const [name, open] of servers) {
       const ref = { consumer: randomUUID(), key: 'k' };
       const base = freshKey(1);
       await store.write(ref, { version: undefined, base }, { readyAt: 1 });
-      for (const query of [{ number: 1 }, { from: 1, limit: 1 }]) {
+      for (const query of [{ numbers: [1] }, { from: 1, limit: 1 }]) {
         const reads = readsOf(opened.firestore);
         await store.transact(ref, base, query, () => ({ result: undefined, patch: { readyAt: null } }));
         assert.deepEqual(reads(), [
           'batchGetDocuments in',
-          'number' in query ? 'batchGetDocuments in' : 'runQuery in',
+          'numbers' in query ? 'batchGetDocuments in' : 'runQuery in',
         ]);
       }
     });
@@ -132,24 +98,6 @@ for (const [name, open] of servers) {
       }
     });
 
-    test('a key in another format is reported by the sweep and does not hide the others', async () => {
-      const clock = systemClock();
-      const collection = `order-${randomUUID()}`;
-      const store = firestoreOrder(opened.firestore, { collection });
-      const consumer = randomUUID();
-      const base = freshKey(1);
-      await store.write({ consumer, key: 'old' }, { version: undefined, base }, { readyAt: 1 });
-      await store.write({ consumer, key: 'new' }, { version: undefined, base }, { readyAt: 2 });
-      const keys = await opened.firestore
-        .collectionGroup(`${collection}-keys`)
-        .where('key', '==', 'old')
-        .get();
-      await keys.docs[0]?.ref.update({ v: 99 });
-      await assert.rejects(store.read({ consumer, key: 'old' }), { code: 'UNREADABLE_STATE' });
-      const result = await sweepOrder(store, { clock }, async () => ack())(contextFor(consumer));
-      assert.deepEqual(result, { ready: 2, taken: 1, drained: 0, failed: 1 });
-    });
-
     test('a process whose clock is behind, or jumps, finds what is due on the server’s clock', async () => {
       let behindMs = 3_600_000;
       const clock = { ...systemClock(), now: () => Date.now() - behindMs };
@@ -163,77 +111,6 @@ for (const [name, open] of servers) {
       assert.equal((await store.ready(ref.consumer, 10)).length, 1);
       behindMs = -7_200_000;
       assert.equal((await store.ready(ref.consumer, 10)).length, 1);
-    });
-
-    test('a document that somebody else has written to is refused as a whole, and its message waits', async () => {
-      const collection = `order-${randomUUID()}`;
-      const store = firestoreOrder(opened.firestore, { collection });
-      const clock = systemClock();
-      const wrongs: Record<string, unknown>[] = [
-        { last: '4' },
-        { last: null },
-        { last: -1 },
-        { attempts: NaN },
-        { owner: 7 },
-        { leasedAt: 'now' },
-        { leaseMs: null },
-        { readyAt: 5 },
-        { run: { number: 5 } },
-        { skipped: [{ from: 1 }] },
-        { ring: ['x'] },
-        { epoch: 1 },
-      ];
-      for (const wrong of wrongs) {
-        const ref = { consumer: randomUUID(), key: 'k' };
-        const chain = compose(async () => ack(), [inOrder(store, { clock })]);
-        await chain(messageOf(1), contextFor(ref.consumer));
-        const group = opened.firestore.collectionGroup(`${collection}-keys`);
-        const [document] = (await group.where('consumer', '==', ref.consumer).get()).docs;
-        await document?.ref.update(wrong);
-        const outcome = await chain(messageOf(2), contextFor(ref.consumer));
-        assert.equal(
-          outcome.kind === 'retry' && codeOf(outcome.error),
-          'UNREADABLE_STATE',
-          JSON.stringify(wrong),
-        );
-        assert.deepEqual(await store.held(ref, 1, 10), []);
-      }
-    });
-
-    test('a held message in another form stops its key visibly, and runs once it is mended', async () => {
-      const collection = `order-${randomUUID()}`;
-      const store = firestoreOrder(opened.firestore, { collection });
-      const settings = { clock: systemClock(), lease: '1s' } as const;
-      const context = contextFor(randomUUID());
-      const chain = compose(async () => ack(), [inOrder(store, settings)]);
-      await chain(messageOf(2), context);
-      const [held] = (await opened.firestore.collectionGroup(`${collection}-held`).get()).docs;
-      await held?.ref.update({ message: 'text' });
-      const stopped = await chain(messageOf(1), context);
-      assert.equal(stopped.kind === 'retry' && codeOf(stopped.error), 'UNREADABLE_STATE');
-      await held?.ref.set(held.data());
-      const ref = { consumer: context.consumer, key: 'k' };
-      const sweep = sweepOrder(store, settings, async () => ack());
-      const enough = performance.now() + 10_000;
-      while ((await store.read(ref)).state?.last !== 2 && performance.now() < enough) {
-        assert.equal((await chain(messageOf(1), context)).kind, 'ack');
-        await sweep(context);
-        await new Promise((resolve) => setTimeout(resolve, 200));
-      }
-      assert.equal((await store.read(ref)).state?.last, 2);
-    });
-
-    test('a key document under another key’s name is reported, and takes no number of that key', async () => {
-      const collection = `order-${randomUUID()}`;
-      const store = firestoreOrder(opened.firestore, { collection });
-      const consumer = randomUUID();
-      const base = freshKey(1);
-      await store.write({ consumer, key: 'copied' }, { version: undefined, base }, { readyAt: 1 });
-      const group = opened.firestore.collectionGroup(`${collection}-keys`);
-      const [document] = (await group.where('key', '==', 'copied').get()).docs;
-      await document?.ref.update({ key: 'another' });
-      const [found] = await store.ready(consumer, 10);
-      assert.equal(codeOf(found?.error), 'UNREADABLE_STATE');
     });
   });
 }
@@ -249,9 +126,12 @@ test('a server that is down gives STORE_UNAVAILABLE in time, and works once it i
   const calls = [
     store.read(ref),
     store.write(ref, { version: undefined, base }, { last: 1 }),
-    store.transact(ref, base, { number: 1 }, () => ({ result: undefined })),
+    store.transact(ref, base, { numbers: [1] }, () => ({ result: undefined })),
     store.held(ref, 1, 1),
     store.ready('c', 1),
+    store.list('c', { state: 'halted', limit: 1 }),
+    store.count('c', 'any'),
+    store.countHeld(ref),
     firestoreCounters(firestore, short).take('k', { id: 'i', count: 1, epoch: 'e' }),
   ];
   const started = performance.now();
@@ -285,7 +165,7 @@ test('a transaction that was given up sends nothing more', async () => {
   try {
     const store = firestoreOrder(firestore, { transactionTimeout: '500ms' });
     const decide = () => ({ result: undefined, patch: { last: 1 } });
-    const transaction = store.transact({ consumer: 'c', key: 'k' }, freshKey(1), { number: 1 }, decide);
+    const transaction = store.transact({ consumer: 'c', key: 'k' }, freshKey(1), { numbers: [1] }, decide);
     await assert.rejects(transaction, { code: 'STORE_UNAVAILABLE' });
     const before = commits;
     await Promise.allSettled(transactions);

@@ -4,9 +4,9 @@
  *   <collection>/<hashOf(consumer)>/<collection>-keys/<hashOf(consumer, key)>                            a key
  *   <collection>/<hashOf(consumer)>/<collection>-keys/<…>/<collection>-held/<hashOf(key id, number)>    a held message
  *
- * Held messages stand under their key and keys under their consumer, so that the two queries (`number` from, `readyAt`
- * until) need only the single-field indexes that Firestore makes by itself. All other fields should be exempt from
- * indexing. Names are hashes: increasing ones would put all writes on one server.
+ * Held messages stand under their key and keys under their consumer, so that the queries (`number` from; `readyAt`,
+ * `waitingSince` and `halted.at` until) need only the single-field indexes that Firestore makes by itself. All other
+ * fields should be exempt from indexing. Names are hashes: increasing ones would put all writes on one server.
  *
  * Neither kind has an expiry: a held message is work, and a key without its pointer would start again at 1.
  */
@@ -27,11 +27,11 @@ import {
   keyState,
   millisOf,
   newKeyFields,
-  unreadable,
   updateTimeOf,
   versionOf,
 } from './firestore-documents.ts';
-import type { HeldMessage, HeldQuery, KeyRef, OrderStore, ReadyKey } from './order-store.ts';
+import { cursorOf, pageOf, readyKey } from './firestore-queries.ts';
+import type { HeldMessage, HeldQuery, KeyRef, OrderStore } from './order-store.ts';
 
 export { type FirestoreCountersOptions, firestoreCounters } from './firestore-counters.ts';
 
@@ -62,9 +62,9 @@ export function firestoreOrder(firestore: Firestore, options: FirestoreOrderOpti
     key: DocumentReference,
     query: HeldQuery,
   ): Promise<HeldMessage[]> {
-    if ('number' in query) {
-      const one = await transaction.get(heldDoc(key, query.number));
-      return one.exists ? [heldMessage(one)] : [];
+    if ('numbers' in query) {
+      const all = await transaction.getAll(...query.numbers.map((number) => heldDoc(key, number)));
+      return all.filter(({ exists }) => exists).map(heldMessage);
     }
     return (await transaction.get(heldFrom(key, query.from, query.limit))).docs.map(heldMessage);
   }
@@ -117,10 +117,10 @@ export function firestoreOrder(firestore: Firestore, options: FirestoreOrderOpti
             const held = await heldIn(transaction, key, query);
             const state = snapshot.exists ? keyState(snapshot) : base;
             const decision = decide(state, held, millisOf(snapshot.readTime));
-            const { patch, create, remove = [] } = decision;
+            const { patch, create = [], remove = [] } = decision;
             if (patch !== undefined && snapshot.exists) transaction.update(key, keyFields(patch));
             else if (patch !== undefined) transaction.create(key, newKeyFields(ref, base, patch));
-            if (create !== undefined) transaction.create(heldDoc(key, create.number), heldFields(create));
+            for (const held of create) transaction.create(heldDoc(key, held.number), heldFields(held));
             for (const number of remove) transaction.delete(heldDoc(key, number));
             alive();
             return decision.result;
@@ -143,17 +143,34 @@ export function firestoreOrder(firestore: Firestore, options: FirestoreOrderOpti
           untilMs = millisOf(found.readTime);
           found = await readyKeys(consumer, untilMs, limit);
         }
-        const nowMs = millisOf(found.readTime);
-        skewMs = nowMs - calls.clock.now();
-        return found.docs.map((document): ReadyKey => {
-          const ref = { consumer, key: String(document.get('key')) };
-          try {
-            if (keyOf(ref).id !== document.id) throw unreadable(document, 'its key is that of another one');
-            return { ref, state: keyState(document), version: versionOf(document.updateTime), nowMs };
-          } catch (error) {
-            return { ref, error };
-          }
-        });
+        skewMs = millisOf(found.readTime) - calls.clock.now();
+        return found.docs.map((document) => readyKey(document, consumer, keyOf));
+      }),
+
+    list: (consumer, query) =>
+      calls.call('list of keys', async () => {
+        const limit = query.limit + 1;
+        const found = await pageOf(keysOf(consumer), query, calls.clock.now() + skewMs)
+          .limit(limit)
+          .get();
+        skewMs = millisOf(found.readTime) - calls.clock.now();
+        const documents = found.docs.slice(0, query.limit);
+        const end = documents.at(-1);
+        return {
+          keys: documents.map((document) => readyKey(document, consumer, keyOf)),
+          ...(end !== undefined && found.size > query.limit && { next: cursorOf(query.state, end) }),
+        };
+      }),
+
+    count: (consumer, state) =>
+      calls.call('count of keys', async () => {
+        const query = pageOf(keysOf(consumer), { state, limit: 0 }, calls.clock.now() + skewMs);
+        return (await query.count().get()).data().count;
+      }),
+
+    countHeld: (ref) =>
+      calls.call('count of held messages', async () => {
+        return (await heldOf(keyOf(ref)).count().get()).data().count;
       }),
   };
 }

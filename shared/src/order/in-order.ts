@@ -13,17 +13,17 @@ import { TransientError, textOf } from '../errors.ts';
 import type { Handler, Middleware } from '../handler.ts';
 import { ack, deadLetter, type Outcome, retry } from '../outcome.ts';
 import { contentHash } from './content.ts';
-import { firstEpoch, holding } from './decisions.ts';
+import { firstEpoch } from './holding.ts';
 import { type Delivery, runDirect } from './direct.ts';
 import { drainIfDue } from './drain.ts';
-import { heldForm } from './hold.ts';
-import { freshKey } from './key-state.ts';
+import { discard, heldForm } from './hold.ts';
 import { look, type Seen, take } from './lease.ts';
 import { type InOrderOptions, type Ports, portsOf } from './options.ts';
 import { observedStage } from '../telemetry/stages.ts';
-import type { OrderStore } from './order-store.ts';
+import type { HeldMessage, OrderStore } from './order-store.ts';
 import { conflict, mayDrain, placeOf, wakeAt } from './place.ts';
 import { requestWake } from './report.ts';
+import { type Shared, sharing } from './sharing.ts';
 
 /** How often an arrival is judged again because the key changed under it, before it is left to a redelivery. */
 const ROUNDS = 10;
@@ -31,6 +31,7 @@ const ROUNDS = 10;
 /** Throws ConfigError for an invalid option. `SEQUENCE_CONFLICT`, `LATE_ARRIVAL`, `EPOCH_MISMATCH` and `SEQUENCE_TOO_FAR_AHEAD` are dead letters. */
 export function inOrder(store: OrderStore, options: InOrderOptions): Middleware {
   const ports = portsOf(store, options);
+  const shared = sharing(ports);
   const stage =
     (next: Handler): Handler =>
     async (message, context) => {
@@ -38,49 +39,69 @@ export function inOrder(store: OrderStore, options: InOrderOptions): Middleware 
       if (sequence === undefined) return next(message, context);
       const ref = { consumer: context.consumer, key: sequence.key };
       const arrival = { ...sequence, hash: contentHash(message), epoch: sequence.epoch };
-      return arrive(ports, { ref, arrival, message, context }, next);
+      return arrive(ports, shared, { ref, arrival, message, context }, next);
     };
   return (next) => observedStage('in_order', stage(next));
 }
 
-async function arrive(ports: Ports, delivery: Delivery, next: Handler): Promise<Outcome> {
-  const { ref, arrival } = delivery;
+async function arrive(ports: Ports, shared: Shared, delivery: Delivery, next: Handler): Promise<Outcome> {
+  const { ref, arrival, context } = delivery;
+  // What was put into the payload room for a hold that did not come to be.
+  let put: HeldMessage | undefined;
+  const discarded = async (outcome: Outcome): Promise<Outcome> => {
+    // `held`: it may be what is stored.
+    if (outcome.kind !== 'retry' && !(outcome.kind === 'ack' && outcome.reason === 'held')) {
+      await discard(ports.payloads, context, [put]);
+    }
+    return outcome;
+  };
   for (let round = 0; round < ROUNDS; round += 1) {
-    const seen = await look(ports, ref);
+    const seen = await shared.look(JSON.stringify(ref), ref);
     const place = placeOf(seen.state, arrival, ports.maxAhead);
     switch (place.kind) {
       case 'refused':
-        return deadLetter(place.error);
+        return discarded(deadLetter(place.error));
       case 'stale':
         await drainOrWake(ports, delivery, seen, next);
-        return ack('stale');
+        return discarded(ack('stale'));
       case 'direct': {
         const run = { number: arrival.number, hash: arrival.hash };
         const lease = await take(ports, ref, seen, { run, ...firstEpoch(seen.state, arrival) });
-        if (lease !== undefined) return runDirect(ports, delivery, lease, next);
+        if (lease !== undefined) return discarded(await runDirect(ports, delivery, lease, next));
         break;
       }
       case 'hold': {
-        const outcome = await hold(ports, delivery, next);
+        const form = await heldForm(ports, arrival, delivery.message, context);
+        if (form === undefined) return tooLarge(ports);
+        const outcome = await hold(ports, shared, delivery, form, next);
         if (outcome !== 'again') return outcome;
+        put = form;
       }
     }
   }
   return retry(new TransientError('ORDER_CONTENTION', `the key changed ${ROUNDS} times under this delivery`));
 }
 
-async function hold(ports: Ports, delivery: Delivery, next: Handler): Promise<Outcome | 'again'> {
-  const { ref, arrival, message, context } = delivery;
-  const form = heldForm(arrival, message, context);
-  if (form.message.length > ports.store.maxHeldBytes) {
-    const sizes = `${form.message.length} bytes stored; accepted: at most ${ports.store.maxHeldBytes}`;
-    return retry(
-      new TransientError('TOO_LARGE_TO_HOLD', `the message is ahead of its turn and cannot wait: ${sizes}`),
-    );
-  }
-  const base = freshKey(ports.start);
-  const query = { number: arrival.number };
-  const result = await ports.store.transact(ref, base, query, holding(arrival, form, ports.maxAhead));
+const tooLarge = ({ store }: Ports): Outcome =>
+  retry(
+    new TransientError(
+      'TOO_LARGE_TO_HOLD',
+      `the message is ahead of its turn and cannot wait; accepted without a payload room: at most ${store.maxHeldBytes} bytes stored`,
+    ),
+  );
+
+async function hold(
+  ports: Ports,
+  shared: Shared,
+  delivery: Delivery,
+  form: HeldMessage,
+  next: Handler,
+): Promise<Outcome | 'again'> {
+  const { ref, arrival, context } = delivery;
+  const result = await shared.hold(JSON.stringify(ref), { ref, arrival, message: form });
+  // Not what is stored: done meanwhile, or there under another message ID.
+  const isStored = result.kind === 'held' && result.stored.payload?.id === form.payload?.id;
+  if (!isStored && result.kind !== 'again') await discard(ports.payloads, context, [form]);
   switch (result.kind) {
     case 'again':
       return 'again';

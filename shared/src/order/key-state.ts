@@ -4,6 +4,7 @@
  *
  * All times are milliseconds since the epoch on the store's clock; a worker's own wall clock decides nothing.
  */
+import { addRange, type Range } from './skipped-ranges.ts';
 
 export type KeyState = Readonly<{
   /** The highest number that is done; everything up to it is done or skipped. */
@@ -20,15 +21,22 @@ export type KeyState = Readonly<{
   waitingSince: number | null;
   /** The value of `last` at which the gap of `waitingSince` was seen: another one is another gap. */
   gapAt: number | null;
+  /** When somebody last looked for the missing numbers of this gap at their publisher; null for a gap that is new. */
+  repairedAt: number | null;
   /** When somebody must look at this key again; null when nothing is left to do. The one thing a sweep looks for. */
   readyAt: number | null;
   /** The identity of the number that was started without being stored; kept until `last` passes it. */
   run: Readonly<{ number: number; hash: string }> | null;
-  /** Ranges, both ends included, that were given up. Nothing here writes one; a message inside one is a late arrival. */
-  skipped: readonly Readonly<{ from: number; to: number }>[];
+  /** Set while the stream stands still at the number after `last`, until somebody resumes or skips it. */
+  halted: Halt | null;
+  /** Ranges, both ends included, that were given up; a message inside one is a late arrival. */
+  skipped: readonly Range[];
   /** Content hashes of the last numbers done, oldest first; the last entry belongs to `last`. */
   ring: readonly string[];
 }>;
+
+/** Why a stream stands still: the error's code, the beginning of its text, and when. */
+export type Halt = Readonly<{ code: string; text: string; atMs: number }>;
 
 /** Fields to change; the store computes a lease's end from its own commit time. */
 export type KeyPatch = Readonly<
@@ -47,8 +55,10 @@ export const freshKey = (start: number): KeyState => ({
   nextTryAt: 0,
   waitingSince: null,
   gapAt: null,
+  repairedAt: null,
   readyAt: null,
   run: null,
+  halted: null,
   skipped: [],
   ring: [],
 });
@@ -74,6 +84,18 @@ export function progress(state: KeyState, hashes: readonly string[]): KeyPatch {
   };
 }
 
+/** Nothing is known to wait behind a number that has not come. */
+export const NO_GAP = { waitingSince: null, gapAt: null, repairedAt: null } as const;
+
+/** What moving the pointer to `to` without running anything writes: the numbers on the way are given up. */
+export function givingUp(state: KeyState, to: number): KeyPatch {
+  const unknown = Array.from({ length: Math.min(to - state.last, RING_SIZE) }, () => '');
+  return {
+    ...progress({ ...state, last: to - unknown.length }, unknown),
+    skipped: addRange(state.skipped, { from: state.last + 1, to }),
+  };
+}
+
 /** The content hash of a number that is done, or undefined when it is no longer remembered. */
 export function doneHash(state: KeyState, number: number): string | undefined {
   const hash = state.ring[state.ring.length - 1 - (state.last - number)];
@@ -87,4 +109,5 @@ export const hasLiveLease = (state: KeyState, nowMs: number): boolean =>
   state.lease !== null && nowMs < state.lease.untilMs;
 
 /** Nobody works on it and nothing is due: the next number may run without being stored. */
-export const isIdle = (state: KeyState): boolean => state.lease === null && state.readyAt === null;
+export const isIdle = (state: KeyState): boolean =>
+  state.lease === null && state.readyAt === null && state.halted === null;

@@ -3,8 +3,11 @@ import { orderContract } from './contract.ts';
 import { counterContract } from './counter-contract.ts';
 import { memoryCounters } from './memory-counters.ts';
 import { memoryOrder } from './memory.ts';
+import { streamContract } from './stream-contract.ts';
 
 const close = async (): Promise<void> => undefined;
 
-orderContract('memory', async () => ({ store: memoryOrder({ clock: systemClock() }), close }));
+for (const contract of [orderContract, streamContract]) {
+  contract('memory', async () => ({ store: memoryOrder({ clock: systemClock() }), close }));
+}
 counterContract('memory', async () => ({ counters: memoryCounters(), close }));

@@ -5,7 +5,16 @@ import type { Clock } from '../clock.ts';
 import { storeUnavailable } from '../errors.ts';
 import { isDue } from './place.ts';
 import { type KeyState, type KeyPatch, patched } from './key-state.ts';
-import type { HeldMessage, HeldQuery, KeyRef, OrderStore, ReadyKey } from './order-store.ts';
+import type {
+  HeldMessage,
+  HeldQuery,
+  KeyPage,
+  KeyQuery,
+  KeyRef,
+  ListedState,
+  OrderStore,
+  ReadyKey,
+} from './order-store.ts';
 
 type Entry = Readonly<{ ref: KeyRef; state: KeyState; version: number }>;
 
@@ -39,11 +48,28 @@ export function memoryOrder(options: Readonly<{ clock: Clock; maxHeldBytes?: num
   };
   const heldFrom = (ref: KeyRef, query: HeldQuery): readonly HeldMessage[] => {
     const all = [...(heldBy.get(idOf(ref))?.values() ?? [])];
-    if ('number' in query) return all.filter(({ number }) => number === query.number);
+    if ('numbers' in query) return all.filter(({ number }) => query.numbers.includes(number));
     return all
       .filter(({ number }) => number >= query.from)
       .toSorted((left, right) => left.number - right.number)
       .slice(0, query.limit);
+  };
+
+  const listed = (consumer: string, { state, forMs = 0, limit, after = '' }: KeyQuery): KeyPage => {
+    const nowMs = clock.now();
+    const found = [...entries.entries()].flatMap(([id, entry]) => {
+      const since = entry.ref.consumer === consumer ? sinceWhen(state, entry.state) : null;
+      if (since === null || since > nowMs - forMs) return [];
+      return { ...entry, at: `${String(since).padStart(16, '0')} ${id}` };
+    });
+    const rest = found
+      .filter(({ at }) => at > after)
+      .toSorted((left, right) => (left.at < right.at ? -1 : 1));
+    const keys = rest.slice(0, limit).map((entry): ReadyKey => {
+      return { ref: entry.ref, state: entry.state, version: String(entry.version), nowMs };
+    });
+    const end = rest[limit - 1]?.at;
+    return { keys, ...(end !== undefined && rest.length > limit && { next: end }) };
   };
 
   return {
@@ -61,12 +87,12 @@ export function memoryOrder(options: Readonly<{ clock: Clock; maxHeldBytes?: num
     async transact(ref, base, query, decide) {
       const state = entries.get(idOf(ref))?.state ?? base;
       const decision = decide(state, heldFrom(ref, query), clock.now());
-      const { patch, create, remove = [] } = decision;
+      const { patch, create = [], remove = [] } = decision;
       removeHeld(ref, remove);
-      if (create !== undefined) {
-        const held = heldBy.get(idOf(ref)) ?? new Map<number, HeldMessage>();
-        if (held.has(create.number)) throw storeUnavailable(`number ${create.number} is held already`);
-        heldBy.set(idOf(ref), held.set(create.number, create));
+      const held = heldBy.get(idOf(ref)) ?? new Map<number, HeldMessage>();
+      for (const one of create) {
+        if (held.has(one.number)) throw storeUnavailable(`number ${one.number} is held already`);
+        heldBy.set(idOf(ref), held.set(one.number, one));
       }
       if (patch !== undefined) apply(ref, base, patch);
       return decision.result;
@@ -80,7 +106,24 @@ export function memoryOrder(options: Readonly<{ clock: Clock; maxHeldBytes?: num
         .slice(0, limit)
         .map(({ ref, state, version }): ReadyKey => ({ ref, state, version: String(version), nowMs }));
     },
+    list: async (consumer, query) => listed(consumer, query),
+    count: async (consumer, state) => listed(consumer, { state, limit: Infinity }).keys.length,
+    countHeld: async (ref) => heldBy.get(idOf(ref))?.size ?? 0,
     heldNumbers: (ref) => heldFrom(ref, { from: 0, limit: Infinity }).map(({ number }) => number),
     stateOf: (ref) => entries.get(idOf(ref))?.state,
   };
+}
+
+/** Since when a key is in a state; null when it is in another. */
+function sinceWhen(wanted: ListedState, state: KeyState): number | null {
+  switch (wanted) {
+    case 'any':
+      return 0;
+    case 'ready':
+      return state.readyAt;
+    case 'waiting':
+      return state.waitingSince;
+    case 'halted':
+      return state.halted?.atMs ?? null;
+  }
 }

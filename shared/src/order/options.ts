@@ -5,7 +5,19 @@ import { randomUUID } from 'node:crypto';
 import { type Clock, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { ConfigError } from '../errors.ts';
+import type { Handler, Middleware } from '../handler.ts';
+import type { GapRepair } from '../outbox/gap-repair.ts';
+import type { PayloadRoom } from '../payload/payload-room.ts';
 import type { OrderStore } from './order-store.ts';
+
+export type GapOptions = Readonly<{
+  /** How old a gap must be before the sweep looks at it (default 5m), and how long a repair has to show. */
+  timeout?: Duration;
+  /** After the repair, if there is one. `wait` (default): for ever, visibly. `skip`: the numbers are given up. */
+  policy?: 'wait' | 'skip';
+  /** Publishes again what the publisher's outbox still has. */
+  repair?: GapRepair;
+}>;
 
 export type InOrderOptions = Readonly<{
   /** Default: the machine's. */
@@ -21,8 +33,25 @@ export type InOrderOptions = Readonly<{
   maxAhead?: number;
   /** Pause after the first failure of a head, doubled with each further one (default 1s) … */
   retryMin?: Duration;
-  /** … up to this (default 60s). There is no limit on the number of attempts. */
+  /** … up to this (default 60s). */
   retryMax?: Duration;
+  /**
+   * How often a number is started before it is poison (default 10): failures of the handler, and processes that died
+   * in it, counted across processes. With the pauses above that is four minutes, and ten where only the sweep of every
+   * minute tries again. What the handler calls a dead letter is poison at once.
+   */
+  maxAttempts?: number;
+  /**
+   * What becomes of poison. `halt` (default): the key stands still, visibly, and keeps what comes, until `resume` or
+   * `skip` of `orders`; other keys flow. `skip`: its dead letter is published, then the stream goes on without it.
+   */
+  poison?: 'halt' | 'skip';
+  /** As `deadLettering(publisher, topic)` makes it. Needed for `poison: 'skip'`, and used for nothing else. */
+  deadLetters?: Middleware;
+  /** Where messages wait that are too large for the store. Without it they are refused and come again. */
+  payloads?: PayloadRoom;
+  /** What the sweep does about numbers that do not come (default: they are waited for, and nothing is repaired). */
+  gaps?: GapOptions;
   /** How many held messages one read of a drain may fetch (default 32, at least 1). */
   maxRun?: number;
   /**
@@ -43,6 +72,13 @@ export type Ports = Readonly<{
   retryMinMs: number;
   retryMaxMs: number;
   maxRun: number;
+  maxAttempts: number;
+  poison: 'halt' | 'skip';
+  deadLetters: Middleware;
+  gapTimeoutMs: number;
+  gapPolicy: 'wait' | 'skip';
+  repair: GapRepair | undefined;
+  payloads: PayloadRoom | undefined;
   wake: (key: string, atMs: number) => void;
   newId: () => string;
 }>;
@@ -55,8 +91,28 @@ export function portsOf(store: OrderStore, options: InOrderOptions): Ports {
   if (leaseMs < 1_000) throw refuse('lease', options.lease, 'at least 1s');
   if (retryMinMs < 1) throw refuse('retryMin', options.retryMin, 'at least 1ms');
   if (retryMaxMs < retryMinMs) throw refuse('retryMax', options.retryMax, 'not below retryMin');
+  const { poison = 'halt', deadLetters, gaps = {} } = options;
+  const { policy: gapPolicy = 'wait' } = gaps;
+  const gapTimeoutMs = toMilliseconds(gaps.timeout ?? '5m', 'gaps.timeout');
+  if (!['halt', 'skip'].includes(poison)) throw refuse('poison', poison, 'halt or skip');
+  if (!['wait', 'skip'].includes(gapPolicy)) throw refuse('gaps.policy', gapPolicy, 'wait or skip');
+  if (gapTimeoutMs < 1_000) throw refuse('gaps.timeout', gaps.timeout, 'at least 1s');
+  if (poison === 'skip' && deadLetters === undefined) {
+    throw refuse(
+      'poison',
+      poison,
+      'skip only together with deadLetters: nothing is given up without a trace',
+    );
+  }
   return {
     store,
+    maxAttempts: wholeNumber('maxAttempts', options.maxAttempts ?? 10),
+    poison,
+    deadLetters: deadLetters ?? ((next): Handler => next),
+    gapTimeoutMs,
+    gapPolicy,
+    repair: gaps.repair,
+    payloads: options.payloads,
     clock: options.clock ?? systemClock(),
     leaseMs,
     start: wholeNumber('start', options.start ?? 1),

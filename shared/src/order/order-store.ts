@@ -5,6 +5,7 @@
  * rejects has an unknown outcome: its write may have been applied, or may be applied later. Callers never take a
  * rejection for "did not happen".
  */
+import type { PayloadRef } from '../payload/payload-room.ts';
 import type { KeyPatch, KeyState } from './key-state.ts';
 
 export type KeyRef = Readonly<{ consumer: string; key: string }>;
@@ -15,8 +16,9 @@ export type HeldMessage = Readonly<{
   hash: string;
   /** The source it was delivered through: it runs under that one, whoever drains it. */
   source: string;
-  /** As `encodeMessage` gives it. */
+  /** As `encodeMessage` gives it; empty where it waits in the payload room. */
   message: Uint8Array;
+  payload?: PayloadRef;
 }>;
 
 type KeyView = Readonly<{
@@ -31,14 +33,14 @@ type KeyView = Readonly<{
   nowMs: number;
 }>;
 
-/** What a transaction reads besides the key document: one held number, or the first ones from a number on. */
-export type HeldQuery = Readonly<{ number: number }> | Readonly<{ from: number; limit: number }>;
+/** What a transaction reads besides the key document: some held numbers, or the first ones from a number on. */
+export type HeldQuery = Readonly<{ numbers: readonly number[] }> | Readonly<{ from: number; limit: number }>;
 
 export type Decision<Result> = Readonly<{
   result: Result;
   /** Absent: the key document is not written. */
   patch?: KeyPatch;
-  create?: HeldMessage;
+  create?: readonly HeldMessage[];
   remove?: readonly number[];
 }>;
 
@@ -84,6 +86,37 @@ export type OrderStore = Readonly<{
    * (another format) is answered with its error, so that it does not hide the others.
    */
   ready(consumer: string, limit: number): Promise<readonly ReadyKey[]>;
+
+  /** One page of the keys of a consumer; each key once, as long as none changes meanwhile. Unreadable ones as above. */
+  list(consumer: string, query: KeyQuery): Promise<KeyPage>;
+
+  /** How many keys are in that state now. */
+  count(consumer: string, state: ListedState): Promise<number>;
+
+  /** How many messages are held for the key. */
+  countHeld(ref: KeyRef): Promise<number>;
+}>;
+
+/**
+ * `waiting`: messages are held behind a number that has not come. `halted`: stands still at poison. `ready`: somebody
+ * must look at it now (a retry, something let go of, a dead owner).
+ */
+export type ListedState = 'any' | 'ready' | 'waiting' | 'halted';
+
+export type KeyQuery = Readonly<{
+  /** `any` comes in no particular order; the others come with the oldest first. */
+  state: ListedState;
+  /** Only what has been in that state for so long (not for `any`). */
+  forMs?: number;
+  limit: number;
+  /** `next` of the page before. */
+  after?: string;
+}>;
+
+export type KeyPage = Readonly<{
+  keys: readonly ReadyKey[];
+  /** Absent on the last page. */
+  next?: string;
 }>;
 
 export type ReadyKey =

@@ -56,11 +56,11 @@ export const mayDrain = (state: KeyState, nowMs: number): boolean =>
   state.lease === null && state.attempts === 0 && isDue(state, nowMs);
 
 export const isDue = (state: KeyState, nowMs: number): boolean =>
-  state.readyAt !== null && state.readyAt <= nowMs && state.nextTryAt <= nowMs;
+  state.halted === null && state.readyAt !== null && state.readyAt <= nowMs && state.nextTryAt <= nowMs;
 
 /** When somebody else should look at a key that a delivery may not drain; undefined when nobody needs to. */
 export function wakeAt(state: KeyState, nowMs: number): number | undefined {
-  if (hasLiveLease(state, nowMs)) return undefined;
+  if (hasLiveLease(state, nowMs) || state.halted !== null) return undefined;
   if (state.lease !== null) return nowMs;
   return state.attempts > 0 && state.readyAt !== null ? Math.max(nowMs, state.nextTryAt) : undefined;
 }

@@ -45,7 +45,7 @@ test('keys that cannot be taken, however many are due first, do not hide the oth
   };
   const sweep = sweepOrder(crowded, { clock }, async () => ack());
   const result = await sweep(contextOf(made, 60_000, never));
-  assert.deepEqual(result, { ready: 252, taken: 2, drained: 2, failed: 250 });
+  assert.deepEqual(result, { ready: 252, taken: 2, drained: 2, failed: 250, repaired: 0, skipped: 0 });
   assert.deepEqual([state('k0').last, state('k1').last], [1, 1]);
 });
 
@@ -54,7 +54,7 @@ test('one sweep looks after more keys than one query answers', async () => {
   await dueKeys(made, 230);
   const sweep = sweepOrder(made.store, { clock: made.clock }, async () => ack());
   const result = await sweep(contextOf(made, 60_000, never));
-  assert.deepEqual(result, { ready: 230, taken: 230, drained: 230, failed: 0 });
+  assert.deepEqual(result, { ready: 230, taken: 230, drained: 230, failed: 0, repaired: 0, skipped: 0 });
 });
 
 test('sweeps at the same time take each key once', async () => {
@@ -95,7 +95,14 @@ test('a key whose owner died with nothing held is let go of, and its next number
   const patch = { lease, readyAt: clock.now() + 1_000 };
   await store.write({ consumer: CONSUMER, key: 'k' }, { version: undefined, base: freshKey(1) }, patch);
   await clock.advance(2_000);
-  assert.deepEqual(await worker().sweep(), { ready: 1, taken: 1, drained: 0, failed: 0 });
+  assert.deepEqual(await worker().sweep(), {
+    ready: 1,
+    taken: 1,
+    drained: 0,
+    failed: 0,
+    repaired: 0,
+    skipped: 0,
+  });
   assert.deepEqual([state().lease, state().readyAt], [null, null]);
   assert.equal((await worker().deliver(1)).kind, 'ack');
   assert.equal(state().last, 1);

@@ -1,15 +1,18 @@
 /**
- * The sweep of in-order delivery: retries heads that failed, takes over keys whose owner died, and goes on with keys
- * that were let go of with something ready. All of it is found by one index: `readyAt` not after now.
+ * The sweep of in-order delivery: mends or skips gaps whose time is over, retries heads that failed, takes over keys
+ * whose owner died, and goes on with keys that were let go of with something ready. Gaps are found by the index on
+ * `waitingSince`, all the rest by one: `readyAt` not after now. Keys that stand still are in neither.
  *
  * Several sweeps may run at once, beside deliveries: each key is taken by one of them. A sweep that dies leaves
  * leases that expire.
  */
-import { textOf } from '../errors.ts';
+import { codeOf, textOf } from '../errors.ts';
 import type { Context, Handler } from '../handler.ts';
 import { drainIfDue } from './drain.ts';
 import { type InOrderOptions, type Ports, portsOf } from './options.ts';
 import type { OrderStore, ReadyKey } from './order-store.ts';
+import { type GapSweep, sweepGaps } from './sweep-gaps.ts';
+import { ATTR, gauge, isMeasured } from '../telemetry/instruments.ts';
 
 export type SweepResult = Readonly<{
   /** Keys that were due. */
@@ -20,6 +23,10 @@ export type SweepResult = Readonly<{
   drained: number;
   /** Keys that were given up because the store did not answer; they stay due. */
   failed: number;
+  /** Missing numbers that their publisher's outbox had, and that were published again. */
+  repaired: number;
+  /** Missing numbers that were given up. */
+  skipped: number;
 }>;
 
 /** A delivery's context without its source: what is held runs under the source that it came through. */
@@ -41,8 +48,10 @@ export function sweepOrder(
   next: Handler,
 ): (context: SweepContext) => Promise<SweepResult> {
   const ports = portsOf(store, options);
+  const gaps = sweepGaps(ports);
   return async (context) => {
-    const total = { ready: 0, taken: 0, drained: 0, failed: 0 };
+    // First, so that what a gap kept waiting runs in this very sweep.
+    const total = { ready: 0, taken: 0, drained: 0, ...(await mended(gaps, context)) };
     // Keys that stay due because they could not be taken. They are answered again, in front of all others.
     const passed = new Set<string>();
     let limit = PAGE;
@@ -54,8 +63,42 @@ export function sweepOrder(
       if (page.length < limit) break;
       if (total.taken === before) limit *= 2;
     }
+    await measure(ports, context);
     return total;
   };
+}
+
+/** Whatever is wrong with gaps (an index that was turned off, for one) does not keep what is due from its turn. */
+async function mended(
+  gaps: (context: SweepContext) => Promise<GapSweep>,
+  context: SweepContext,
+): Promise<GapSweep> {
+  try {
+    return await gaps(context);
+  } catch (error) {
+    context.log.error('in order: gaps were not looked for; the next sweep tries again', {
+      consumer: context.consumer,
+      code: codeOf(error),
+      error: textOf(error),
+    });
+    return { repaired: 0, skipped: 0, failed: 1 };
+  }
+}
+
+/** Only where somebody measures: two counts (a read for each 1,000 keys) and the oldest waiting key. */
+async function measure({ store }: Ports, { consumer, log }: SweepContext): Promise<void> {
+  if (!isMeasured()) return;
+  try {
+    const [oldest] = (await store.list(consumer, { state: 'waiting', limit: 1 })).keys;
+    const since = oldest !== undefined && 'state' in oldest ? oldest.state.waitingSince : null;
+    const ageMs = oldest !== undefined && 'state' in oldest && since !== null ? oldest.nowMs - since : 0;
+    const attributes = { [ATTR.consumer]: consumer };
+    gauge('haltedKeys', await store.count(consumer, 'halted'), attributes);
+    gauge('waitingKeys', await store.count(consumer, 'waiting'), attributes);
+    gauge('oldestGap', Math.max(0, ageMs) / 1_000, attributes);
+  } catch (error) {
+    log.warn('in order: the state of the streams was not measured', { error: textOf(error) });
+  }
 }
 
 type Total = { -readonly [Field in keyof SweepResult]: SweepResult[Field] };

@@ -63,6 +63,9 @@ const COUNTERS = {
     '{failure}',
     'Failures of the next message of a stream, which waits',
   ),
+  poison: counter('poison', '{message}', 'Messages at which a stream stood still or was led past'),
+  gapRepairs: counter('gaps.repaired', '{message}', 'Missing numbers that were published again'),
+  gapSkips: counter('gaps.skipped', '{gap}', 'Gaps that a stream was led past'),
 } satisfies Readonly<Record<string, Definition>>;
 
 const HISTOGRAMS = {
@@ -84,6 +87,9 @@ const GAUGES = {
     '{entry}',
     'Entries of the ledger that wait for their instant',
   ),
+  haltedKeys: counter('streams.halted', '{stream}', 'Streams that stand still at poison'),
+  waitingKeys: counter('streams.waiting', '{stream}', 'Streams that wait for a number that has not come'),
+  oldestGap: counter('gaps.age', 's', 'How long the oldest of them has waited'),
 } satisfies Readonly<Record<string, Definition>>;
 
 /** Of every metric that the library may make. */

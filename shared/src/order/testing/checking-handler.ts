@@ -7,6 +7,7 @@ import { inProgressElsewhere, PermanentError } from '../../errors.ts';
 import type { Handler } from '../../handler.ts';
 import { ack, deadLetter, retry } from '../../outcome.ts';
 import type { MemoryOrder } from '../memory.ts';
+import type { Traffic } from './traffic.ts';
 
 type Effect = Readonly<{ key: string; number: number; content: string; token: string }>;
 
@@ -16,8 +17,7 @@ export type Habits = Readonly<{
   /** How long this call takes, whether it ends when its signal is aborted, and whether its process dies in it. */
   next(): Readonly<{ takesMs: number; obeys: boolean; dies: boolean }>;
   crash(): void;
-  /** How often this number still fails before it succeeds. */
-  failuresLeft: Map<string, number>;
+  traffic: Pick<Traffic, 'failuresLeft' | 'fatal'>;
 }>;
 
 export type Witness = Readonly<{
@@ -78,11 +78,16 @@ export function witness(clock: Clock, store: MemoryOrder): Witness {
       if (dies) habits.crash();
       if (!habits.alive()) return new Promise(() => undefined);
       if (obeys && context.signal.aborted) return retry(context.signal.reason);
-      const left = habits.failuresLeft.get(`${key}#${number}`) ?? 0;
+      const { failuresLeft, fatal } = habits.traffic;
+      const fate = fatal.get(content);
+      if (fate !== undefined) {
+        const error = new PermanentError('FATAL', 'never');
+        return fate === 'permanent' ? deadLetter(error) : retry(error);
+      }
+      const left = failuresLeft.get(content) ?? 0;
       if (left > 0) {
-        habits.failuresLeft.set(`${key}#${number}`, left - 1);
-        if (left % 3 === 0) return retry(inProgressElsewhere('another delivery has it'));
-        return left % 3 === 1 ? retry(new Error('not yet')) : deadLetter(new PermanentError('BAD', 'bad'));
+        failuresLeft.set(content, left - 1);
+        return retry(left % 2 === 0 ? inProgressElsewhere('another delivery has it') : new Error('not yet'));
       }
       effects.push({ key, number, content, token });
       return ack();

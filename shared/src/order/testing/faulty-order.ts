@@ -5,6 +5,7 @@
 import { type Clock, sleep } from '../../clock.ts';
 import { storeUnavailable } from '../../errors.ts';
 import type { OrderStore } from '../order-store.ts';
+import type { Random } from './random.ts';
 
 export type Fault =
   | Readonly<{ kind: 'none'; beforeMs?: number; afterMs?: number }>
@@ -19,7 +20,7 @@ export type Fault =
   /** The process ends before or after the call is applied: nothing comes back. */
   | Readonly<{ kind: 'crash'; when: 'before' | 'after' }>;
 
-type Method = Exclude<keyof OrderStore, 'maxHeldBytes'>;
+export type Method = Exclude<keyof OrderStore, 'maxHeldBytes'>;
 
 export type FaultPlan = Readonly<{
   faultOf(method: Method): Fault;
@@ -63,7 +64,23 @@ export function faultyOrder(store: OrderStore, clock: Clock, plan: FaultPlan): O
     transact: (...args) => call('transact', () => store.transact(...args)),
     held: (...args) => call('held', () => store.held(...args)),
     ready: (...args) => call('ready', () => store.ready(...args)),
+    list: (...args) => call('list', () => store.list(...args)),
+    count: (...args) => call('count', () => store.count(...args)),
+    countHeld: (...args) => call('countHeld', () => store.countHeld(...args)),
   };
 }
 
 const never = (): Promise<never> => new Promise(() => undefined);
+
+export function randomFault(random: Random): Fault {
+  return random.pick<Fault>([
+    { kind: 'refused' },
+    { kind: 'reply lost' },
+    { kind: 'delayed', byMs: random.upTo(32_000) },
+    { kind: 'repeated' },
+    { kind: 'crash', when: 'before' },
+    { kind: 'crash', when: 'after' },
+    { kind: 'none', beforeMs: random.upTo(40_000) },
+    { kind: 'none', afterMs: random.upTo(40_000) },
+  ]);
+}

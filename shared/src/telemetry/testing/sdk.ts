@@ -56,7 +56,7 @@ export function registerSdk(options: Readonly<{ sampler?: Sampler }> = {}): Sdk 
       const all = resourceMetrics.scopeMetrics.flatMap((scope) =>
         scope.metrics.flatMap((metric): Point[] => {
           const { name: full, unit } = metric.descriptor;
-          if (metric.dataPointType === DataPointType.SUM) {
+          if (metric.dataPointType === DataPointType.SUM || metric.dataPointType === DataPointType.GAUGE) {
             return metric.dataPoints.map(({ attributes, value }) => ({
               name: full,
               unit,

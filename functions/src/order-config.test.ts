@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { orderConfig } from './order-config.ts';
+
+test('the defaults wait and stand still: nothing is given up unasked', () => {
+  assert.deepEqual(orderConfig({}), {
+    lease: '60s',
+    start: 1,
+    maxAttempts: 10,
+    poison: 'halt',
+    gap: { policy: 'wait', timeout: '5m' },
+  });
+});
+
+test('each variable is read', () => {
+  const environment = {
+    ORDER_LEASE: '5s',
+    ORDER_START: '42',
+    ORDER_MAX_ATTEMPTS: '3',
+    ORDER_POISON: 'skip',
+    ORDER_GAP: 'skip',
+    ORDER_GAP_TIMEOUT: '1h',
+  };
+  assert.deepEqual(orderConfig(environment), {
+    lease: '5s',
+    start: 42,
+    maxAttempts: 3,
+    poison: 'skip',
+    gap: { policy: 'skip', timeout: '1h' },
+  });
+});
+
+test('a wrong value is refused by the name of its variable', () => {
+  const wrong = {
+    ORDER_START: '0',
+    ORDER_MAX_ATTEMPTS: '1.5',
+    ORDER_POISON: 'drop',
+    ORDER_GAP: 'forever',
+    ORDER_GAP_TIMEOUT: '10ms',
+  };
+  for (const [variable, value] of Object.entries(wrong)) {
+    assert.throws(() => orderConfig({ [variable]: value }), new RegExp(`${variable} is "?${value}`));
+  }
+});

@@ -1,0 +1,108 @@
+/**
+ * What the sweep does about numbers that do not come: first they are asked of the publisher's outbox, then the stream
+ * waits for them, or goes on without them.
+ *
+ * Keys are found by the index on the time since which they wait. What a store or an outbox does not answer decides
+ * nothing: the next sweep tries again. A sweep that dies after a repair may ask for the same numbers twice.
+ */
+import { textOf } from '../errors.ts';
+import { ATTR, count } from '../telemetry/instruments.ts';
+import { type Gap, gapOf, markingRepair, mayRepair, skippingGap } from './giving-up.ts';
+import { freshKey, type KeyState } from './key-state.ts';
+import type { Ports } from './options.ts';
+import type { KeyRef } from './order-store.ts';
+import type { SweepContext } from './sweep.ts';
+
+export type GapSweep = Readonly<{
+  /** Numbers that were published again. */
+  repaired: number;
+  /** Numbers that were given up. */
+  skipped: number;
+  /** Keys about which nothing could be decided. */
+  failed: number;
+}>;
+
+const PAGE = 100;
+
+/** Where an earlier sweep had to stop, so that the oldest gaps do not keep the later ones from their turn for ever. */
+type Rest = { after?: string };
+
+export function sweepGaps(ports: Ports): (context: SweepContext) => Promise<GapSweep> {
+  const rest: Rest = {};
+  return async (context) => {
+    const total = { repaired: 0, skipped: 0, failed: 0 };
+    // Nothing would be done about what is found.
+    if (ports.repair === undefined && ports.gapPolicy === 'wait') return total;
+    const over = (): boolean => ports.clock.monotonic() >= context.deadline || context.signal.aborted;
+    do {
+      const { keys, next } = await ports.store.list(context.consumer, {
+        state: 'waiting',
+        forMs: ports.gapTimeoutMs,
+        limit: PAGE,
+        ...(rest.after !== undefined && { after: rest.after }),
+      });
+      for (const key of keys) {
+        if (over()) return total;
+        try {
+          if (!('state' in key)) throw key.error;
+          await mend(ports, key.ref, key.state, key.nowMs, context, total);
+        } catch (error) {
+          total.failed += 1;
+          context.log.warn('in order: a gap was not looked after; a later sweep tries again', {
+            consumer: key.ref.consumer,
+            sequenceKey: key.ref.key,
+            error: textOf(error),
+          });
+        }
+      }
+      if (next === undefined) delete rest.after;
+      else rest.after = next;
+    } while (rest.after !== undefined && !over());
+    return total;
+  };
+}
+
+type Total = { -readonly [Field in keyof GapSweep]: GapSweep[Field] };
+
+async function mend(
+  ports: Ports,
+  ref: KeyRef,
+  state: KeyState,
+  nowMs: number,
+  context: SweepContext,
+  total: Total,
+): Promise<void> {
+  const { store, repair, gapTimeoutMs, gapPolicy } = ports;
+  // Its head is due, and may be what is missing: a drain comes first.
+  if (state.readyAt !== null || !mayRepair(state, gapTimeoutMs, nowMs)) return;
+  const missing = gapOf(state, (await store.held(ref, state.last + 1, 1))[0]);
+  if (missing === undefined) return;
+  const base = freshKey(ports.start);
+  const query = { from: missing.from, limit: 1 };
+  // Once repaired and still not here after its time: what was published did not arrive, or not as this number.
+  const isFirst = state.repairedAt === null;
+  if (repair !== undefined && (isFirst || gapPolicy === 'wait')) {
+    const published = await repair.republish(ref.key, missing);
+    total.repaired += published.length;
+    for (const _ of published) count('gapRepairs', { [ATTR.consumer]: ref.consumer });
+    if (published.length > 0 || gapPolicy === 'wait') {
+      report(context, ref, missing, 'order_gap_repaired', published.length);
+      await store.transact(ref, base, query, markingRepair(missing));
+      return;
+    }
+  }
+  if (gapPolicy === 'wait') return;
+  const skipped = await store.transact(ref, base, query, skippingGap(gapTimeoutMs, missing));
+  if (skipped === undefined) return;
+  const numbers = skipped.to - skipped.from + 1;
+  total.skipped += numbers;
+  count('gapSkips', { [ATTR.consumer]: ref.consumer });
+  report(context, ref, skipped, 'order_gap_skipped', numbers);
+}
+
+function report(context: SweepContext, ref: KeyRef, gap: Gap, event: string, numbers: number): void {
+  const isSkip = event === 'order_gap_skipped';
+  const fields = { event, consumer: ref.consumer, sequenceKey: ref.key, ...gap, numbers };
+  if (isSkip) context.log.error('in order: a stream goes on without numbers that never came', fields);
+  else context.log.warn('in order: numbers that never came were looked for at their publisher', fields);
+}
