@@ -2,13 +2,19 @@
  * The republisher put together from its configuration. Whoever starts it closes it: `close` stops taking tasks, lets
  * go of those that wait (their queue sends them again), lets publishes finish, and closes the clients made here.
  */
-import { Firestore } from '@google-cloud/firestore';
+import type { Firestore } from '@google-cloud/firestore';
 import { PubSub } from '@google-cloud/pubsub';
-import { deadLettering, type LocalClock, type Log, republish, severalQueues } from 'pubsub-guarantees';
+import {
+  deadLettering,
+  lazyLedger,
+  lazyPayloads,
+  type LocalClock,
+  type Log,
+  republish,
+  severalQueues,
+} from 'pubsub-guarantees';
 import { cloudTasksClient, cloudTasksQueue } from 'pubsub-guarantees/delay/cloud-tasks';
-import { firestorePayloads } from 'pubsub-guarantees/payload/firestore';
 import { pubsubPublisher } from 'pubsub-guarantees/publish/pubsub';
-import { firestoreLedger } from 'pubsub-guarantees/schedules/firestore';
 import { authentication, googleKeys, type KeySource } from './auth.ts';
 import type { Config } from './config.ts';
 import { type Running, startServer } from './server.ts';
@@ -26,8 +32,8 @@ export async function start(
     projectId: config.project,
     ...(config.emulatorHost !== undefined && { emulatorHost: config.emulatorHost }),
   });
-  const { database, collectionPrefix } = config.firestore;
-  const firestore = new Firestore({ projectId: config.project, databaseId: database });
+  const { collectionPrefix } = config.firestore;
+  const firestore = lazyFirestore(config);
   const release = async (): Promise<void> => {
     await publisher.close();
     await Promise.all([pubsub.close(), tasks.close(), firestore.terminate()]);
@@ -43,9 +49,21 @@ export async function start(
         publisher,
         queue: severalQueues(named),
         deadLetters: deadLettering(publisher, config.deadLetterTopic),
-        // As the functions name them. Nothing is read before a task asks for it.
-        ledger: firestoreLedger(firestore, { collection: `${collectionPrefix}-schedules`, clock }),
-        payloads: firestorePayloads(firestore, { collection: `${collectionPrefix}-payload`, clock }),
+        // As the functions name them. Nothing is loaded or read before a task asks for it.
+        ledger: lazyLedger(async () => {
+          const { firestoreLedger } = await import('pubsub-guarantees/schedules/firestore');
+          return firestoreLedger(await firestore.client(), {
+            collection: `${collectionPrefix}-schedules`,
+            clock,
+          });
+        }),
+        payloads: lazyPayloads(async () => {
+          const { firestorePayloads } = await import('pubsub-guarantees/payload/firestore');
+          return firestorePayloads(await firestore.client(), {
+            collection: `${collectionPrefix}-payload`,
+            clock,
+          });
+        }),
         clock,
         log,
       },
@@ -75,6 +93,23 @@ export async function start(
     await release();
     throw error;
   }
+}
+
+/** One client for both, made when a task first refers to what it keeps. */
+function lazyFirestore({ project, firestore }: Config): Readonly<{
+  client(): Promise<Firestore>;
+  terminate(): Promise<void>;
+}> {
+  let made: Promise<Firestore> | undefined;
+  return {
+    client() {
+      made ??= import('@google-cloud/firestore').then(
+        ({ Firestore }) => new Firestore({ projectId: project, databaseId: firestore.database }),
+      );
+      return made;
+    },
+    terminate: async () => (await made)?.terminate(),
+  };
 }
 
 type Answer = ReturnType<typeof republish>;

@@ -1,6 +1,7 @@
 /**
  * The clients of Google and Redis that a function needs, made from its configuration. Only those that it needs are
- * loaded: a cold start pays for what it imports. The emulator variables are read by the clients themselves, except
+ * loaded: a cold start pays for what it imports. Firestore behind schedules and payloads is loaded by the first message
+ * that has one. The emulator variables are read by the clients themselves, except
  * that of Cloud Tasks, which its client does not know.
  */
 import type { Firestore } from '@google-cloud/firestore';
@@ -9,6 +10,8 @@ import {
   type ClaimStore,
   type Clock,
   type Duration,
+  lazyLedger,
+  lazyPayloads,
   type Ledger,
   type Log,
   type OrderStore,
@@ -42,12 +45,10 @@ export type Ports = Readonly<{
 export async function connect(config: Config, clock: Clock, log: Log): Promise<Ports> {
   const firestore = lazyFirestore(config);
   const needsOrder = config.name === 'fifo' || config.name === 'pipeline';
-  const [once, tasks, orders, ledger, payloads] = await Promise.all([
+  const [once, tasks, orders] = await Promise.all([
     config.dedup && claimStore(config, config.dedup, firestore, log),
     config.delay && taskQueue(config.delay, clock),
     needsOrder ? orderStore(config, firestore) : undefined,
-    config.delay && config.delay.ledger !== 'off' ? scheduleLedger(config, firestore, clock) : undefined,
-    config.delay?.payloads === true ? payloadRoom(config, firestore, clock) : undefined,
   ]);
   const pubsub = new PubSub({ projectId: config.project });
   return {
@@ -57,8 +58,14 @@ export async function connect(config: Config, clock: Clock, log: Log): Promise<P
     claims: once?.claims,
     tasks,
     orders,
-    ledger,
-    payloads,
+    ledger:
+      config.delay !== undefined && config.delay.ledger !== 'off'
+        ? lazyLedger(() => scheduleLedger(config, firestore, clock))
+        : undefined,
+    payloads:
+      config.name === 'fifo' || config.delay?.payloads === true
+        ? lazyPayloads(() => payloadRoom(config, firestore, clock))
+        : undefined,
     subscriptionWindows: async (subscription) => {
       const { subscriptionWindows } = await import('pubsub-guarantees/receive/pubsub');
       return subscriptionWindows(pubsub, subscription);

@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { loadLazily } from './lazy-module.ts';
+
+test('a lazy module runs when somebody looks into it, once, and is then what it exports', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'lazy-module-'));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  const path = join(folder, 'classes.js');
+  const counter = 'globalThis.lazyModuleRuns = (globalThis.lazyModuleRuns ?? 0) + 1;';
+  await writeFile(path, `${counter} module.exports = { google: { Message: class Message {} } };`);
+  const runs = (): number => Reflect.get(globalThis, 'lazyModuleRuns') ?? 0;
+  t.after(() => Reflect.deleteProperty(globalThis, 'lazyModuleRuns'));
+  const require = createRequire(join(folder, 'index.js'));
+
+  loadLazily(require, path);
+  const held = require(path);
+  assert.equal(held.__esModule, true);
+  assert.equal(runs(), 0);
+  assert.equal(new held.google.Message().constructor.name, 'Message');
+  assert.equal(runs(), 1);
+  assert.deepEqual(Object.keys(held), ['google']);
+  assert.equal('google' in held, true);
+  assert.equal('other' in held, false);
+  assert.equal(Object.getOwnPropertyDescriptor(held, 'other'), undefined);
+  assert.equal(require(path).google, held.google);
+  loadLazily(require, path);
+  assert.equal(require(path).google, held.google);
+  assert.equal(runs(), 1);
+});
+
+test('the exported message classes of the clients are whole once they are asked for', async () => {
+  await import('./prelude.ts');
+  const require = createRequire(import.meta.url);
+  const { v1, protos } = require('@google-cloud/pubsub');
+  assert.equal(typeof v1.PublisherClient, 'function');
+  const { PubsubMessage } = protos.google.pubsub.v1;
+  assert.deepEqual(PubsubMessage.decode(PubsubMessage.encode({ messageId: '7' }).finish()).messageId, '7');
+});

@@ -1,0 +1,35 @@
+/**
+ * A CommonJS module that is read and run when somebody first looks into it, and not when it is required. Whoever looks
+ * sees what the module itself exports.
+ */
+import Module from 'node:module';
+
+/** `path` is the module's file, as `require.resolve` gives it. Nothing is done for one that is loaded already. */
+export function loadLazily(require: NodeJS.Require, path: string): void {
+  if (require.cache[path] !== undefined) return;
+  let loaded: object | undefined;
+  const load = (): object => {
+    if (loaded === undefined) {
+      delete require.cache[path];
+      loaded = require(path) as object;
+    }
+    return loaded;
+  };
+  const stand = new Module(path);
+  stand.filename = path;
+  stand.loaded = true;
+  stand.exports = new Proxy(
+    {},
+    {
+      // Compiled code asks this of everything that it requires, and then leaves the rest alone.
+      get: (_, key) => (key === '__esModule' ? true : Reflect.get(load(), key)),
+      has: (_, key) => Reflect.has(load(), key),
+      ownKeys: () => Reflect.ownKeys(load()),
+      getOwnPropertyDescriptor: (_, key) => {
+        const found = Reflect.getOwnPropertyDescriptor(load(), key);
+        return found && { ...found, configurable: true };
+      },
+    },
+  );
+  require.cache[path] = stand;
+}

@@ -1,0 +1,82 @@
+/**
+ * Packaged processes for tests, started as the platforms start them, with an environment of their own. Whoever starts
+ * one closes it.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { freePort } from 'pubsub-guarantees-emulator';
+
+export type Started = Readonly<{
+  url: string;
+  /** Posts to the process: the status and the text of the answer. */
+  post(
+    path: string,
+    body: string,
+    headers?: Readonly<Record<string, string>>,
+  ): Promise<Readonly<{ status: number; text: string }>>;
+  close(): Promise<void>;
+}>;
+
+export type StartOptions = Readonly<{
+  folder: string;
+  env: Readonly<Record<string, string>>;
+  /** Of a function; absent: the republisher. */
+  target?: string;
+  /** Before everything else that Node is given. */
+  nodeOptions?: readonly string[];
+}>;
+
+const LIMIT_MS = 30_000;
+
+/** Rejects, with what the process wrote, when it does not listen. */
+export async function started({ folder, env, target, nodeOptions = [] }: StartOptions): Promise<Started> {
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const program =
+    target === undefined
+      ? [join(folder, 'index.js')]
+      : [frameworkOf(folder), `--target=${target}`, `--source=${folder}`, '--signature-type=http'];
+  const child = spawn(process.execPath, [...nodeOptions, ...program], {
+    env: { METADATA_SERVER_DETECTION: 'none', ...env, PORT: String(port) },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let written = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => (written += text));
+  }
+  const close = (): Promise<void> => ended(child);
+  for (const limit = performance.now() + LIMIT_MS; ; await wait(25)) {
+    const isUp = await fetch(`${url}/health`).then(
+      (response) => response.arrayBuffer().then(() => true),
+      () => false,
+    );
+    if (isUp) break;
+    if (child.exitCode === null && performance.now() < limit) continue;
+    await close();
+    throw new Error(`${target ?? 'the republisher'} does not listen: ${written}`);
+  }
+  return {
+    url,
+    async post(path, body, headers = { 'content-type': 'application/json' }) {
+      const response = await fetch(`${url}${path}`, { method: 'POST', body, headers });
+      return { status: response.status, text: await response.text() };
+    },
+    close,
+  };
+}
+
+/** The one that is installed for the folder. */
+function frameworkOf(folder: string): string {
+  const require = createRequire(join(folder, 'index.js'));
+  return join(dirname(require.resolve('@google-cloud/functions-framework')), 'main.js');
+}
+
+async function ended(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const gone = once(child, 'exit');
+  child.kill('SIGKILL');
+  await gone;
+}
