@@ -1,0 +1,528 @@
+#!/usr/bin/env bash
+# Deploys what terraform/examples/complete deploys, with gcloud alone. What is there already is updated, or left as it
+# is; a run that was broken off is run again. Everything is checked before anything is changed, and nothing is deleted.
+set -euo pipefail
+
+usage() {
+  cat <<'TEXT'
+usage: deploy/gcloud.sh --project P --region R --function NAME:KIND:SOURCE:TARGET … [options]
+
+  --function NAME:KIND:SOURCE:TARGET  a function; KIND is dedup, delay, fifo or pipeline; SOURCE and TARGET are topic IDs.
+                                      May be given several times.
+  --packages FOLDER                   what npm run package made (default: build)
+  --queues A,B                        queues for delay and pipeline (default: delay)
+  --republisher app-engine|cloud-run  where the republisher runs (default: app-engine)
+  --app-engine-service S              its service there (default: republisher; the first one of an app must be default)
+  --database D                        Firestore database (default: pubsub-guarantees)
+  --existing-database                 it must be there already, and is not created
+  --existing-topics                   the topics must be there already, and are not created
+  --build-account EMAIL               an account that builds; without it one is made
+  --prefix P                          first part of the collections' names (default: pubsub-guarantees)
+  --runtime R                         nodejs22 or nodejs24 (default: nodejs22)
+  --notification-channels A,B         full names of the channels that alerts go to
+  --no-monitoring                     no alerts, no dashboard
+  --enable-services                   enable the APIs that are missing, instead of stopping
+  --dry-run                           print every command that an empty project would need, and run none
+TEXT
+}
+
+stop() {
+  printf 'deploy/gcloud.sh: %s\n' "$*" >&2
+  exit 1
+}
+
+# --- what is asked for
+
+project='' region='' packages=build queues=delay republisher=app-engine service=republisher
+database=pubsub-guarantees prefix=pubsub-guarantees runtime=nodejs22 build_account='' channels=''
+new_database=yes new_topics=yes monitoring=yes enable='' dry=''
+functions=()
+
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --project | --region | --function | --packages | --queues | --republisher | --app-engine-service | --database | \
+      --build-account | --prefix | --runtime | --notification-channels)
+      [ $# -ge 2 ] || stop "$1 needs a value"
+      case "$1" in
+        --project) project=$2 ;;
+        --region) region=$2 ;;
+        --function) functions+=("$2") ;;
+        --packages) packages=$2 ;;
+        --queues) queues=$2 ;;
+        --republisher) republisher=$2 ;;
+        --app-engine-service) service=$2 ;;
+        --database) database=$2 ;;
+        --build-account) build_account=$2 ;;
+        --prefix) prefix=$2 ;;
+        --runtime) runtime=$2 ;;
+        --notification-channels) channels=$2 ;;
+      esac
+      shift 2
+      ;;
+    --existing-database) new_database='' && shift ;;
+    --existing-topics) new_topics='' && shift ;;
+    --no-monitoring) monitoring='' && shift ;;
+    --enable-services) enable=yes && shift ;;
+    --dry-run) dry=yes && shift ;;
+    -h | --help) usage && exit 0 ;;
+    *) usage >&2 && stop "unknown option $1" ;;
+  esac
+done
+
+matches() { [[ "$1" =~ $2 ]]; }
+
+[ -n "$project" ] || stop '--project is not set; accepted: the ID of a project'
+[ -n "$region" ] || stop '--region is not set; accepted: a region such as europe-west1'
+[ ${#functions[@]} -gt 0 ] || stop '--function is not set; accepted: NAME:KIND:SOURCE:TARGET'
+matches "$project" '^[a-z][a-z0-9.:-]{4,62}$' || stop "--project is $project; accepted: the ID of a project"
+matches "$region" '^[a-z]+-[a-z]+[0-9]+$' || stop "--region is $region; accepted: a region such as europe-west1"
+matches "$republisher" '^(app-engine|cloud-run)$' || stop "--republisher is $republisher; accepted: app-engine or cloud-run"
+matches "$runtime" '^nodejs(22|24)$' || stop "--runtime is $runtime; accepted: nodejs22 or nodejs24"
+matches "$database" '^(\(default\)|[a-z][a-z0-9-]{2,61}[a-z0-9])$' || stop "--database is $database; accepted: (default), or 4 to 63 lower-case letters, digits and hyphens"
+matches "$prefix" '^[A-Za-z][A-Za-z0-9-]{0,99}$' || stop "--prefix is $prefix; accepted: letters, digits and hyphens, beginning with a letter"
+matches "$service" '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$' || stop "--app-engine-service is $service; accepted: the ID of a service"
+matches "$queues" '^[A-Za-z0-9-]+(,[A-Za-z0-9-]+)*$' || stop "--queues is $queues; accepted: IDs with commas between"
+
+names=() topics=() targets=() delayed='' swept=()
+unique() { # of the words given, in order
+  local word seen=' '
+  for word in "$@"; do
+    [[ "$seen" == *" $word "* ]] || printf '%s\n' "$word"
+    seen+="$word "
+  done
+}
+for function in "${functions[@]}"; do
+  IFS=: read -r name kind source target rest <<<"$function"
+  accepted='accepted: NAME:KIND:SOURCE:TARGET'
+  if [ -z "${target:-}" ] || [ -n "${rest:-}" ]; then stop "--function is $function; $accepted"; fi
+  matches "$name" '^[a-z][a-z0-9-]{1,18}[a-z0-9]$' || stop "--function is $function; the name must have 3 to 20 lower-case letters, digits and hyphens"
+  matches "$kind" '^(dedup|delay|fifo|pipeline)$' || stop "--function is $function; the kind must be dedup, delay, fifo or pipeline"
+  for topic in "$source" "$target"; do
+    matches "$topic" '^[A-Za-z][A-Za-z0-9._~+%-]{2,254}$' || stop "--function is $function; $topic is not the ID of a topic"
+  done
+  [ "$source" != "$target" ] || stop "--function is $function; a message that is published to where it came from comes round for ever"
+  [[ " ${names[*]:-} " != *" $name "* ]] || stop "--function: the name $name is given twice"
+  names+=("$name")
+  topics+=("$source" "$target")
+  case "$kind" in
+    delay) delayed=yes && targets+=("$target") ;;
+    pipeline) delayed=yes && targets+=("$source") ;;
+  esac
+  [ "$kind" = dedup ] || swept+=("$name")
+done
+mapfile -t topics < <(unique "${topics[@]}")
+[ -z "$delayed" ] || mapfile -t targets < <(unique "${targets[@]}" | sort)
+
+# Limits that fit each other: terraform/modules/policy says which must fit which.
+handler_timeout=60 function_timeout=70 ack_deadline=90 attempts=20 minimum_backoff=10 maximum_backoff=600
+message_retention=604800 dedup_lease=30 dedup_retention=691200 order_lease=60
+
+services=(artifactregistry cloudbuild cloudfunctions cloudresourcemanager cloudscheduler cloudtasks firestore iam logging monitoring pubsub run storage)
+[ -z "$delayed" ] || [ "$republisher" = cloud-run ] || services+=(appengine)
+
+# --- running, or printing
+
+shown() { # a command as one line that a shell reads as it is
+  local line
+  printf -v line '%q ' "$@"
+  printf '%s\n' "${line% }"
+}
+
+run() {
+  shown "$@"
+  [ -n "$dry" ] || "$@"
+}
+
+# Whether a thing is there. An answer that is neither yes nor "not found" ends the run: it may be there.
+there() {
+  [ -z "$dry" ] || return 1
+  local answer
+  if answer=$("$@" 2>&1); then return 0; fi
+  grep -qiE 'not[ _]found|does not exist|404' <<<"$answer" || stop "$(shown "$@"): $answer"
+  return 1
+}
+
+if [ -n "$dry" ]; then
+  number=PROJECT_NUMBER
+  printf '# what an empty project would need; nothing is run\n'
+else
+  # --- everything is checked before anything is changed
+  command -v gcloud >/dev/null || stop 'gcloud is not on the path: https://cloud.google.com/sdk/docs/install'
+  command -v curl >/dev/null || stop 'curl is not on the path; the permissions are asked for with it'
+  active=$(gcloud config get-value project 2>/dev/null || true)
+  [ "$active" = "$project" ] || stop "the active project is ${active:-not set}, not $project; run: gcloud config set project $project"
+  number=$(gcloud projects describe "$project" --format='value(projectNumber)') || stop "the project $project cannot be read"
+  [ -f "$packages/functions/package.json" ] || stop "$packages/functions is not there; run: npm run package"
+  [ -z "$delayed" ] || [ -f "$packages/republisher/package.json" ] || stop "$packages/republisher is not there; run: npm run package"
+
+  enabled=$(gcloud services list --enabled --project="$project" --format='value(config.name)')
+  missing=()
+  for api in "${services[@]}"; do
+    grep -qx "$api.googleapis.com" <<<"$enabled" || missing+=("$api.googleapis.com")
+  done
+  if [ ${#missing[@]} -gt 0 ] && [ -z "$enable" ]; then
+    stop "APIs are not enabled: ${missing[*]}; add --enable-services, or run: gcloud services enable ${missing[*]}"
+  fi
+
+  permissions=(
+    cloudfunctions.functions.create cloudscheduler.jobs.create cloudtasks.queues.create datastore.indexes.update
+    iam.serviceAccounts.actAs iam.serviceAccounts.create pubsub.subscriptions.create pubsub.topics.create
+    pubsub.topics.setIamPolicy resourcemanager.projects.setIamPolicy run.services.setIamPolicy
+  )
+  [ -z "$new_database" ] || permissions+=(datastore.databases.create)
+  [ -z "$enable" ] || permissions+=(serviceusage.services.enable)
+  [ -z "$monitoring" ] || permissions+=(monitoring.alertPolicies.create)
+  if [ -n "$delayed" ]; then
+    if [ "$republisher" = app-engine ]; then permissions+=(appengine.versions.create); else permissions+=(run.services.create); fi
+  fi
+  asked=$(printf '"%s",' "${permissions[@]}")
+  granted=$(
+    printf 'Authorization: Bearer %s\n' "$(gcloud auth print-access-token)" |
+      curl -sS --fail-with-body -X POST -H @- -H 'Content-Type: application/json' \
+        -d "{\"permissions\":[${asked%,}]}" \
+        "https://cloudresourcemanager.googleapis.com/v1/projects/$project:testIamPermissions"
+  ) || stop "the permissions cannot be asked for: $granted"
+  lacking=()
+  for permission in "${permissions[@]}"; do
+    grep -q "\"$permission\"" <<<"$granted" || lacking+=("$permission")
+  done
+  [ ${#lacking[@]} -eq 0 ] || stop "you lack permissions on $project: ${lacking[*]}; docs/deploy.md names the roles"
+
+  if [ -n "$delayed" ] && [ "$republisher" = app-engine ]; then
+    location=$(gcloud app describe --project="$project" --format='value(locationId)' 2>/dev/null) ||
+      stop "the project has no App Engine app; run: gcloud app create --region=REGION (once, it cannot be undone), or use --republisher cloud-run"
+    # App Engine says europe-west and us-central where the others say europe-west1 and us-central1.
+    case "$location" in europe-west | us-central) location+=1 ;; esac
+    [ "$location" = "$region" ] || stop "the App Engine app is in $location, and the queues must be there too; use --region $location, or --republisher cloud-run"
+    if [ "$service" != default ]; then
+      gcloud app services describe default --project="$project" >/dev/null 2>&1 ||
+        stop "the app has no service yet, and the first must be the default one; use --app-engine-service default"
+    fi
+  fi
+  if [ -z "$new_database" ]; then
+    there gcloud firestore databases describe --database="$database" --project="$project" || stop "the database $database is not there; leave --existing-database out"
+  fi
+  if [ -z "$new_topics" ]; then
+    for topic in "${topics[@]}"; do
+      there gcloud pubsub topics describe "$topic" --project="$project" || stop "the topic $topic is not there; leave --existing-topics out"
+    done
+  fi
+fi
+
+agent="serviceAccount:service-$number@gcp-sa-pubsub.iam.gserviceaccount.com"
+email() { printf '%s@%s.iam.gserviceaccount.com' "$1" "$project"; }
+
+# --- pieces
+
+account() { # ID, what for
+  there gcloud iam service-accounts describe "$(email "$1")" --project="$project" ||
+    run gcloud iam service-accounts create "$1" --project="$project" --display-name="$2"
+}
+
+project_grant() { # account's ID, role
+  run gcloud projects add-iam-policy-binding "$project" --member="serviceAccount:$(email "$1")" --role="$2" --condition=None --format=none
+}
+
+database_grant() { # account's ID, first part of the title
+  run gcloud projects add-iam-policy-binding "$project" --member="serviceAccount:$(email "$1")" --role=roles/datastore.user --format=none \
+    --condition="title=$2-database,expression=resource.name == \"projects/$project/databases/$database\""
+}
+
+topic_grant() { # topic, member, role
+  run gcloud pubsub topics add-iam-policy-binding "$1" --project="$project" --member="$2" --role="$3" --format=none
+}
+
+topic() {
+  there gcloud pubsub topics describe "$1" --project="$project" ||
+    run gcloud pubsub topics create "$1" --project="$project"
+}
+
+dead_letters() { # first part of the names, account's ID
+  topic "$1-dead-letters"
+  there gcloud pubsub subscriptions describe "$1-dead-letters" --project="$project" ||
+    run gcloud pubsub subscriptions create "$1-dead-letters" --project="$project" --topic="$1-dead-letters" \
+      --ack-deadline=60 --message-retention-duration=2678400s --expiration-period=never
+  topic_grant "$1-dead-letters" "serviceAccount:$(email "$2")" roles/pubsub.publisher
+}
+
+queue_grants() { # account's ID
+  for queue in ${queues//,/ }; do
+    run gcloud tasks queues add-iam-policy-binding "$queue" --project="$project" --location="$region" \
+      --member="serviceAccount:$(email "$1")" --role=roles/cloudtasks.enqueuer --format=none
+  done
+}
+
+caller_grants() { # account's ID: what making a task takes besides
+  if [ "$republisher" = app-engine ]; then
+    project_grant "$1" roles/appengine.appViewer
+  else
+    run gcloud iam service-accounts add-iam-policy-binding "$(email republisher-caller)" --project="$project" \
+      --member="serviceAccount:$(email "$1")" --role=roles/iam.serviceAccountUser --format=none
+  fi
+}
+
+invoker() { # service, account's ID
+  run gcloud run services add-iam-policy-binding "$1" --project="$project" --region="$region" \
+    --member="serviceAccount:$(email "$2")" --role=roles/run.invoker --format=none
+}
+
+joined() { # delimiter, words
+  local IFS=$1
+  shift
+  printf '%s' "$*"
+}
+
+queue_names=$(for queue in ${queues//,/ }; do printf 'projects/%s/locations/%s/queues/%s\n' "$project" "$region" "$queue"; done | sort | paste -sd,)
+republisher_url="https://republisher-$number.$region.run.app"
+
+# --- the project
+
+if [ -n "$dry" ]; then missing=("${services[@]/%/.googleapis.com}"); fi
+[ ${#missing[@]} -eq 0 ] || run gcloud services enable "${missing[@]}" --project="$project"
+# Pub/Sub's own account is granted rights below; in a young project it may not be there yet.
+run gcloud beta services identity create --service=pubsub.googleapis.com --project="$project" --format=none
+
+if [ -z "$build_account" ]; then
+  account guarantees-build 'Builds the functions of pubsub-guarantees'
+  for role in roles/artifactregistry.writer roles/logging.logWriter roles/storage.objectViewer; do
+    project_grant guarantees-build "$role"
+  done
+  build_account=$(email guarantees-build)
+fi
+
+# --- Firestore: only what is queried is indexed, and what has an expiry has a TTL policy
+
+if [ -n "$new_database" ]; then
+  there gcloud firestore databases describe --database="$database" --project="$project" ||
+    run gcloud firestore databases create --database="$database" --project="$project" --location="$region" \
+      --type=firestore-native --delete-protection
+fi
+
+index() { # collection's suffix, field, its order or nothing
+  local how=(--disable-indexes)
+  [ -z "$3" ] || how=(--index="order=$3,query-scope=collection")
+  run gcloud firestore indexes fields update "$2" --project="$project" --database="$database" \
+    --collection-group="$prefix-$1" "${how[@]}" --async --format=none
+}
+
+expiry() {
+  run gcloud firestore fields ttls update expiresAt --project="$project" --database="$database" \
+    --collection-group="$prefix-$1" --enable-ttl --async --format=none
+}
+
+for suffix in claims counters order-held order-keys outbox outbox-rows outbox-streams payload payload-chunks schedules; do
+  index "$suffix" '*' ''
+done
+for field in readyAt waitingSince halted.at; do index order-keys "$field" ascending; done
+index order-held number ascending
+for field in pendingAt place; do index outbox-rows "$field" ascending; done
+index outbox-rows failedAt descending
+index outbox-streams haltedAt descending
+for suffix in payload payload-chunks; do index "$suffix" expiresAt ascending; done
+index payload-chunks unfinishedAt ascending
+for field in sweep byKey byInstant; do index schedules "$field" ascending; done
+for suffix in claims outbox-rows schedules; do index "$suffix" expiresAt ''; done
+for suffix in claims outbox-rows payload payload-chunks schedules; do expiry "$suffix"; done
+
+# --- topics
+
+[ -z "$new_topics" ] || for name in "${topics[@]}"; do topic "$name"; done
+
+# --- queues and the republisher
+
+if [ -n "$delayed" ]; then
+  for queue in ${queues//,/ }; do
+    verb=create
+    ! there gcloud tasks queues describe "$queue" --project="$project" --location="$region" || verb=update
+    run gcloud tasks queues "$verb" "$queue" --project="$project" --location="$region" \
+      --max-dispatches-per-second=500 --max-concurrent-dispatches=1000 --max-attempts=-1 \
+      --min-backoff=1s --max-backoff=300s --max-doublings=8 --log-sampling-ratio=0.01
+  done
+
+  account republisher-run 'Runs the republisher'
+  dead_letters republisher republisher-run
+  for name in "${targets[@]}"; do
+    topic_grant "$name" "serviceAccount:$(email republisher-run)" roles/pubsub.publisher
+  done
+  database_grant republisher-run republisher
+  queue_grants republisher-run
+  settings=(
+    "ALLOWED_TOPICS=$(joined , "${targets[@]}")" "COLLECTION_PREFIX=$prefix" DEAD_LETTER_TOPIC=republisher-dead-letters
+    "DELAY_QUEUES=$queue_names" "FIRESTORE_DATABASE=$database"
+  )
+  if [ "$republisher" = app-engine ]; then
+    caller_grants republisher-run
+    for role in roles/artifactregistry.writer roles/logging.logWriter roles/storage.objectViewer; do
+      project_grant republisher-run "$role"
+    done
+    # App Engine takes variables from app.yaml alone: a copy of the packed folder gets them.
+    if [ -n "$dry" ]; then
+      copy=REPUBLISHER_COPY
+      version=version
+      printf '# app.yaml: service: %s\n' "$service"
+      printf '# app.yaml: %s\n' "${settings[@]}"
+    else
+      copy=$(mktemp -d)
+      trap 'rm -rf "$copy"' EXIT
+      cp -R "$packages/republisher/." "$copy"
+      sed -i.orig -e "s/^service: .*/service: $service/" -e "s/^runtime: .*/runtime: $runtime/" "$copy/app.yaml"
+      rm "$copy/app.yaml.orig"
+      {
+        printf 'env_variables:\n'
+        for setting in "${settings[@]}"; do printf '  %s: "%s"\n' "${setting%%=*}" "${setting#*=}"; done
+      } >>"$copy/app.yaml"
+      version=v$(cd "$copy" && find . -type f -print0 | sort -z | xargs -0 cat | sha256sum | cut -c1-12)
+    fi
+    if there gcloud app versions describe "$version" --service="$service" --project="$project"; then
+      run gcloud app services set-traffic "$service" --splits="$version=1" --project="$project" --quiet
+    else
+      run gcloud app deploy "$copy/app.yaml" --project="$project" --version="$version" --promote --no-stop-previous-version --quiet \
+        --service-account="$(email republisher-run)"
+    fi
+  else
+    account republisher-caller 'Cloud Tasks calls the republisher as this account'
+    caller_grants republisher-run
+    settings+=("GOOGLE_CLOUD_PROJECT=$project" "OIDC_AUDIENCE=$republisher_url" "OIDC_SERVICE_ACCOUNT=$(email republisher-caller)")
+    run gcloud run deploy republisher --project="$project" --region="$region" --source="$packages/republisher" --quiet \
+      --build-service-account="projects/$project/serviceAccounts/$build_account" \
+      --service-account="$(email republisher-run)" --no-allow-unauthenticated --ingress=internal \
+      --concurrency=80 --cpu=1 --memory=512Mi --min-instances=0 --max-instances=10 --timeout=120s \
+      --set-custom-audiences="$republisher_url" --set-env-vars="^;^$(joined ';' "${settings[@]}")"
+    invoker republisher republisher-caller
+  fi
+fi
+
+# --- the functions
+
+deploy_function() { # name, kind, source, target
+  local name=$1 kind=$2 source=$3 target=$4 uri
+  account "$name-run" "Runs the function $name"
+  account "$name-push" "Pub/Sub calls the function $name as this account"
+  dead_letters "$name" "$name-run"
+  topic_grant "$name-dead-letters" "$agent" roles/pubsub.publisher
+  topic_grant "$target" "serviceAccount:$(email "$name-run")" roles/pubsub.publisher
+  database_grant "$name-run" "$name"
+
+  local settings=(
+    "COLLECTION_PREFIX=$prefix" "CONSUMER=$name" "DEAD_LETTER_TOPIC=$name-dead-letters" "FIRESTORE_DATABASE=$database"
+    "FUNCTION_TIMEOUT=${function_timeout}s" "GOOGLE_CLOUD_PROJECT=$project" "HANDLER_TIMEOUT=${handler_timeout}s"
+    LOG_EXECUTION_ID=true "SOURCE_SUBSCRIPTION=$name-push" "TARGET_TOPIC=$target"
+  )
+  case "$kind" in dedup | pipeline) settings+=("DEDUP_LEASE=${dedup_lease}s" "DEDUP_RETENTION=${dedup_retention}s") ;; esac
+  case "$kind" in fifo | pipeline) settings+=("ORDER_LEASE=${order_lease}s") ;; esac
+  case "$kind" in
+    delay | pipeline)
+      queue_grants "$name-run"
+      caller_grants "$name-run"
+      settings+=(DELAY_LEDGER=keys DELAY_PAYLOADS=on "DELAY_QUEUES=$queue_names")
+      if [ "$republisher" = app-engine ]; then
+        settings+=("REPUBLISHER_SERVICE=$service")
+      else
+        settings+=("REPUBLISHER_URL=$republisher_url" "REPUBLISHER_SERVICE_ACCOUNT=$(email republisher-caller)")
+      fi
+      ;;
+  esac
+  [ "$kind" != pipeline ] || settings+=("SOURCE_TOPIC=$source")
+
+  run gcloud functions deploy "$name" --gen2 --project="$project" --region="$region" --runtime="$runtime" \
+    --source="$packages/functions" --entry-point="$kind" --trigger-http --no-allow-unauthenticated --quiet --format=none \
+    --service-account="$(email "$name-run")" --build-service-account="projects/$project/serviceAccounts/$build_account" \
+    --ingress-settings=internal-only --cpu=1 --memory=512Mi --concurrency=80 --min-instances=0 --max-instances=20 \
+    --timeout="${function_timeout}s" --set-env-vars="^;^$(joined ';' "${settings[@]}")"
+  invoker "$name" "$name-push"
+  run gcloud iam service-accounts add-iam-policy-binding "$(email "$name-push")" --project="$project" \
+    --member="$agent" --role=roles/iam.serviceAccountTokenCreator --format=none
+
+  if [ -n "$dry" ]; then
+    uri="https://URL_OF_$name"
+  else
+    uri=$(gcloud functions describe "$name" --project="$project" --region="$region" --format='value(serviceConfig.uri)')
+    [ -n "$uri" ] || stop "the function $name has no URL"
+  fi
+  local limits=(
+    --push-endpoint="$uri" --push-auth-service-account="$(email "$name-push")" --push-auth-token-audience="$uri"
+    --ack-deadline="$ack_deadline" --message-retention-duration="${message_retention}s" --expiration-period=never
+    --dead-letter-topic="$name-dead-letters" --max-delivery-attempts="$attempts"
+    --min-retry-delay="${minimum_backoff}s" --max-retry-delay="${maximum_backoff}s"
+  )
+  if there gcloud pubsub subscriptions describe "$name-push" --project="$project"; then
+    run gcloud pubsub subscriptions update "$name-push" --project="$project" "${limits[@]}"
+  else
+    run gcloud pubsub subscriptions create "$name-push" --project="$project" --topic="$source" "${limits[@]}"
+  fi
+  run gcloud pubsub subscriptions add-iam-policy-binding "$name-push" --project="$project" --member="$agent" --role=roles/pubsub.subscriber --format=none
+  run gcloud pubsub subscriptions add-iam-policy-binding "$name-push" --project="$project" \
+    --member="serviceAccount:$(email "$name-run")" --role=roles/pubsub.viewer --format=none
+
+  [ "$kind" != dedup ] || return 0
+  account "$name-sweep" "Calls the sweep of $name"
+  invoker "$name" "$name-sweep"
+  local verb=create
+  ! there gcloud scheduler jobs describe "$name-sweep" --project="$project" --location="$region" || verb=update
+  run gcloud scheduler jobs "$verb" http "$name-sweep" --project="$project" --location="$region" \
+    --description="What is due in $name and nobody works on" --schedule='* * * * *' --time-zone=Etc/UTC \
+    --attempt-deadline=180s --max-retry-attempts=0 --http-method=POST --uri="$uri/sweep" \
+    --oidc-service-account-email="$(email "$name-sweep")" --oidc-token-audience="$uri"
+}
+
+for function in "${functions[@]}"; do
+  IFS=: read -r name kind source target <<<"$function"
+  deploy_function "$name" "$kind" "$source" "$target"
+done
+
+# --- alerts and a dashboard
+
+alert() { # name, condition, filter, threshold, duration, aligner, severity, text
+  local title="pubsub-guarantees: $1" found=''
+  # Names of policies are numbers: the display name is what can be known.
+  [ -n "$dry" ] || found=$(gcloud alpha monitoring policies list --project="$project" --filter="displayName=\"$title\"" --format='value(name)')
+  [ -z "$found" ] || return 0
+  run gcloud alpha monitoring policies create --project="$project" --display-name="$title" --combiner=OR \
+    --condition-display-name="$2" --condition-filter="$3" --if="> $4" --duration="$5" \
+    --aggregation="{\"alignmentPeriod\":\"60s\",\"perSeriesAligner\":\"$6\"}" \
+    --documentation="$7" --notification-channels="$channels" --format=none
+}
+
+if [ -n "$monitoring" ]; then
+  subscription='resource.type = "pubsub_subscription" AND resource.labels.subscription_id ='
+  dead=("${names[@]}")
+  [ -z "$delayed" ] || dead+=(republisher)
+  for name in "${names[@]}"; do
+    alert "backlog of $name" 'The oldest message is older than 600 s' \
+      "$subscription \"$name-push\" AND metric.type = \"pubsub.googleapis.com/subscription/oldest_unacked_message_age\"" \
+      600 120s ALIGN_MAX "Messages of $name-push are refused, or come faster than they are handled: docs/operations.md"
+  done
+  for name in "${dead[@]}"; do
+    alert "dead letters of $name" 'There are dead letters' \
+      "$subscription \"$name-dead-letters\" AND metric.type = \"pubsub.googleapis.com/subscription/num_undelivered_messages\"" \
+      0 0s ALIGN_MAX "Messages that could not be processed are kept in $name-dead-letters for 31 days: docs/operations.md"
+  done
+  if [ -n "$delayed" ]; then
+    for queue in ${queues//,/ }; do
+      alert "lateness of $queue" 'Of 100 calls one is more than 60 s late' \
+        "resource.type = \"cloud_tasks_queue\" AND resource.labels.queue_id = \"$queue\" AND resource.labels.location = \"$region\" AND metric.type = \"cloudtasks.googleapis.com/queue/task_attempt_delays\"" \
+        60000 300s ALIGN_PERCENTILE_99 "The queue $queue does not keep up, or the republisher refuses its calls: docs/operations.md"
+    done
+  fi
+  template="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/terraform/modules/monitoring/dashboard.json.tftpl"
+  found=''
+  [ -n "$dry" ] || found=$(gcloud monitoring dashboards list --project="$project" --filter='displayName="pubsub-guarantees"' --format='value(name)')
+  # The template's own names are meant, not the shell's.
+  # shellcheck disable=SC2016
+  if [ -z "$found" ]; then
+    dashboard=$(<"$template")
+    queue_pattern=none
+    [ -z "$delayed" ] || queue_pattern=${queues//,/|}
+    dashboard=${dashboard//'${name}'/pubsub-guarantees}
+    dashboard=${dashboard//'${functions}'/$(joined '|' "${names[@]}")}
+    dashboard=${dashboard//'${subscriptions}'/$(joined '|' "${names[@]/%/-push}")}
+    dashboard=${dashboard//'${dead_letters}'/$(joined '|' "${dead[@]/%/-dead-letters}")}
+    dashboard=${dashboard//'${queues}'/$queue_pattern}
+    if [ -n "$dry" ]; then
+      dashboard='pubsub-guarantees'
+    fi
+    run gcloud monitoring dashboards create --project="$project" --config="$dashboard" --format=none
+  fi
+fi
+
+printf '# done: publish to %s\n' "$(joined ' ' "${topics[@]}")"

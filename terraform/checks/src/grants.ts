@@ -1,0 +1,36 @@
+/**
+ * Every right that the modules grant, and to whom. A module that grants one more, or one less, is a finding: least
+ * privilege is decided here, not in passing. Roles in braces are those of a `for_each`.
+ */
+export const GRANTS: Readonly<Record<string, readonly string[]>> = {
+  'modules/project': [
+    'storage_bucket: roles/storage.objectViewer to build',
+    'project: {roles/artifactregistry.writer, roles/logging.logWriter, roles/storage.objectViewer} to build',
+  ],
+  'modules/guarantee': [
+    'pubsub_topic (target_topic): roles/pubsub.publisher to runtime',
+    'pubsub_topic (dead_letters): roles/pubsub.publisher to runtime',
+    'pubsub_topic (dead_letters): roles/pubsub.publisher to pubsub_agent',
+    'pubsub_subscription (push): roles/pubsub.viewer to runtime',
+    'pubsub_subscription (push): roles/pubsub.subscriber to pubsub_agent',
+    'project: roles/datastore.user to runtime, under a condition',
+    'project: roles/appengine.appViewer to runtime',
+    'secret_manager_secret: roles/secretmanager.secretAccessor to runtime',
+    'cloud_tasks_queue: roles/cloudtasks.enqueuer to runtime',
+    'service_account (caller): roles/iam.serviceAccountUser to runtime',
+    'service_account (push): roles/iam.serviceAccountTokenCreator to pubsub_agent',
+    'cloud_run_service: roles/run.invoker to push',
+  ],
+  'modules/republisher': [
+    'pubsub_topic (each): roles/pubsub.publisher to runtime',
+    'pubsub_topic (dead_letters): roles/pubsub.publisher to runtime',
+    'project: roles/datastore.user to runtime, under a condition',
+    'project: roles/appengine.appViewer to runtime',
+    'project: {roles/artifactregistry.writer, roles/logging.logWriter, roles/storage.objectViewer} to runtime',
+    'storage_bucket: roles/storage.objectViewer to runtime',
+    'cloud_tasks_queue: roles/cloudtasks.enqueuer to runtime',
+    'service_account (caller): roles/iam.serviceAccountUser to runtime',
+    'cloud_run_v2_service: roles/run.invoker to caller',
+  ],
+  'modules/sweep': ['cloud_run_service: roles/run.invoker to sweep'],
+};

@@ -1,0 +1,142 @@
+/**
+ * What every deployment must keep to, judged on the text of the modules alone: who is granted what, that nothing is
+ * public, that nothing expires or gives up by itself, and that deadlines come from the one place where they are checked.
+ */
+import { GRANTS } from './grants.ts';
+import { blocksOf, type JsonObject, type Module, type Resource, textOf } from './module.ts';
+
+/** A line for each problem. */
+export function checkPolicy(module: Module): readonly string[] {
+  const problems = [
+    ...grants(module),
+    ...module.resources.flatMap((resource) =>
+      (RULES[resource.type] ?? [])
+        .flatMap((rule) => [...rule(resource, module)])
+        .map((text) => `${resource.type}.${resource.name}: ${text}`),
+    ),
+  ];
+  return problems.map((text) => `${module.name}: ${text}`);
+}
+
+type Rule = (resource: Resource, module: Module) => Iterable<string>;
+
+const RULES: Readonly<Record<string, readonly Rule[]>> = {
+  google_pubsub_subscription: [expires, retries, pushes],
+  google_cloud_tasks_queue: [
+    ({ body }) =>
+      unless(
+        one(body, 'retry_config')['max_attempts'] === -1,
+        'max_attempts must be -1: after a last attempt the message is gone',
+      ),
+  ],
+  google_cloudfunctions2_function: [
+    ({ body }) =>
+      unless(
+        blocksOf(body, 'event_trigger').length === 0,
+        'an event trigger has no dead letters and no deadline of its own',
+      ),
+    ({ body }) =>
+      unless('service_account_email' in one(body, 'service_config'), 'it must run as an account of its own'),
+    ({ body }) =>
+      unless(
+        one(body, 'service_config')['timeout_seconds'] === '${local.limits.function_timeout_seconds}',
+        'timeout_seconds must be what the policy has checked',
+      ),
+    ({ body }) =>
+      unless(
+        'max_instance_request_concurrency' in one(body, 'service_config'),
+        'the concurrency must be set',
+      ),
+  ],
+  google_cloud_run_v2_service: [
+    ({ body }) => unless('service_account' in one(body, 'template'), 'it must run as an account of its own'),
+    ({ body }) =>
+      unless(body['ingress'] === 'INGRESS_TRAFFIC_INTERNAL_ONLY', 'it must not be reached from outside'),
+  ],
+  google_redis_instance: [
+    ({ body }) => unless(body['auth_enabled'] === true, 'AUTH must be on'),
+    ({ body }) => unless(body['transit_encryption_mode'] === 'SERVER_AUTHENTICATION', 'TLS must be on'),
+    ({ body }) =>
+      unless(
+        (body['redis_configs'] as JsonObject)['maxmemory-policy'] === 'noeviction',
+        'maxmemory-policy must be noeviction',
+      ),
+  ],
+  google_storage_bucket: [
+    ({ body }) => unless(body['public_access_prevention'] === 'enforced', 'public access must be prevented'),
+  ],
+  google_cloud_scheduler_job: [
+    ({ body }) =>
+      unless(
+        'audience' in one(one(body, 'http_target'), 'oidc_token'),
+        'it must send a token with an audience',
+      ),
+  ],
+};
+
+function* expires({ body }: Resource): Generator<string> {
+  if (one(body, 'expiration_policy')['ttl'] !== '') yield 'expiration_policy must be never (ttl = "")';
+}
+
+function* retries({ body }: Resource): Generator<string> {
+  if (blocksOf(body, 'push_config').length > 0 && blocksOf(body, 'retry_policy').length === 0) {
+    yield 'without a retry_policy what is refused comes again at once';
+  }
+}
+
+function* pushes({ body }: Resource, module: Module): Generator<string> {
+  if (blocksOf(body, 'push_config').length === 0) return;
+  const token = one(one(body, 'push_config'), 'oidc_token');
+  if (!('service_account_email' in token) || !('audience' in token))
+    yield 'it must push with a token for an audience';
+  if (body['ack_deadline_seconds'] !== '${local.limits.ack_deadline_seconds}') {
+    yield 'ack_deadline_seconds must be what the policy has checked';
+  }
+  const dead = one(body, 'dead_letter_policy')['dead_letter_topic'];
+  if (dead === undefined) yield 'it must have a dead_letter_policy';
+  else {
+    const kept = module.resources.some(
+      ({ type, body: other }) => type === 'google_pubsub_subscription' && other['topic'] === dead,
+    );
+    if (!kept) yield 'its dead-letter topic has no subscription, and would keep nothing';
+  }
+}
+
+const one = (body: JsonObject, name: string): JsonObject => blocksOf(body, name)[0] ?? {};
+
+const unless = (holds: boolean, text: string): readonly string[] => (holds ? [] : [text]);
+
+function grants(module: Module): readonly string[] {
+  const found = module.resources.filter(({ type }) => /_iam_/.test(type));
+  const problems = found.flatMap(({ type, name, body }) => [
+    ...unless(
+      type.endsWith('_iam_member'),
+      `${type}.${name}: only grants of one right to one member leave others' alone`,
+    ),
+    ...unless(!/allUsers|allAuthenticatedUsers/.test(JSON.stringify(body)), `${type}.${name}: is public`),
+  ]);
+  const written = found.map(grantOf).toSorted();
+  const expected = (GRANTS[module.name] ?? []).toSorted();
+  return [
+    ...problems,
+    ...expected.filter((grant) => !written.includes(grant)).map((grant) => `the grant is missing: ${grant}`),
+    ...written
+      .filter((grant) => !expected.includes(grant))
+      .map((grant) => `a grant that src/grants.ts does not have: ${grant}`),
+  ];
+}
+
+function grantOf({ type, body }: Resource): string {
+  const kind = type.replace(/^google_(.*)_iam_\w+$/, '$1');
+  const on = textOf(body['topic'] ?? body['subscription'] ?? body['service_account_id']);
+  const what = /\.(each|target_topic|dead_letters|push|caller)\b|\b(each)\.value/.exec(on);
+  const each = /toset\((\[[^\]]*\])\)/.exec(textOf(body['for_each']))?.[1];
+  const role =
+    body['role'] === '${each.value}'
+      ? `{${(JSON.parse(each ?? '[]') as string[]).join(', ')}}`
+      : textOf(body['role']);
+  const member =
+    /(?:google_service_account\.|local\.)(\w+)/.exec(textOf(body['member']))?.[1] ?? textOf(body['member']);
+  const where = what === null ? '' : ` (${what[1] ?? what[2] ?? ''})`;
+  return `${kind}${where}: ${role} to ${member}${blocksOf(body, 'condition').length > 0 ? ', under a condition' : ''}`;
+}

@@ -1,0 +1,139 @@
+# All there is: a function for each guarantee and one for all three, the republisher on App Engine, sweeps, alerts, and
+# on request Redis.
+
+provider "google" {
+  project = var.project_id
+  region  = var.region
+}
+
+locals {
+  functions = {
+    orders-once   = { function = "dedup", source = "orders", target = "orders-unique" }
+    reminders     = { function = "delay", source = "reminders", target = "reminders-due" }
+    ledger-fifo   = { function = "fifo", source = "ledger", target = "ledger-ordered" }
+    payments-pipe = { function = "pipeline", source = "payments", target = "payments-ready" }
+  }
+  topics = toset(flatten([for function in values(local.functions) : [function.source, function.target]]))
+  delay = {
+    queues      = module.queues.ids
+    republisher = module.republisher.target
+  }
+}
+
+module "project" {
+  source = "../../modules/project"
+
+  project_id = var.project_id
+  location   = var.region
+  services = concat(
+    ["appengine.googleapis.com"],
+    var.redis_network == null ? [] : ["redis.googleapis.com", "secretmanager.googleapis.com"],
+  )
+}
+
+module "store" {
+  source = "../../modules/store-firestore"
+
+  project_id = var.project_id
+  location   = var.region
+
+  depends_on = [module.project]
+}
+
+module "redis" {
+  source = "../../modules/store-redis"
+  count  = var.redis_network == null ? 0 : 1
+
+  project_id = var.project_id
+  region     = var.region
+  network    = "projects/${var.project_id}/global/networks/${var.redis_network.network}"
+
+  depends_on = [module.project]
+}
+
+module "queues" {
+  source = "../../modules/delay-queues"
+
+  project_id = var.project_id
+  location   = var.region
+  queues     = { delay-a = {}, delay-b = {} }
+
+  depends_on = [module.project]
+}
+
+resource "google_pubsub_topic" "topics" {
+  for_each = local.topics
+
+  project = var.project_id
+  name    = each.value
+
+  depends_on = [module.project]
+}
+
+module "republisher" {
+  source = "../../modules/republisher"
+
+  project_id     = var.project_id
+  project_number = var.project_number
+  allowed_topics = [google_pubsub_topic.topics["reminders-due"].name, google_pubsub_topic.topics["payments"].name]
+  queues         = module.queues.ids
+  firestore      = module.store.firestore
+  app_engine = {
+    bucket             = module.project.bucket.name
+    zip                = "${var.packages}/republisher.zip"
+    service            = var.app_engine_location == null ? "republisher" : "default"
+    create_application = var.app_engine_location != null
+    location           = var.app_engine_location
+  }
+
+  depends_on = [module.project]
+}
+
+module "guarantees" {
+  source   = "../../modules/guarantee"
+  for_each = local.functions
+
+  project_id            = var.project_id
+  project_number        = var.project_number
+  region                = var.region
+  name                  = each.key
+  function              = each.value.function
+  source_topic          = google_pubsub_topic.topics[each.value.source].name
+  target_topic          = google_pubsub_topic.topics[each.value.target].name
+  firestore             = module.store.firestore
+  redis                 = each.value.function == "dedup" ? one(module.redis[*].secrets) : null
+  network               = each.value.function == "dedup" ? var.redis_network : null
+  delay                 = contains(["delay", "pipeline"], each.value.function) ? local.delay : null
+  build_service_account = module.project.build_account
+  bundle = {
+    bucket = module.project.bucket.name
+    zip    = "${var.packages}/functions.zip"
+  }
+
+  depends_on = [module.project]
+}
+
+# dedup alone has nothing to sweep.
+module "sweeps" {
+  source   = "../../modules/sweep"
+  for_each = { for name, function in local.functions : name => function if function.function != "dedup" }
+
+  project_id = var.project_id
+  region     = var.region
+  function   = module.guarantees[each.key].function
+}
+
+module "monitoring" {
+  source = "../../modules/monitoring"
+
+  project_id            = var.project_id
+  queues                = module.queues.ids
+  notification_channels = var.notification_channels
+  functions             = { for name, guarantee in module.guarantees : name => { subscription = guarantee.subscription.name } }
+  dead_letter_subscriptions = merge(
+    { for name, guarantee in module.guarantees : name => guarantee.dead_letter_subscription.name },
+    { republisher = module.republisher.dead_letter_subscription.name },
+  )
+
+  depends_on = [module.project]
+}

@@ -1,0 +1,24 @@
+mock_provider "google" {}
+
+variables {
+  project_id = "demo-project"
+}
+
+run "is_planned" {
+  command = plan
+
+  assert {
+    condition     = toset(keys(module.guarantees)) == toset(["orders-once", "reminders", "ledger-fifo", "payments-pipe"])
+    error_message = "a function is missing"
+  }
+
+  assert {
+    condition     = alltrue([for queue in module.queues.queues : queue.retry_config[0].max_attempts == -1])
+    error_message = "a queue gives up"
+  }
+
+  assert {
+    condition     = length(module.monitoring.alerts) == 11
+    error_message = "an alert is missing"
+  }
+}

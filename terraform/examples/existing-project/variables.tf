@@ -1,0 +1,48 @@
+variable "project_id" {
+  description = "The project."
+  type        = string
+}
+
+variable "project_number" {
+  description = "Number of the project. Null: it is read, for which cloudresourcemanager.googleapis.com must be enabled."
+  type        = string
+  default     = null
+}
+
+variable "region" {
+  description = "Region of everything."
+  type        = string
+  default     = "europe-west1"
+}
+
+variable "packages" {
+  description = "The folder that `npm run package` writes to."
+  type        = string
+  default     = "../../../build"
+}
+
+variable "source_topic" {
+  description = "ID of the topic that publishers publish to."
+  type        = string
+}
+
+variable "target_topic" {
+  description = "ID of the topic that delayed messages are forwarded to."
+  type        = string
+}
+
+variable "bucket" {
+  description = "Name of a bucket for sources."
+  type        = string
+}
+
+variable "build_service_account" {
+  description = "Full name of the account that builds, projects/P/serviceAccounts/E; null: the project's default."
+  type        = string
+  default     = null
+}
+
+variable "republisher_image" {
+  description = "Container image of the republisher."
+  type        = string
+}

@@ -1,0 +1,162 @@
+# Alerts on what somebody has to act on, and a dashboard. What each alert means and what to do is in
+# docs/operations.md, which the alert's own text says in short.
+
+locals {
+  queues = {
+    for key, id in var.queues : key => { location = split("/", id)[3], name = split("/", id)[5] }
+  }
+}
+
+resource "google_monitoring_alert_policy" "backlog" {
+  for_each = var.functions
+
+  project               = var.project_id
+  display_name          = "${var.name}: backlog of ${each.key}"
+  combiner              = "OR"
+  severity              = "ERROR"
+  notification_channels = var.notification_channels
+
+  conditions {
+    display_name = "The oldest message is older than ${each.value.oldest_age_seconds} s"
+
+    condition_threshold {
+      filter          = "resource.type = \"pubsub_subscription\" AND resource.labels.subscription_id = \"${each.value.subscription}\" AND metric.type = \"pubsub.googleapis.com/subscription/oldest_unacked_message_age\""
+      comparison      = "COMPARISON_GT"
+      threshold_value = each.value.oldest_age_seconds
+      duration        = "120s"
+
+      aggregations {
+        alignment_period   = "60s"
+        per_series_aligner = "ALIGN_MAX"
+      }
+    }
+  }
+
+  documentation {
+    mime_type = "text/markdown"
+    content   = "Messages of ${each.value.subscription} are refused, or come faster than they are handled. Look at the warnings and errors in the log of the function ${each.key}: a store or a target that is down, or a handler that fails. Nothing is lost until the subscription's retention ends."
+  }
+}
+
+resource "google_monitoring_alert_policy" "dead_letters" {
+  for_each = var.dead_letter_subscriptions
+
+  project               = var.project_id
+  display_name          = "${var.name}: dead letters of ${each.key}"
+  combiner              = "OR"
+  severity              = "WARNING"
+  notification_channels = var.notification_channels
+
+  conditions {
+    display_name = "There are dead letters"
+
+    condition_threshold {
+      filter          = "resource.type = \"pubsub_subscription\" AND resource.labels.subscription_id = \"${each.value}\" AND metric.type = \"pubsub.googleapis.com/subscription/num_undelivered_messages\""
+      comparison      = "COMPARISON_GT"
+      threshold_value = 0
+      duration        = "0s"
+
+      aggregations {
+        alignment_period   = "60s"
+        per_series_aligner = "ALIGN_MAX"
+      }
+    }
+  }
+
+  documentation {
+    mime_type = "text/markdown"
+    content   = "Messages that could not be processed are kept in ${each.value} for 31 days. Their attribute `deadLetterReason` says why; without it, Pub/Sub gave up after the last attempt. Mend the cause and publish them again."
+  }
+}
+
+resource "google_monitoring_alert_policy" "lateness" {
+  for_each = local.queues
+
+  project               = var.project_id
+  display_name          = "${var.name}: lateness of ${each.key}"
+  combiner              = "OR"
+  severity              = "WARNING"
+  notification_channels = var.notification_channels
+
+  conditions {
+    display_name = "Of 100 calls one is more than ${var.lateness_seconds} s late"
+
+    condition_threshold {
+      filter          = "resource.type = \"cloud_tasks_queue\" AND resource.labels.queue_id = \"${each.value.name}\" AND resource.labels.location = \"${each.value.location}\" AND metric.type = \"cloudtasks.googleapis.com/queue/task_attempt_delays\""
+      comparison      = "COMPARISON_GT"
+      threshold_value = var.lateness_seconds * 1000
+      duration        = "300s"
+
+      aggregations {
+        alignment_period   = "60s"
+        per_series_aligner = "ALIGN_PERCENTILE_99"
+      }
+    }
+  }
+
+  documentation {
+    mime_type = "text/markdown"
+    content   = "The queue ${each.value.name} does not keep up, or the republisher refuses its calls. Look at the republisher's log; if there are no errors, the queue's rate is too low: add a queue."
+  }
+}
+
+resource "google_logging_metric" "gaps" {
+  count = var.gap_age_seconds == null ? 0 : 1
+
+  project = var.project_id
+  name    = "${var.name}/gaps"
+  # The line that a function writes whenever a stream was run up to a number that has not come.
+  filter = "resource.type = \"cloud_run_revision\" AND resource.labels.service_name = (${join(" OR ", [for name in keys(var.functions) : "\"${name}\""])}) AND jsonPayload.message = \"in order: messages wait for a number that has not come\""
+
+  metric_descriptor {
+    metric_kind = "DELTA"
+    value_type  = "INT64"
+    unit        = "1"
+  }
+}
+
+resource "google_monitoring_alert_policy" "gaps" {
+  count = var.gap_age_seconds == null ? 0 : 1
+
+  project               = var.project_id
+  display_name          = "${var.name}: gaps"
+  combiner              = "OR"
+  severity              = "WARNING"
+  notification_channels = var.notification_channels
+
+  conditions {
+    display_name = "Streams have been waiting for missing numbers for ${var.gap_age_seconds} s"
+
+    condition_threshold {
+      filter          = "resource.type = \"cloud_run_revision\" AND metric.type = \"logging.googleapis.com/user/${google_logging_metric.gaps[0].name}\""
+      comparison      = "COMPARISON_GT"
+      threshold_value = 0
+      duration        = "${var.gap_age_seconds}s"
+
+      aggregations {
+        alignment_period     = "300s"
+        per_series_aligner   = "ALIGN_DELTA"
+        cross_series_reducer = "REDUCE_SUM"
+        group_by_fields      = ["resource.label.service_name"]
+      }
+    }
+  }
+
+  documentation {
+    mime_type = "text/markdown"
+    content   = "Streams wait for numbers that have not come. The log lines name the key and the number: look for it in the dead letters, or at its publisher, and publish it again."
+  }
+}
+
+resource "google_monitoring_dashboard" "dashboard" {
+  count = var.create_dashboard ? 1 : 0
+
+  project = var.project_id
+  dashboard_json = templatefile("${path.module}/dashboard.json.tftpl", {
+    name          = var.name
+    functions     = join("|", sort(keys(var.functions)))
+    subscriptions = join("|", sort([for function in values(var.functions) : function.subscription]))
+    dead_letters  = join("|", sort(values(var.dead_letter_subscriptions)))
+    queues        = join("|", concat(sort([for queue in values(local.queues) : queue.name]), length(local.queues) == 0 ? ["none"] : []))
+  })
+}

@@ -1,0 +1,14 @@
+output "alerts" {
+  description = "The alert policies, by what they are about and their key."
+  value = merge(
+    { for key, policy in google_monitoring_alert_policy.backlog : "backlog/${key}" => policy },
+    { for key, policy in google_monitoring_alert_policy.dead_letters : "dead-letters/${key}" => policy },
+    { for key, policy in google_monitoring_alert_policy.lateness : "lateness/${key}" => policy },
+    { for policy in google_monitoring_alert_policy.gaps : "gaps" => policy },
+  )
+}
+
+output "dashboard" {
+  description = "The dashboard; null where none is created."
+  value       = one(google_monitoring_dashboard.dashboard)
+}

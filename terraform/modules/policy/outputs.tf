@@ -1,0 +1,47 @@
+output "names" {
+  description = "The name of everything that belongs to the function."
+  value = {
+    function                 = var.name
+    subscription             = "${var.name}-push"
+    dead_letter_topic        = "${var.name}-dead-letters"
+    dead_letter_subscription = "${var.name}-dead-letters"
+    runtime_account          = "${var.name}-run"
+    push_account             = "${var.name}-push"
+  }
+}
+
+output "limits" {
+  description = "The limits with their defaults."
+  value       = var.limits
+}
+
+output "service" {
+  description = "The size with its defaults."
+  value       = var.service
+}
+
+output "environment" {
+  description = "The function's environment variables that are about times."
+  value = merge(
+    {
+      HANDLER_TIMEOUT  = "${var.limits.handler_timeout_seconds}s"
+      FUNCTION_TIMEOUT = "${var.limits.function_timeout_seconds}s"
+    },
+    contains(["dedup", "pipeline"], var.function) ? {
+      DEDUP_LEASE     = "${var.limits.dedup_lease_seconds}s"
+      DEDUP_RETENTION = "${var.limits.dedup_retention_seconds}s"
+    } : {},
+    contains(["fifo", "pipeline"], var.function) ? {
+      ORDER_LEASE = "${var.limits.order_lease_seconds}s"
+    } : {},
+  )
+}
+
+output "retry" {
+  description = "Backoffs and retention as Pub/Sub writes durations."
+  value = {
+    minimum_backoff   = "${var.limits.minimum_backoff_seconds}s"
+    maximum_backoff   = "${var.limits.maximum_backoff_seconds}s"
+    message_retention = "${var.limits.message_retention_seconds}s"
+  }
+}

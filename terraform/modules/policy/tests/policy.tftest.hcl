@@ -1,0 +1,121 @@
+variables {
+  name         = "orders-once"
+  function     = "dedup"
+  source_topic = "orders"
+  target_topic = "orders-unique"
+}
+
+run "the_defaults_fit_each_other" {
+  command = plan
+
+  assert {
+    condition     = output.environment.HANDLER_TIMEOUT == "60s" && output.environment.DEDUP_RETENTION == "691200s"
+    error_message = "the environment does not say what the limits say"
+  }
+
+  assert {
+    condition     = alltrue([for name in values(output.names) : length(name) <= 40])
+    error_message = "a name is too long"
+  }
+}
+
+run "a_function_gets_only_the_variables_it_knows" {
+  command = plan
+  variables {
+    function = "fifo"
+  }
+
+  assert {
+    condition     = !contains(keys(output.environment), "DEDUP_LEASE") && output.environment.ORDER_LEASE == "60s"
+    error_message = "fifo has the variables of another function"
+  }
+}
+
+run "refuses_a_function_timeout_below_the_handlers" {
+  command = plan
+  variables {
+    limits = { handler_timeout_seconds = 60, function_timeout_seconds = 60 }
+  }
+  expect_failures = [var.limits]
+}
+
+run "refuses_an_ack_deadline_below_the_functions_timeout" {
+  command = plan
+  variables {
+    limits = { function_timeout_seconds = 120, ack_deadline_seconds = 100 }
+  }
+  expect_failures = [var.limits]
+}
+
+run "refuses_attempts_that_a_lease_uses_up" {
+  command = plan
+  variables {
+    limits = { max_delivery_attempts = 5, dedup_lease_seconds = 60 }
+  }
+  expect_failures = [var.limits]
+}
+
+run "refuses_attempts_that_an_outage_uses_up" {
+  command = plan
+  variables {
+    limits = { max_delivery_attempts = 5, minimum_backoff_seconds = 1, dedup_lease_seconds = 1 }
+  }
+  expect_failures = [var.limits]
+}
+
+run "refuses_records_that_end_before_the_messages" {
+  command = plan
+  variables {
+    limits = { dedup_retention_seconds = 86400 }
+  }
+  expect_failures = [var.limits]
+}
+
+run "refuses_a_concurrency_that_needs_more_cpu" {
+  command = plan
+  variables {
+    service = { cpu = 0.5 }
+  }
+  expect_failures = [var.service]
+}
+
+run "refuses_a_topic_that_feeds_itself" {
+  command = plan
+  variables {
+    target_topic = "orders"
+  }
+  expect_failures = [var.target_topic]
+}
+
+run "refuses_a_delay_without_queues" {
+  command = plan
+  variables {
+    function = "delay"
+  }
+  expect_failures = [var.has_delay]
+}
+
+run "refuses_redis_for_order" {
+  command = plan
+  variables {
+    function  = "fifo"
+    has_redis = true
+  }
+  expect_failures = [var.has_redis]
+}
+
+run "refuses_a_name_that_makes_too_long_ones" {
+  command = plan
+  variables {
+    name = "orders-in-the-morning-once"
+  }
+  expect_failures = [var.name]
+}
+
+run "refuses_an_unknown_function" {
+  command = plan
+  variables {
+    function = "dedupe"
+  }
+  expect_failures = [var.function]
+}

@@ -1,0 +1,105 @@
+# --- on App Engine standard: the queue's calls are told from others by headers that the platform strips from outside
+
+locals {
+  creates_app = var.app_engine == null ? false : var.app_engine.create_application
+  version     = local.is_app_engine ? "v${substr(sha256(jsonencode([filemd5(var.app_engine.zip), local.environment, var.app_engine])), 0, 12)}" : null
+}
+
+resource "google_app_engine_application" "app" {
+  count = local.creates_app ? 1 : 0
+
+  project     = var.project_id
+  location_id = var.app_engine.location
+}
+
+resource "google_storage_bucket_object" "source" {
+  count = local.is_app_engine ? 1 : 0
+
+  bucket = var.app_engine.bucket
+  name   = "${var.name}/republisher-${filemd5(var.app_engine.zip)}.zip"
+  source = var.app_engine.zip
+}
+
+# App Engine builds a version as the account that runs it.
+resource "google_storage_bucket_iam_member" "build" {
+  count = local.is_app_engine ? 1 : 0
+
+  bucket = var.app_engine.bucket
+  role   = "roles/storage.objectViewer"
+  member = google_service_account.runtime.member
+}
+
+resource "google_project_iam_member" "build" {
+  for_each = local.is_app_engine ? toset(["roles/artifactregistry.writer", "roles/logging.logWriter", "roles/storage.objectViewer"]) : []
+
+  project = var.project_id
+  role    = each.value
+  member  = google_service_account.runtime.member
+}
+
+# A task for App Engine may be made by whoever may look at the app.
+resource "google_project_iam_member" "app_engine" {
+  count = local.is_app_engine ? 1 : 0
+
+  project = var.project_id
+  role    = "roles/appengine.appViewer"
+  member  = google_service_account.runtime.member
+}
+
+resource "google_app_engine_standard_app_version" "version" {
+  count = local.is_app_engine ? 1 : 0
+
+  project         = var.project_id
+  service         = var.app_engine.service
+  version_id      = local.version
+  runtime         = var.app_engine.runtime
+  instance_class  = var.app_engine.instance_class
+  service_account = google_service_account.runtime.email
+  env_variables   = local.environment
+  # Left standing when a newer one takes over, so that going back is one command; without calls it costs nothing.
+  noop_on_destroy = true
+
+  deployment {
+    zip {
+      source_url = "https://storage.googleapis.com/${google_storage_bucket_object.source[0].bucket}/${google_storage_bucket_object.source[0].name}"
+    }
+  }
+
+  entrypoint {
+    shell = "node index.js"
+  }
+
+  inbound_services = ["INBOUND_SERVICE_WARMUP"]
+
+  automatic_scaling {
+    max_concurrent_requests = 80
+
+    standard_scheduler_settings {
+      min_instances = 0
+      max_instances = var.app_engine.max_instances
+    }
+  }
+
+  lifecycle {
+    create_before_destroy = true
+  }
+
+  depends_on = [
+    google_app_engine_application.app,
+    google_project_iam_member.build,
+    google_storage_bucket_iam_member.build,
+  ]
+}
+
+# A further version gets no calls by itself.
+resource "google_app_engine_service_split_traffic" "traffic" {
+  count = local.is_app_engine ? 1 : 0
+
+  project         = var.project_id
+  service         = google_app_engine_standard_app_version.version[0].service
+  migrate_traffic = false
+
+  split {
+    allocations = { (google_app_engine_standard_app_version.version[0].version_id) = 1 }
+  }
+}

@@ -1,0 +1,114 @@
+variable "project_id" {
+  description = "The project. Topics and queues are in it too."
+  type        = string
+}
+
+variable "project_number" {
+  description = "Number of the project. Null: it is read, for which cloudresourcemanager.googleapis.com must be enabled."
+  type        = string
+  default     = null
+}
+
+variable "name" {
+  description = "First part of the names of its account and dead-letter topic, and the name of the service on Cloud Run: 3 to 20 lower-case letters, digits and hyphens."
+  type        = string
+  default     = "republisher"
+
+  validation {
+    condition     = can(regex("^[a-z]([a-z0-9-]{1,18}[a-z0-9])$", var.name))
+    error_message = "name must have 3 to 20 characters: lower-case letters, digits and hyphens, beginning with a letter and not ending with a hyphen."
+  }
+}
+
+variable "allowed_topics" {
+  description = "IDs of the topics that it may publish to: `target_topic` of each delay, `source_topic` of each pipeline."
+  type        = set(string)
+
+  validation {
+    condition     = length(var.allowed_topics) >= 1
+    error_message = "allowed_topics must have at least one topic: a task for any other is refused."
+  }
+
+  validation {
+    condition     = !contains(var.allowed_topics, "${var.name}-dead-letters")
+    error_message = "NAME-dead-letters is the name of the dead-letter topic: allowed_topics must be others."
+  }
+}
+
+variable "queues" {
+  description = "The queues: `ids` of the module delay-queues."
+  type        = map(string)
+
+  validation {
+    condition     = length(var.queues) >= 1
+    error_message = "queues must have at least one queue."
+  }
+}
+
+variable "firestore" {
+  description = "Where schedules and large payloads are kept: the same as the functions'."
+  type = object({
+    database          = optional(string, "(default)")
+    collection_prefix = optional(string, "pubsub-guarantees")
+  })
+  default = {}
+}
+
+variable "app_engine" {
+  description = "On App Engine standard: bucket and path of `republisher.zip`. The first service of an app must be `default`. With `create_application` the app is made, in `location`: once for a project, for ever."
+  type = object({
+    bucket             = string
+    zip                = string
+    service            = optional(string, "republisher")
+    runtime            = optional(string, "nodejs22")
+    instance_class     = optional(string, "F1")
+    max_instances      = optional(number, 10)
+    create_application = optional(bool, false)
+    location           = optional(string)
+  })
+  default = null
+
+  validation {
+    condition     = var.app_engine == null || try(fileexists(var.app_engine.zip), false)
+    error_message = "app_engine.zip must be the path of a file: run npm run package, and give the path of build/republisher.zip."
+  }
+
+  validation {
+    condition     = !try(var.app_engine.create_application, false) || try(var.app_engine.location, null) != null
+    error_message = "app_engine.location must be set where create_application is true, for example europe-west."
+  }
+
+  validation {
+    condition     = !try(var.app_engine.create_application, false) || try(var.app_engine.service, "") == "default"
+    error_message = "app_engine.service must be default where create_application is true: an app's first service has that name."
+  }
+}
+
+variable "cloud_run" {
+  description = "On Cloud Run instead, for projects without App Engine: a container image of the republisher and the region."
+  type = object({
+    region        = string
+    image         = string
+    concurrency   = optional(number, 80)
+    max_instances = optional(number, 10)
+    memory        = optional(string, "512Mi")
+  })
+  default = null
+
+  validation {
+    condition     = (var.cloud_run == null) != (var.app_engine == null)
+    error_message = "Exactly one of app_engine and cloud_run must be set."
+  }
+}
+
+variable "deletion_protection" {
+  description = "Whether Terraform refuses to delete the service on Cloud Run."
+  type        = bool
+  default     = false
+}
+
+variable "labels" {
+  description = "Labels of all that can have them."
+  type        = map(string)
+  default     = {}
+}

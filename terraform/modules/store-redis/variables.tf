@@ -1,0 +1,65 @@
+variable "project_id" {
+  description = "The project."
+  type        = string
+}
+
+variable "region" {
+  description = "Region of the instance: that of the functions."
+  type        = string
+}
+
+variable "name" {
+  description = "Name of the instance and first part of the secrets' names."
+  type        = string
+  default     = "guarantees"
+
+  validation {
+    condition     = can(regex("^[a-z][a-z0-9-]{0,38}[a-z0-9]$", var.name))
+    error_message = "name must have 2 to 40 lower-case letters, digits and hyphens, beginning with a letter."
+  }
+}
+
+variable "network" {
+  description = "Full name of the VPC network that the instance is reached from, projects/P/global/networks/N."
+  type        = string
+}
+
+variable "connect_mode" {
+  description = "DIRECT_PEERING, or PRIVATE_SERVICE_ACCESS where the network has a private services connection (a shared VPC needs it)."
+  type        = string
+  default     = "DIRECT_PEERING"
+
+  validation {
+    condition     = contains(["DIRECT_PEERING", "PRIVATE_SERVICE_ACCESS"], var.connect_mode)
+    error_message = "connect_mode must be DIRECT_PEERING or PRIVATE_SERVICE_ACCESS."
+  }
+}
+
+variable "tier" {
+  description = "STANDARD_HA, with a replica in another zone, or BASIC: without one, and a failure forgets every claim."
+  type        = string
+  default     = "STANDARD_HA"
+
+  validation {
+    condition     = contains(["STANDARD_HA", "BASIC"], var.tier)
+    error_message = "tier must be STANDARD_HA or BASIC."
+  }
+}
+
+variable "memory_size_gb" {
+  description = "Memory in GB. Each message of the last DEDUP_RETENTION takes 104 bytes, so 1,000 messages an hour for 8 days take 20 MB. When it is full, nothing is processed."
+  type        = number
+  default     = 1
+}
+
+variable "redis_version" {
+  description = "Version of Redis, for example REDIS_7_2."
+  type        = string
+  default     = "REDIS_7_2"
+}
+
+variable "deletion_protection" {
+  description = "Whether Terraform refuses to delete the instance."
+  type        = bool
+  default     = true
+}

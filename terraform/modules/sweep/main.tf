@@ -1,0 +1,42 @@
+# Cloud Scheduler asks a function every minute to look for what is due and nobody works on. A sweep that fails is made
+# up for by the next one, so the job itself tries only once.
+
+resource "google_service_account" "sweep" {
+  project      = var.project_id
+  account_id   = "${var.function.name}-sweep"
+  display_name = "Calls the sweep of ${var.function.name}"
+}
+
+resource "google_cloud_run_service_iam_member" "sweep" {
+  project  = var.project_id
+  location = var.region
+  service  = var.function.name
+  role     = "roles/run.invoker"
+  member   = google_service_account.sweep.member
+}
+
+resource "google_cloud_scheduler_job" "sweep" {
+  project          = var.project_id
+  region           = var.region
+  name             = "${var.function.name}-sweep"
+  description      = "What is due in ${var.function.name} and nobody works on"
+  schedule         = var.schedule
+  time_zone        = "Etc/UTC"
+  attempt_deadline = "${var.attempt_deadline_seconds}s"
+
+  retry_config {
+    retry_count = 0
+  }
+
+  http_target {
+    http_method = "POST"
+    uri         = "${var.function.uri}/sweep"
+
+    oidc_token {
+      service_account_email = google_service_account.sweep.email
+      audience              = var.function.uri
+    }
+  }
+
+  depends_on = [google_cloud_run_service_iam_member.sweep]
+}
