@@ -242,10 +242,11 @@ test('killed at work, purged and refused: each message comes, none early, repeat
   await settle(1, 600 * SECOND_MS - SECOND_MS);
   assert.equal(tasks(), 0);
 
+  // One call may carry many messages: how many calls there will be depends on how the tasks come in.
   stack.faults.set({ rules: [slow('pubsub', 'Publish', [1, 2, 4, 5, 7, 8])] });
   await stack.clock.advance(2 * SECOND_MS);
   const recovering = sweep();
-  await killedDuring('republisher', 'Publish', 3);
+  await killedDuring('republisher', 'Publish', 1);
   await recovering;
   stack.faults.clear();
   await settle(8, 10 * SECOND_MS);
