@@ -15,9 +15,9 @@ import { inOrder } from './in-order.ts';
 import { freshKey } from './key-state.ts';
 import { sweepOrder } from './sweep.ts';
 import { messageOf } from './testing/bench.ts';
-import { type OpenedFirestore, servers } from './testing/firestore-servers.ts';
+import { firestoreServers, type OpenedFirestore } from '../testing/firestore-servers.ts';
 
-for (const [name, open] of servers) {
+for (const [name, open] of firestoreServers('off')) {
   suite(`the formats of in-order delivery on ${name}`, () => {
     let opened: OpenedFirestore;
     before(async () => {

@@ -19,9 +19,15 @@ import { freshKey } from './key-state.ts';
 import { sequencer } from './sequencer.ts';
 import { streamContract } from './stream-contract.ts';
 import { messageOf } from './testing/bench.ts';
-import { clientOf, onLocalStack, type OpenedFirestore, servers } from './testing/firestore-servers.ts';
+import { countOperations } from '../testing/firestore-client.ts';
+import {
+  clientOf,
+  firestoreServers,
+  onLocalStack,
+  type OpenedFirestore,
+} from '../testing/firestore-servers.ts';
 
-for (const [name, open] of servers) {
+for (const [name, open] of firestoreServers('off')) {
   for (const contract of [orderContract, streamContract]) {
     contract(name, async () => {
       const { firestore, close } = await open();
@@ -150,7 +156,7 @@ test('a server that is down gives STORE_UNAVAILABLE in time, and works once it i
 });
 
 test('a transaction that was given up sends nothing more', async () => {
-  const { firestore, close } = await onLocalStack();
+  const { firestore, close } = await onLocalStack('off');
   const transactions = followTransactions(firestore);
   const client = firestore as unknown as {
     request: (method: string, ...rest: unknown[]) => Promise<unknown>;
@@ -234,30 +240,6 @@ function failing(firestore: Firestore, { lostRead }: Readonly<{ lostRead: boolea
     return requestStream.call(firestore, method, ...rest);
   };
   return () => void Object.assign(client, { request, requestStream });
-}
-
-/** Counts what is billed, at the client's two ways to the server: documents read (a query at least one) and written. */
-function countOperations(firestore: Firestore): () => { reads: number; writes: number } {
-  const client = firestore as unknown as Record<
-    'request' | 'requestStream',
-    (method: string, ...rest: unknown[]) => Promise<unknown>
-  >;
-  const { request, requestStream } = client;
-  let [reads, writes] = [0, 0];
-  client.request = (method, ...rest) => {
-    if (method === 'commit') writes += (rest[0] as { writes: unknown[] }).writes.length;
-    return request.call(firestore, method, ...rest);
-  };
-  client.requestStream = (method, ...rest) => {
-    const body = rest[1] as { documents?: unknown[] };
-    // The queries of this test find nothing, which is billed as one read.
-    reads += method === 'batchGetDocuments' ? (body.documents?.length ?? 0) : 1;
-    return requestStream.call(firestore, method, ...rest);
-  };
-  return () => {
-    Object.assign(client, { request, requestStream });
-    return { reads, writes };
-  };
 }
 
 const contextFor = (consumer: string): Context => ({

@@ -5,9 +5,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, suite, test } from 'node:test';
-import { Firestore, type Transaction } from '@google-cloud/firestore';
-import { startFirestore } from 'pubsub-guarantees-emulator';
-import { systemClock } from '../clock.ts';
+import type { Transaction } from '@google-cloud/firestore';
 import { ConfigError } from '../errors.ts';
 import { silent } from '../log.ts';
 import type { OutgoingMessage } from '../message.ts';
@@ -19,40 +17,10 @@ import { firestoreOutbox } from './firestore.ts';
 import { gapRepair } from './gap-repair.ts';
 import { type Added, outbox } from './outbox.ts';
 import { relay } from './relay.ts';
-import { countOperations, loseReply } from './testing/firestore-client.ts';
+import { countOperations, loseReply } from '../testing/firestore-client.ts';
+import { clientOf, firestoreServers, type OpenedFirestore } from '../testing/firestore-servers.ts';
 
-type Opened = Readonly<{ firestore: Firestore; close(): Promise<void> }>;
-
-process.env['METADATA_SERVER_DETECTION'] ??= 'none';
-
-function clientOf(address: string): Firestore {
-  const [host = '', port] = address.split(':');
-  return new Firestore({ projectId: 'demo-project', host, port: Number(port), ssl: false });
-}
-
-async function onLocalStack(): Promise<Opened> {
-  const faults: string[] = [];
-  // Every query must do with the indexes that Firestore makes by itself.
-  const server = await startFirestore({
-    clock: systemClock(),
-    indexes: { mode: 'enforce' },
-    log: (line) => faults.push(line),
-  });
-  const firestore = clientOf(server.address);
-  const close = async (): Promise<void> => {
-    await firestore.terminate();
-    await server.close();
-    assert.deepEqual(faults, []);
-  };
-  return { firestore, close };
-}
-
-const servers: [string, () => Promise<Opened>][] = [['Firestore of the local stack', onLocalStack]];
-const given = process.env['TEST_FIRESTORE_EMULATOR_HOST'];
-if (given !== undefined) {
-  const firestore = clientOf(given);
-  servers.push([`Firestore at ${given}`, async () => ({ firestore, close: () => firestore.terminate() })]);
-}
+const servers = firestoreServers('enforce');
 
 const message = (text: string): OutgoingMessage => ({ topic: 't', data: Buffer.from(text), attributes: {} });
 
@@ -65,7 +33,7 @@ for (const [name, open] of servers) {
   });
 
   suite(`outbox and relay: ${name}`, () => {
-    let opened: Opened;
+    let opened: OpenedFirestore;
     before(async () => {
       opened = await open();
     });

@@ -4,49 +4,18 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, suite, test } from 'node:test';
-import { Firestore } from '@google-cloud/firestore';
-import { startFirestore } from 'pubsub-guarantees-emulator';
+import type { Firestore } from '@google-cloud/firestore';
 import { systemClock } from '../clock.ts';
 import { memoryTasks } from '../delay/memory.ts';
 import { ConfigError } from '../errors.ts';
+import { firestoreServers, onLocalStack, type OpenedFirestore } from '../testing/firestore-servers.ts';
 import { ledgerContract } from './contract.ts';
 import { fire, markDelivered } from './decide.ts';
 import { entryId } from './entry.ts';
 import { firestoreLedger } from './firestore.ts';
 import { schedules } from './schedules.ts';
 
-type Opened = Readonly<{ firestore: Firestore; close(): Promise<void> }>;
-
-process.env['METADATA_SERVER_DETECTION'] ??= 'none';
-
-function clientOf(address: string): Firestore {
-  const [host = '', port] = address.split(':');
-  return new Firestore({ projectId: 'demo-project', host, port: Number(port), ssl: false });
-}
-
-async function onLocalStack(): Promise<Opened> {
-  const faults: string[] = [];
-  // Every query must do with the indexes that Firestore makes by itself.
-  const server = await startFirestore({
-    clock: systemClock(),
-    indexes: { mode: 'enforce' },
-    log: (line) => faults.push(line),
-  });
-  const firestore = clientOf(server.address);
-  const close = async (): Promise<void> => {
-    await firestore.terminate();
-    await server.close();
-    assert.deepEqual(faults, []);
-  };
-  return { firestore, close };
-}
-
-const servers: [string, () => Promise<Opened>][] = [['Firestore of the local stack', onLocalStack]];
-const given = process.env['TEST_FIRESTORE_EMULATOR_HOST'];
-if (given !== undefined) {
-  const firestore = clientOf(given);
-  servers.push([`Firestore at ${given}`, async () => ({ firestore, close: () => firestore.terminate() })]);
-}
+const servers = firestoreServers('enforce');
 
 /** Documents asked for and written, as they leave the client. */
 function countOperations(firestore: Firestore): { reads: number; writes: number } {
@@ -82,9 +51,9 @@ for (const [name, open] of servers) {
 }
 
 suite('schedules over Firestore', () => {
-  let opened: Opened;
+  let opened: OpenedFirestore;
   before(async () => {
-    opened = await onLocalStack();
+    opened = await onLocalStack('enforce');
   });
   after(() => opened.close());
 
