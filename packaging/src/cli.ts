@@ -1,5 +1,5 @@
 /**
- * `npm run package`: the two deployables under `dist/`, each as a folder and as a zip. The same sources give the same
+ * `npm run package`: the two deployables under `build/`, each as a folder and as a zip. The same sources give the same
  * hash, so that it can stand in an object's name and an unchanged deployable is not deployed again.
  */
 import { relative } from 'node:path';
@@ -15,6 +15,6 @@ if (process.argv.length > 2) {
 }
 for (const deployable of DEPLOYABLES) {
   const files = await deployedFiles(root, deployable);
-  const { zip, sha256, bytes } = await writePackage(files, deployable.name, `${root}/dist`);
+  const { zip, sha256, bytes } = await writePackage(files, deployable.name, `${root}/build`);
   console.log(`${sha256}  ${relative(process.cwd(), zip)}  ${Math.ceil(bytes / 1_024)} KB`);
 }

@@ -53,12 +53,12 @@ test('the same source gives the same archives: again, elsewhere, with another um
   const first = await packaged(here, '022', { TZ: 'UTC' });
   assert.match(
     first,
-    /^[0-9a-f]{64} {2}dist\/functions\.zip {2}\d+ KB\n[0-9a-f]{64} {2}dist\/republisher\.zip /,
+    /^[0-9a-f]{64} {2}build\/functions\.zip {2}\d+ KB\n[0-9a-f]{64} {2}build\/republisher\.zip /,
   );
   assert.equal(await packaged(here, '022', { TZ: 'UTC' }), first);
   assert.equal(await packaged(there, '077', { TZ: 'Pacific/Auckland', LC_ALL: 'de_DE.UTF-8' }), first);
 
-  const folder = join(there, 'dist/functions');
+  const folder = join(there, 'build/functions');
   assert.equal((await stat(join(folder, 'index.js'))).mode & 0o777, 0o644);
   assert.equal((await stat(join(folder, 'chunks'))).mode & 0o777, 0o755);
   const zip = unzipSync(await readFile(`${folder}.zip`));
@@ -77,7 +77,7 @@ test('the same source gives the same archives: again, elsewhere, with another um
   const changed = await packaged(here, '022', { TZ: 'UTC' });
   assert.notEqual(changed.split('\n')[0], first.split('\n')[0]);
   assert.equal(changed.split('\n')[1], first.split('\n')[1]);
-  const chunks = await readdir(join(dirname(source), '../../dist/functions/chunks'));
-  const zipped = Object.keys(unzipSync(await readFile(join(here, 'dist/functions.zip'))));
+  const chunks = await readdir(join(dirname(source), '../../build/functions/chunks'));
+  const zipped = Object.keys(unzipSync(await readFile(join(here, 'build/functions.zip'))));
   assert.equal(zipped.filter((name) => name.startsWith('chunks/')).length, chunks.length);
 });

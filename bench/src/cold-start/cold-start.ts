@@ -21,7 +21,7 @@ import { firstAnswer, type Server, type Start } from './first-answer.ts';
 
 const ROUNDS = 7;
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
-const DIST = join(ROOT, 'dist');
+const DIST = join(ROOT, 'build');
 const FRAMEWORK = join(
   dirname(createRequire(join(ROOT, 'functions/src/main.ts')).resolve('@google-cloud/functions-framework')),
   'main.js',
