@@ -3,6 +3,13 @@
 # is; a run that was broken off is run again. Everything is checked before anything is changed, and nothing is deleted.
 set -euo pipefail
 
+if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 404)); then
+  printf 'deploy/gcloud.sh: this is bash %s; 4.4 or later is needed\n' "$BASH_VERSION" >&2
+  exit 1
+fi
+# Nobody may be there to answer: what gcloud would ask is an error, or answered as it proposes.
+export CLOUDSDK_CORE_DISABLE_PROMPTS=1
+
 usage() {
   cat <<'TEXT'
 usage: deploy/gcloud.sh --project P --region R --function NAME:KIND:SOURCE:TARGET … [options]
@@ -11,6 +18,7 @@ usage: deploy/gcloud.sh --project P --region R --function NAME:KIND:SOURCE:TARGE
                                       May be given several times.
   --packages FOLDER                   what npm run package made (default: build)
   --queues A,B                        queues for delay and pipeline (default: delay)
+  --wake-queue Q                      queue that wakes streams of fifo and pipeline whose head has failed (default: wake)
   --republisher app-engine|cloud-run  where the republisher runs (default: app-engine)
   --app-engine-service S              its service there (default: republisher; the first one of an app must be default)
   --database D                        Firestore database (default: pubsub-guarantees)
@@ -18,6 +26,10 @@ usage: deploy/gcloud.sh --project P --region R --function NAME:KIND:SOURCE:TARGE
   --existing-topics                   the topics must be there already, and are not created
   --build-account EMAIL               an account that builds; without it one is made
   --prefix P                          first part of the collections' names (default: pubsub-guarantees)
+  --redis NETWORK:SUBNETWORK          dedup functions keep their claims in a Memorystore for Redis, which is made and reached
+                                      through this network; the subnetwork is in the region and has /26 or more
+  --outbox NAME:TOPIC,TOPIC           the sweep of the function NAME also publishes what outboxes left behind for these topics
+  --env NAME:VARIABLE=VALUE           one more variable of the function NAME (docs/deploy.md lists them), several times
   --runtime R                         nodejs22 or nodejs24 (default: nodejs22)
   --notification-channels A,B         full names of the channels that alerts go to
   --no-monitoring                     no alerts, no dashboard
@@ -33,22 +45,25 @@ stop() {
 
 # --- what is asked for
 
-project='' region='' packages=build queues=delay republisher=app-engine service=republisher
+project='' region='' packages=build queues=delay wake_queue=wake republisher=app-engine service=republisher
 database=pubsub-guarantees prefix=pubsub-guarantees runtime=nodejs22 build_account='' channels=''
-new_database=yes new_topics=yes monitoring=yes enable='' dry=''
-functions=()
+new_database=yes new_topics=yes monitoring=yes enable='' dry='' redis=''
+functions=() outboxes=() variables=()
 
 while [ $# -gt 0 ]; do
+  case "$1" in --*=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" ;; esac
   case "$1" in
-    --project | --region | --function | --packages | --queues | --republisher | --app-engine-service | --database | \
-      --build-account | --prefix | --runtime | --notification-channels)
-      [ $# -ge 2 ] || stop "$1 needs a value"
+    --project | --region | --function | --packages | --queues | --wake-queue | --republisher | --app-engine-service | --database | \
+      --build-account | --prefix | --runtime | --notification-channels | --redis | --outbox | --env)
+      # What looks like an option is one whose value was forgotten; --dry-run must not get lost so.
+      case "${2:-}" in '' | --*) stop "$1 needs a value" ;; esac
       case "$1" in
         --project) project=$2 ;;
         --region) region=$2 ;;
         --function) functions+=("$2") ;;
         --packages) packages=$2 ;;
         --queues) queues=$2 ;;
+        --wake-queue) wake_queue=$2 ;;
         --republisher) republisher=$2 ;;
         --app-engine-service) service=$2 ;;
         --database) database=$2 ;;
@@ -56,6 +71,9 @@ while [ $# -gt 0 ]; do
         --prefix) prefix=$2 ;;
         --runtime) runtime=$2 ;;
         --notification-channels) channels=$2 ;;
+        --redis) redis=$2 ;;
+        --outbox) outboxes+=("$2") ;;
+        --env) variables+=("$2") ;;
       esac
       shift 2
       ;;
@@ -82,8 +100,16 @@ matches "$database" '^(\(default\)|[a-z][a-z0-9-]{2,61}[a-z0-9])$' || stop "--da
 matches "$prefix" '^[A-Za-z][A-Za-z0-9-]{0,99}$' || stop "--prefix is $prefix; accepted: letters, digits and hyphens, beginning with a letter"
 matches "$service" '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$' || stop "--app-engine-service is $service; accepted: the ID of a service"
 matches "$queues" '^[A-Za-z0-9-]+(,[A-Za-z0-9-]+)*$' || stop "--queues is $queues; accepted: IDs with commas between"
+matches "$wake_queue" '^[A-Za-z0-9-]{1,80}$' || stop "--wake-queue is $wake_queue; accepted: the ID of a queue"
+[[ ",$queues," != *",$wake_queue,"* ]] || stop "--wake-queue is $wake_queue; accepted: another than --queues, because it gives up soon"
 
-names=() topics=() targets=() delayed='' swept=()
+matches "$queues" '^[^,]{1,100}(,[^,]{1,100})*$' || stop "--queues is $queues; accepted: IDs of at most 100 characters"
+[ -z "$build_account" ] || matches "$build_account" '^[^@/[:space:]]+@[^@/[:space:]]+$' || stop "--build-account is $build_account; accepted: the e-mail of a service account"
+[ -z "$channels" ] || matches "$channels" '^projects/[^/,[:space:]]+/notificationChannels/[^/,[:space:]]+(,projects/[^/,[:space:]]+/notificationChannels/[^/,[:space:]]+)*$' || stop "--notification-channels is $channels; accepted: projects/P/notificationChannels/N, with commas between"
+[ -z "$redis" ] || matches "$redis" '^[a-z]([a-z0-9-]{0,61}[a-z0-9])?:[a-z]([a-z0-9-]{0,61}[a-z0-9])?$' || stop "--redis is $redis; accepted: NETWORK:SUBNETWORK"
+
+names=() topics=() targets=() delayed='' streams=() on_redis=''
+declare -A kinds=() outbox=() environment=()
 unique() { # of the words given, in order
   local word seen=' '
   for word in "$@"; do
@@ -91,6 +117,7 @@ unique() { # of the words given, in order
     seen+="$word "
   done
 }
+topic_id() { matches "$1" '^[A-Za-z][A-Za-z0-9._~+%-]{2,254}$' && ! matches "$1" '^goog'; }
 for function in "${functions[@]}"; do
   IFS=: read -r name kind source target rest <<<"$function"
   accepted='accepted: NAME:KIND:SOURCE:TARGET'
@@ -98,20 +125,71 @@ for function in "${functions[@]}"; do
   matches "$name" '^[a-z][a-z0-9-]{1,18}[a-z0-9]$' || stop "--function is $function; the name must have 3 to 20 lower-case letters, digits and hyphens"
   matches "$kind" '^(dedup|delay|fifo|pipeline)$' || stop "--function is $function; the kind must be dedup, delay, fifo or pipeline"
   for topic in "$source" "$target"; do
-    matches "$topic" '^[A-Za-z][A-Za-z0-9._~+%-]{2,254}$' || stop "--function is $function; $topic is not the ID of a topic"
+    topic_id "$topic" || stop "--function is $function; $topic is not the ID of a topic"
+    [ "$topic" != "$name-dead-letters" ] || stop "--function is $function; $topic is where its own dead letters go"
   done
   [ "$source" != "$target" ] || stop "--function is $function; a message that is published to where it came from comes round for ever"
   [[ " ${names[*]:-} " != *" $name "* ]] || stop "--function: the name $name is given twice"
   names+=("$name")
+  kinds[$name]=$kind
   topics+=("$source" "$target")
+  [ "$kind" != dedup ] || on_redis=$redis
   case "$kind" in
     delay) delayed=yes && targets+=("$target") ;;
     pipeline) delayed=yes && targets+=("$source") ;;
   esac
-  [ "$kind" = dedup ] || swept+=("$name")
+  case "$kind" in fifo | pipeline) streams+=("$name") ;; esac
 done
 mapfile -t topics < <(unique "${topics[@]}")
-[ -z "$delayed" ] || mapfile -t targets < <(unique "${targets[@]}" | sort)
+[ -z "$delayed" ] || mapfile -t targets < <(unique "${targets[@]}" | LC_ALL=C sort)
+[ -z "$delayed" ] || [ -z "${kinds[republisher]:-}" ] || stop '--function: the name republisher is that of the republisher'
+mapfile -t twins < <(tr , '\n' <<<"$queues" | LC_ALL=C sort | uniq -d)
+[ ${#twins[@]} -eq 0 ] || stop "--queues: ${twins[0]} is given twice"
+[ -z "$redis" ] || [ -n "$on_redis" ] || stop '--redis is for dedup functions, and there is none'
+
+for each in "${outboxes[@]}"; do
+  name=${each%%:*} list=${each#*:}
+  [ "$name" != "$each" ] || list=''
+  [ -n "${kinds[$name]:-}" ] || stop "--outbox is $each; accepted: NAME:TOPIC,TOPIC with the name of a --function"
+  for topic in ${list//,/ }; do topic_id "$topic" || stop "--outbox is $each; $topic is not the ID of a topic"; done
+  outbox[$name]=" ${list//,/ } "
+  # A gap is mended through the function's own source.
+  case "${kinds[$name]}" in fifo | pipeline)
+    for function in "${functions[@]}"; do
+      IFS=: read -r other kind source target <<<"$function"
+      if [ "$other" = "$name" ] && [[ "${outbox[$name]}" != *" $source "* ]]; then outbox[$name]+="$source "; fi
+    done
+    ;;
+  esac
+done
+ours=' COLLECTION_PREFIX CONSUMER DEAD_LETTER_TOPIC DEDUP_LEASE DEDUP_RETENTION DEDUP_STORE DELAY_PAYLOADS DELAY_QUEUE DELAY_QUEUES FIRESTORE_DATABASE FUNCTION_TARGET FUNCTION_TIMEOUT GOOGLE_CLOUD_PROJECT HANDLER_TIMEOUT LOG_EXECUTION_ID NODE_EXTRA_CA_CERTS ORDER_LEASE OUTBOX REDIS_URL REPUBLISHER_SERVICE REPUBLISHER_SERVICE_ACCOUNT REPUBLISHER_URL SOURCE_SUBSCRIPTION SOURCE_TOPIC TARGET_TOPIC TASKS_LOCATION WAKE_QUEUE WAKE_SERVICE_ACCOUNT WAKE_URL '
+accepts() { # variable: its kinds of function, and its values
+  case "$1" in
+    CHECK_WINDOWS) printf '. ^(on|off)$' ;;
+    LOG_LEVEL) printf '. ^(info|debug)$' ;;
+    COUNTER_SCOPE | NODE_OPTIONS | OTEL_*) printf '. .' ;;
+    DEDUP_ON_CONFLICT) printf 'dedup|pipeline ^(deadLetter|ack|process)$' ;;
+    DEDUP_ON_STORE_UNAVAILABLE) printf 'dedup|pipeline ^(retry|process)$' ;;
+    DELAY_LEDGER) printf 'delay|pipeline ^(keys|all|off)$' ;;
+    ORDER_GAP) printf 'fifo|pipeline ^(wait|skip)$' ;;
+    ORDER_GAP_TIMEOUT) printf 'fifo|pipeline ^[0-9]+(s|m|h|d)$' ;;
+    ORDER_MAX_ATTEMPTS) printf 'fifo|pipeline ^[1-9][0-9]*$' ;;
+    ORDER_POISON) printf 'fifo|pipeline ^(halt|skip)$' ;;
+    ORDER_START) printf 'fifo|pipeline ^([1-9][0-9]*|counter)$' ;;
+    REDIS_PREFIX) printf 'dedup ^[^[:space:]]{1,100}$' ;;
+  esac
+}
+for each in "${variables[@]}"; do
+  matches "$each" '^[a-z][a-z0-9-]*:[A-Z][A-Z0-9_]*=[^;]*$' || stop "--env is $each; accepted: NAME:VARIABLE=VALUE, without a semicolon in it"
+  name=${each%%:*} setting=${each#*:}
+  [ -n "${kinds[$name]:-}" ] || stop "--env is $each; there is no --function $name"
+  [[ "$ours" != *" ${setting%%=*} "* ]] || stop "--env is $each; ${setting%%=*} is set by the script itself"
+  read -r of values <<<"$(accepts "${setting%%=*}")"
+  [ -n "${values:-}" ] || stop "--env is $each; no function reads ${setting%%=*}; docs/deploy.md lists what they read"
+  matches "${kinds[$name]}" "$of" || stop "--env is $each; ${setting%%=*} is for ${of//|/ and }, and $name is ${kinds[$name]}"
+  matches "${setting#*=}" "$values" || stop "--env is $each; accepted: a value like $values"
+  environment[$name]+="$setting;"
+done
 
 # Limits that fit each other: terraform/modules/policy says which must fit which.
 handler_timeout=60 function_timeout=70 ack_deadline=90 attempts=20 minimum_backoff=10 maximum_backoff=600
@@ -119,6 +197,7 @@ message_retention=604800 dedup_lease=30 dedup_retention=691200 order_lease=60
 
 services=(artifactregistry cloudbuild cloudfunctions cloudresourcemanager cloudscheduler cloudtasks firestore iam logging monitoring pubsub run storage)
 [ -z "$delayed" ] || [ "$republisher" = cloud-run ] || services+=(appengine)
+[ -z "$redis" ] || services+=(redis secretmanager)
 
 # --- running, or printing
 
@@ -138,9 +217,21 @@ there() {
   [ -z "$dry" ] || return 1
   local answer
   if answer=$("$@" 2>&1); then return 0; fi
-  grep -qiE 'not[ _]found|does not exist|404' <<<"$answer" || stop "$(shown "$@"): $answer"
+  absent "$answer" || stop "$(shown "$@"): $answer"
   return 1
 }
+
+# What a command answers; nothing where the thing is not there. Any other failure ends the run.
+value() {
+  local answer
+  if answer=$("$@" 2>&1); then
+    printf '%s' "$answer"
+  else
+    absent "$answer" || stop "$(shown "$@"): $answer"
+  fi
+}
+
+absent() { grep -qiE 'not[ _]found|does not exist|HTTPError 404' <<<"$1"; }
 
 if [ -n "$dry" ]; then
   number=PROJECT_NUMBER
@@ -149,6 +240,15 @@ else
   # --- everything is checked before anything is changed
   command -v gcloud >/dev/null || stop 'gcloud is not on the path: https://cloud.google.com/sdk/docs/install'
   command -v curl >/dev/null || stop 'curl is not on the path; the permissions are asked for with it'
+  command -v sha256sum >/dev/null || stop 'sha256sum is not on the path (coreutils)'
+  release=$(gcloud version 2>/dev/null) || stop 'gcloud does not tell its version'
+  for component in alpha beta; do
+    grep -q "^$component " <<<"$release" || stop "gcloud has no $component commands; run: gcloud components install $component"
+  done
+  if [ -n "$redis" ]; then # --direct-vpc-egress of gcloud functions deploy
+    sdk=$(sed -n 's/^Google Cloud SDK \([0-9]*\)\..*/\1/p' <<<"$release")
+    [ "${sdk:-0}" -ge 558 ] || stop "gcloud is ${sdk:-of an unknown version}; --redis needs 558 or later; run: gcloud components update"
+  fi
   active=$(gcloud config get-value project 2>/dev/null || true)
   [ "$active" = "$project" ] || stop "the active project is ${active:-not set}, not $project; run: gcloud config set project $project"
   number=$(gcloud projects describe "$project" --format='value(projectNumber)') || stop "the project $project cannot be read"
@@ -165,23 +265,31 @@ else
   fi
 
   permissions=(
-    cloudfunctions.functions.create cloudscheduler.jobs.create cloudtasks.queues.create datastore.indexes.update
-    iam.serviceAccounts.actAs iam.serviceAccounts.create pubsub.subscriptions.create pubsub.topics.create
-    pubsub.topics.setIamPolicy resourcemanager.projects.setIamPolicy run.services.setIamPolicy
+    cloudbuild.builds.create cloudfunctions.functions.create cloudfunctions.functions.update datastore.databases.get
+    datastore.indexes.update iam.serviceAccounts.actAs iam.serviceAccounts.create iam.serviceAccounts.setIamPolicy
+    pubsub.subscriptions.create pubsub.subscriptions.setIamPolicy pubsub.subscriptions.update
+    pubsub.topics.attachSubscription pubsub.topics.create pubsub.topics.setIamPolicy
+    resourcemanager.projects.setIamPolicy run.services.setIamPolicy serviceusage.services.use
   )
   [ -z "$new_database" ] || permissions+=(datastore.databases.create)
   [ -z "$enable" ] || permissions+=(serviceusage.services.enable)
-  [ -z "$monitoring" ] || permissions+=(monitoring.alertPolicies.create)
+  [ -z "$monitoring" ] || permissions+=(monitoring.alertPolicies.create monitoring.dashboards.create)
+  if [ -n "$delayed" ] || [ ${#streams[@]} -gt 0 ]; then
+    permissions+=(cloudscheduler.jobs.create cloudscheduler.jobs.update cloudtasks.queues.create cloudtasks.queues.setIamPolicy cloudtasks.queues.update)
+  fi
+  [ ${#outbox[@]} -eq 0 ] || permissions+=(cloudscheduler.jobs.create cloudscheduler.jobs.update)
+  [ -z "$redis" ] || permissions+=(redis.instances.create redis.instances.getAuthString redis.instances.update secretmanager.secrets.create secretmanager.secrets.setIamPolicy secretmanager.versions.access secretmanager.versions.add)
   if [ -n "$delayed" ]; then
-    if [ "$republisher" = app-engine ]; then permissions+=(appengine.versions.create); else permissions+=(run.services.create); fi
+    if [ "$republisher" = app-engine ]; then permissions+=(appengine.services.update appengine.versions.create); else permissions+=(run.services.create run.services.update); fi
   fi
   asked=$(printf '"%s",' "${permissions[@]}")
   granted=$(
     printf 'Authorization: Bearer %s\n' "$(gcloud auth print-access-token)" |
-      curl -sS --fail-with-body -X POST -H @- -H 'Content-Type: application/json' \
+      curl -sS -X POST -H @- -H 'Content-Type: application/json' \
         -d "{\"permissions\":[${asked%,}]}" \
         "https://cloudresourcemanager.googleapis.com/v1/projects/$project:testIamPermissions"
-  ) || stop "the permissions cannot be asked for: $granted"
+  ) || stop 'the permissions cannot be asked for'
+  ! grep -q '"error"' <<<"$granted" || stop "the permissions cannot be asked for: $granted"
   lacking=()
   for permission in "${permissions[@]}"; do
     grep -q "\"$permission\"" <<<"$granted" || lacking+=("$permission")
@@ -207,10 +315,46 @@ else
       there gcloud pubsub topics describe "$topic" --project="$project" || stop "the topic $topic is not there; leave --existing-topics out"
     done
   fi
+
+  for name in "${!outbox[@]}"; do
+    for topic in ${outbox[$name]}; do
+      if [[ " ${topics[*]} " == *" $topic "* ]]; then continue; fi
+      there gcloud pubsub topics describe "$topic" --project="$project" || stop "--outbox: the topic $topic is not there"
+    done
+  done
+
+  # What has one of these names already and cannot be changed must be as it would be made.
+  mode=$(value gcloud firestore databases describe --database="$database" --project="$project" --format='value[separator=" "](type,databaseEdition)')
+  case "$mode" in
+    '' | FIRESTORE_NATIVE | 'FIRESTORE_NATIVE '*STANDARD | 'FIRESTORE_NATIVE ') ;;
+    *) stop "the database $database is $mode, and must be in Native mode, Standard edition; use another --database" ;;
+  esac
+  same_topic() { # subscription, topic
+    local found
+    found=$(value gcloud pubsub subscriptions describe "$1" --project="$project" --format='value(topic.basename())')
+    [ -z "$found" ] || [ "$found" = "$2" ] || stop "the subscription $1 is of the topic $found, not $2, which cannot be changed; give the function another name, or delete the subscription once it is empty"
+  }
+  for function in "${functions[@]}"; do
+    IFS=: read -r name kind source target <<<"$function"
+    same_topic "$name-push" "$source"
+    same_topic "$name-dead-letters" "$name-dead-letters"
+    generation=$(value gcloud functions describe "$name" --project="$project" --region="$region" --format='value(environment)')
+    [ "$generation" != GEN_1 ] || stop "the function $name is one of the first generation; give it another name"
+  done
+  [ -z "$delayed" ] || same_topic republisher-dead-letters republisher-dead-letters
+  if [ -n "$redis" ]; then
+    there gcloud compute networks subnets describe "${redis#*:}" --project="$project" --region="$region" ||
+      stop "the subnetwork ${redis#*:} is not there in $region"
+    mode=$(value gcloud redis instances describe guarantees --project="$project" --region="$region" --format='value[separator=" "](transitEncryptionMode,authorizedNetwork.basename())')
+    [ -z "$mode" ] || [ "$mode" = "SERVER_AUTHENTICATION ${redis%%:*}" ] ||
+      stop "the Redis instance guarantees has $mode, and must have SERVER_AUTHENTICATION ${redis%%:*}, which cannot be changed; delete it, or use another project"
+  fi
 fi
 
 agent="serviceAccount:service-$number@gcp-sa-pubsub.iam.gserviceaccount.com"
-email() { printf '%s@%s.iam.gserviceaccount.com' "$1" "$project"; }
+# A project of a domain, example.com:name, has the domain behind its name here.
+case "$project" in *:*) domain=${project#*:}.${project%%:*} ;; *) domain=$project ;; esac
+email() { printf '%s@%s.iam.gserviceaccount.com' "$1" "$domain"; }
 
 # --- pieces
 
@@ -239,10 +383,38 @@ topic() {
 
 dead_letters() { # first part of the names, account's ID
   topic "$1-dead-letters"
-  there gcloud pubsub subscriptions describe "$1-dead-letters" --project="$project" ||
-    run gcloud pubsub subscriptions create "$1-dead-letters" --project="$project" --topic="$1-dead-letters" \
-      --ack-deadline=60 --message-retention-duration=2678400s --expiration-period=never
+  local limits=(--ack-deadline=60 --message-retention-duration=2678400s --expiration-period=never)
+  if there gcloud pubsub subscriptions describe "$1-dead-letters" --project="$project"; then
+    run gcloud pubsub subscriptions update "$1-dead-letters" --project="$project" "${limits[@]}"
+  else
+    run gcloud pubsub subscriptions create "$1-dead-letters" --project="$project" --topic="$1-dead-letters" "${limits[@]}"
+  fi
   topic_grant "$1-dead-letters" "serviceAccount:$(email "$2")" roles/pubsub.publisher
+}
+
+# One that is there loses what would drop tasks or send them elsewhere.
+queue() { # ID, flags
+  local verb=create more=() id=$1
+  shift
+  if there gcloud tasks queues describe "$id" --project="$project" --location="$region"; then
+    verb=update
+    more=(
+      --clear-max-retry-duration --clear-routing-override --clear-http-uri-override --clear-http-method-override
+      --clear-http-header-override --clear-http-oidc-service-account-email-override --clear-http-oidc-token-audience-override
+    )
+  fi
+  run gcloud tasks queues "$verb" "$id" --project="$project" --location="$region" "$@" "${more[@]}"
+}
+
+# A password is neither shown nor an argument.
+secret() { # ID, value
+  there gcloud secrets describe "$1" --project="$project" ||
+    run gcloud secrets create "$1" --project="$project" --replication-policy=automatic
+  local known=''
+  if [ -z "$dry" ]; then known=$(value gcloud secrets versions access latest --secret="$1" --project="$project"); fi
+  if [ -z "$dry" ] && [ "$known" = "$2" ]; then return 0; fi
+  shown gcloud secrets versions add "$1" --project="$project" --data-file=-
+  [ -n "$dry" ] || printf '%s' "$2" | gcloud secrets versions add "$1" --project="$project" --data-file=-
 }
 
 queue_grants() { # account's ID
@@ -272,7 +444,7 @@ joined() { # delimiter, words
   printf '%s' "$*"
 }
 
-queue_names=$(for queue in ${queues//,/ }; do printf 'projects/%s/locations/%s/queues/%s\n' "$project" "$region" "$queue"; done | sort | paste -sd,)
+queue_names=$(for id in ${queues//,/ }; do printf 'projects/%s/locations/%s/queues/%s\n' "$project" "$region" "$id"; done | LC_ALL=C sort | paste -sd, -)
 republisher_url="https://republisher-$number.$region.run.app"
 
 # --- the project
@@ -300,7 +472,8 @@ fi
 
 index() { # collection's suffix, field, its order or nothing
   local how=(--disable-indexes)
-  [ -z "$3" ] || how=(--index="order=$3,query-scope=collection")
+  # Of the collection, which is the only scope that gcloud makes here.
+  [ -z "$3" ] || how=(--index="order=$3")
   run gcloud firestore indexes fields update "$2" --project="$project" --database="$database" \
     --collection-group="$prefix-$1" "${how[@]}" --async --format=none
 }
@@ -330,12 +503,15 @@ for suffix in claims outbox-rows payload payload-chunks schedules; do expiry "$s
 
 # --- queues and the republisher
 
+# A wake-up that is lost costs time alone: this one gives up.
+if [ ${#streams[@]} -gt 0 ]; then
+  queue "$wake_queue" --max-dispatches-per-second=500 --max-concurrent-dispatches=100 --max-attempts=5 \
+    --min-backoff=1s --max-backoff=10s --max-doublings=3
+fi
+
 if [ -n "$delayed" ]; then
-  for queue in ${queues//,/ }; do
-    verb=create
-    ! there gcloud tasks queues describe "$queue" --project="$project" --location="$region" || verb=update
-    run gcloud tasks queues "$verb" "$queue" --project="$project" --location="$region" \
-      --max-dispatches-per-second=500 --max-concurrent-dispatches=1000 --max-attempts=-1 \
+  for id in ${queues//,/ }; do
+    queue "$id" --max-dispatches-per-second=500 --max-concurrent-dispatches=1000 --max-attempts=-1 \
       --min-backoff=1s --max-backoff=300s --max-doublings=8 --log-sampling-ratio=0.01
   done
 
@@ -392,6 +568,30 @@ if [ -n "$delayed" ]; then
   fi
 fi
 
+# --- Redis, for dedup
+
+if [ -n "$redis" ]; then
+  if there gcloud redis instances describe guarantees --project="$project" --region="$region"; then
+    run gcloud redis instances update guarantees --project="$project" --region="$region" --enable-auth \
+      --update-redis-config=maxmemory-policy=noeviction
+  else
+    run gcloud redis instances create guarantees --project="$project" --region="$region" --tier=standard --size=1 \
+      --redis-version=redis_7_2 --network="projects/$project/global/networks/${redis%%:*}" --connect-mode=direct-peering \
+      --enable-auth --transit-encryption-mode=server-authentication --redis-config=maxmemory-policy=noeviction
+  fi
+  url='' certificates=''
+  if [ -z "$dry" ]; then
+    of=(guarantees --project="$project" --region="$region")
+    address=$(gcloud redis instances describe "${of[@]}" --format='value[separator=":"](host,port)')
+    password=$(gcloud redis instances get-auth-string "${of[@]}" --format='value(authString)')
+    certificates=$(gcloud redis instances describe "${of[@]}" --flatten='serverCaCerts[]' --format='value(serverCaCerts.cert)')
+    if [ -z "$address" ] || [ -z "$password" ] || [ -z "$certificates" ]; then stop 'the Redis instance does not tell its address, password and certificates'; fi
+    url="rediss://:$password@$address"
+  fi
+  secret guarantees-redis-url "$url"
+  secret guarantees-redis-ca "$certificates"
+fi
+
 # --- the functions
 
 deploy_function() { # name, kind, source, target
@@ -401,20 +601,56 @@ deploy_function() { # name, kind, source, target
   dead_letters "$name" "$name-run"
   topic_grant "$name-dead-letters" "$agent" roles/pubsub.publisher
   topic_grant "$target" "serviceAccount:$(email "$name-run")" roles/pubsub.publisher
-  database_grant "$name-run" "$name"
 
   local settings=(
-    "COLLECTION_PREFIX=$prefix" "CONSUMER=$name" "DEAD_LETTER_TOPIC=$name-dead-letters" "FIRESTORE_DATABASE=$database"
+    "CONSUMER=$name" "DEAD_LETTER_TOPIC=$name-dead-letters"
     "FUNCTION_TIMEOUT=${function_timeout}s" "GOOGLE_CLOUD_PROJECT=$project" "HANDLER_TIMEOUT=${handler_timeout}s"
     LOG_EXECUTION_ID=true "SOURCE_SUBSCRIPTION=$name-push" "TARGET_TOPIC=$target"
   )
+  local of_redis='' reaches=()
+  [ "$kind" != dedup ] || of_redis=$redis
+  if [ -n "$of_redis" ]; then
+    local id
+    for id in guarantees-redis-url guarantees-redis-ca; do
+      run gcloud secrets add-iam-policy-binding "$id" --project="$project" \
+        --member="serviceAccount:$(email "$name-run")" --role=roles/secretmanager.secretAccessor --format=none
+    done
+    settings+=(DEDUP_STORE=redis NODE_EXTRA_CA_CERTS=/etc/redis/ca.pem)
+    reaches=(
+      --network="${redis%%:*}" --subnet="${redis#*:}" --direct-vpc-egress=private-ranges-only
+      --set-secrets="REDIS_URL=guarantees-redis-url:latest,/etc/redis:/ca.pem=guarantees-redis-ca:latest"
+    )
+  fi
+  if [ -z "$of_redis" ] || [ -n "${outbox[$name]:-}" ]; then
+    database_grant "$name-run" "$name"
+    settings+=("COLLECTION_PREFIX=$prefix" "FIRESTORE_DATABASE=$database")
+  fi
+  if [ -n "${outbox[$name]:-}" ]; then
+    settings+=(OUTBOX=on)
+    local to
+    for to in ${outbox[$name]}; do
+      [ "$to" = "$target" ] || topic_grant "$to" "serviceAccount:$(email "$name-run")" roles/pubsub.publisher
+    done
+  fi
   case "$kind" in dedup | pipeline) settings+=("DEDUP_LEASE=${dedup_lease}s" "DEDUP_RETENTION=${dedup_retention}s") ;; esac
-  case "$kind" in fifo | pipeline) settings+=("ORDER_LEASE=${order_lease}s") ;; esac
+  case "$kind" in
+    fifo | pipeline)
+      run gcloud tasks queues add-iam-policy-binding "$wake_queue" --project="$project" --location="$region" \
+        --member="serviceAccount:$(email "$name-run")" --role=roles/cloudtasks.enqueuer --format=none
+      run gcloud iam service-accounts add-iam-policy-binding "$(email "$name-push")" --project="$project" \
+        --member="serviceAccount:$(email "$name-run")" --role=roles/iam.serviceAccountUser --format=none
+      settings+=(
+        "ORDER_LEASE=${order_lease}s" "WAKE_QUEUE=projects/$project/locations/$region/queues/$wake_queue"
+        "WAKE_SERVICE_ACCOUNT=$(email "$name-push")" "WAKE_URL=https://$name-$number.$region.run.app"
+      )
+      ;;
+  esac
   case "$kind" in
     delay | pipeline)
       queue_grants "$name-run"
       caller_grants "$name-run"
-      settings+=(DELAY_LEDGER=keys DELAY_PAYLOADS=on "DELAY_QUEUES=$queue_names")
+      [[ ";${environment[$name]:-}" == *';DELAY_LEDGER='* ]] || settings+=(DELAY_LEDGER=keys)
+      settings+=(DELAY_PAYLOADS=on "DELAY_QUEUES=$queue_names")
       if [ "$republisher" = app-engine ]; then
         settings+=("REPUBLISHER_SERVICE=$service")
       else
@@ -423,12 +659,17 @@ deploy_function() { # name, kind, source, target
       ;;
   esac
   [ "$kind" != pipeline ] || settings+=("SOURCE_TOPIC=$source")
+  if [ -n "${environment[$name]:-}" ]; then
+    local more
+    IFS=';' read -ra more <<<"${environment[$name]}"
+    settings+=("${more[@]}")
+  fi
 
   run gcloud functions deploy "$name" --gen2 --project="$project" --region="$region" --runtime="$runtime" \
     --source="$packages/functions" --entry-point="$kind" --trigger-http --no-allow-unauthenticated --quiet --format=none \
     --service-account="$(email "$name-run")" --build-service-account="projects/$project/serviceAccounts/$build_account" \
     --ingress-settings=internal-only --cpu=1 --memory=512Mi --concurrency=80 --min-instances=0 --max-instances=20 \
-    --timeout="${function_timeout}s" --set-env-vars="^;^$(joined ';' "${settings[@]}")"
+    --timeout="${function_timeout}s" --set-env-vars="^;^$(joined ';' "${settings[@]}")" "${reaches[@]}"
   invoker "$name" "$name-push"
   run gcloud iam service-accounts add-iam-policy-binding "$(email "$name-push")" --project="$project" \
     --member="$agent" --role=roles/iam.serviceAccountTokenCreator --format=none
@@ -454,7 +695,8 @@ deploy_function() { # name, kind, source, target
   run gcloud pubsub subscriptions add-iam-policy-binding "$name-push" --project="$project" \
     --member="serviceAccount:$(email "$name-run")" --role=roles/pubsub.viewer --format=none
 
-  [ "$kind" != dedup ] || return 0
+  # dedup alone has nothing to sweep.
+  [ "$kind" != dedup ] || [ -n "${outbox[$name]:-}" ] || return 0
   account "$name-sweep" "Calls the sweep of $name"
   invoker "$name" "$name-sweep"
   local verb=create
@@ -472,18 +714,49 @@ done
 
 # --- alerts and a dashboard
 
-alert() { # name, condition, filter, threshold, duration, aligner, severity, text
-  local title="pubsub-guarantees: $1" found=''
-  # Names of policies are numbers: the display name is what can be known.
-  [ -n "$dry" ] || found=$(gcloud alpha monitoring policies list --project="$project" --filter="displayName=\"$title\"" --format='value(name)')
-  [ -z "$found" ] || return 0
+# Names of policies are numbers: the display name is what can be known. One that is there keeps its limits, which may
+# have been changed on purpose, and gets the channels.
+alert_there() { # title
+  [ -z "$dry" ] || return 1
+  local found policy
+  found=$(gcloud alpha monitoring policies list --project="$project" --filter="displayName=\"$1\"" --format='value(name)') ||
+    stop 'the alerts cannot be listed'
+  [ -n "$found" ] || return 1
+  [ -n "$channels" ] || return 0
+  for policy in $found; do
+    run gcloud alpha monitoring policies update "$policy" --project="$project" --set-notification-channels="$channels" --format=none || exit 1
+  done
+}
+
+alert() { # name, condition, filter, threshold, duration, aligner, text
+  local title="pubsub-guarantees: $1"
+  ! alert_there "$title" || return 0
   run gcloud alpha monitoring policies create --project="$project" --display-name="$title" --combiner=OR \
     --condition-display-name="$2" --condition-filter="$3" --if="> $4" --duration="$5" \
     --aggregation="{\"alignmentPeriod\":\"60s\",\"perSeriesAligner\":\"$6\"}" \
     --documentation="$7" --notification-channels="$channels" --format=none
 }
 
+stream_alert() { # title, condition, event, severity, when it closes by itself, text
+  local title="pubsub-guarantees: $1" either='' filter service
+  for service in "${streams[@]}"; do either+="${either:+ OR }\"$service\""; done
+  filter="resource.type = \"cloud_run_revision\" AND resource.labels.service_name = ($either) AND jsonPayload.event = \"$3\""
+  ! alert_there "$title" || return 0
+  # Lines of the log can be asked for in a whole policy alone.
+  run gcloud alpha monitoring policies create --project="$project" --notification-channels="$channels" --format=none --policy="$(
+    printf '{"displayName":"%s","combiner":"OR","severity":"%s","conditions":[{"displayName":"%s","conditionMatchedLog":{"filter":"%s"}}],"alertStrategy":{"autoClose":"%s","notificationRateLimit":{"period":"3600s"}},"documentation":{"mimeType":"text/markdown","content":"%s"}}' \
+      "$title" "$4" "$2" "${filter//\"/\\\"}" "$5" "$6"
+  )"
+}
+
 if [ -n "$monitoring" ]; then
+  if [ ${#streams[@]} -gt 0 ]; then
+    mapfile -t streams < <(printf '%s\n' "${streams[@]}" | sort)
+    stream_alert 'streams stand still' 'A stream stands still at a message that failed for good' order_halted ERROR 604800s \
+      'The log line names the key and the number: docs/operations.md'
+    stream_alert gaps 'A stream has waited for a missing number for longer than ORDER_GAP_TIMEOUT' order_gap_old WARNING 3600s \
+      'The log line names the stream and the number: docs/operations.md'
+  fi
   subscription='resource.type = "pubsub_subscription" AND resource.labels.subscription_id ='
   dead=("${names[@]}")
   [ -z "$delayed" ] || dead+=(republisher)
@@ -510,7 +783,7 @@ if [ -n "$monitoring" ]; then
   # The template's own names are meant, not the shell's.
   # shellcheck disable=SC2016
   if [ -z "$found" ]; then
-    dashboard=$(<"$template")
+    dashboard=$(tr -s ' \n' ' ' <"$template")
     queue_pattern=none
     [ -z "$delayed" ] || queue_pattern=${queues//,/|}
     dashboard=${dashboard//'${name}'/pubsub-guarantees}
@@ -518,11 +791,11 @@ if [ -n "$monitoring" ]; then
     dashboard=${dashboard//'${subscriptions}'/$(joined '|' "${names[@]/%/-push}")}
     dashboard=${dashboard//'${dead_letters}'/$(joined '|' "${dead[@]/%/-dead-letters}")}
     dashboard=${dashboard//'${queues}'/$queue_pattern}
-    if [ -n "$dry" ]; then
-      dashboard='pubsub-guarantees'
-    fi
     run gcloud monitoring dashboards create --project="$project" --config="$dashboard" --format=none
   fi
 fi
 
-printf '# done: publish to %s\n' "$(joined ' ' "${topics[@]}")"
+for function in "${functions[@]}"; do
+  IFS=: read -r name kind source target <<<"$function"
+  printf '# %s: publish to %s, subscribe to %s\n' "$name" "$source" "$target"
+done

@@ -1,5 +1,12 @@
 /** An API as protobufjs's JSON describes it, and how a name in it is found. Pure. */
 
+/** They name no message: most fields are of one, and looking for them in every scope is what takes time. */
+const SCALARS: ReadonlySet<string> = new Set(
+  'double float int32 uint32 sint32 fixed32 sfixed32 int64 uint64 sint64 fixed64 sfixed64 bool string bytes'.split(
+    ' ',
+  ),
+);
+
 export type Described = Readonly<{
   nested?: Readonly<Record<string, Described>>;
   fields?: Readonly<Record<string, Readonly<{ type: string }>>>;
@@ -33,6 +40,7 @@ function* within({ nested = {} }: Described, scope: string): Generator<readonly 
  * Undefined for what is not described here: scalars, and types that protobufjs knows by itself.
  */
 export function find(names: Names, type: string, from: string): string | undefined {
+  if (SCALARS.has(type)) return undefined;
   if (type.startsWith('.')) return names.has(type.slice(1)) ? type.slice(1) : undefined;
   for (let scope = from; ; scope = scope.slice(0, Math.max(scope.lastIndexOf('.'), 0))) {
     const name = scoped(scope, type);

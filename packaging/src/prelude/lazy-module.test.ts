@@ -40,3 +40,51 @@ test('the exported message classes of the clients are whole once they are asked 
   const { PubsubMessage } = protos.google.pubsub.v1;
   assert.deepEqual(PubsubMessage.decode(PubsubMessage.encode({ messageId: '7' }).finish()).messageId, '7');
 });
+
+test('what another module exports as well is had without it, and all else is loaded', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'lazy-module-'));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  const path = join(folder, 'transport.js');
+  await writeFile(path, 'globalThis.transportRuns = true; module.exports = { shared: 1, own: 2 };');
+  t.after(() => Reflect.deleteProperty(globalThis, 'transportRuns'));
+  const require = createRequire(join(folder, 'index.js'));
+  loadLazily(require, path, { shared: 1 });
+  const held = require(path);
+  assert.equal(held.shared, 1);
+  assert.equal(Reflect.get(globalThis, 'transportRuns'), undefined);
+  assert.equal(held.own, 2);
+  assert.equal(Reflect.get(globalThis, 'transportRuns'), true);
+});
+
+test("what Firestore's client takes from the other transport is what google-gax has", async () => {
+  const { FROM_GAX } = await import('./prelude.ts');
+  const require = createRequire(createRequire(import.meta.url).resolve('@google-cloud/firestore'));
+  const path = require.resolve('google-gax/fallback');
+  // As it is without us.
+  const stand = require.cache[path];
+  delete require.cache[path];
+  const own = require(path);
+  require.cache[path] = stand;
+  for (const [name, known] of Object.entries(FROM_GAX)) assert.equal(own[name], known, name);
+});
+
+test('this google-gax has what is replaced, and these clients have what is stood in for', async () => {
+  const { isAsExpected } = await import('./prelude.ts');
+  assert.deepEqual(isAsExpected, { messageClasses: true, transportWithoutGrpc: true, loadProtoJSON: true });
+});
+
+test('the clients share one google-gax: what is replaced in one would be missing in another', () => {
+  const require = createRequire(import.meta.url);
+  const pubsub = require.resolve('@google-cloud/pubsub');
+  const firestore = require.resolve('@google-cloud/firestore');
+  const using = [
+    pubsub,
+    firestore,
+    require.resolve('@google-cloud/tasks'),
+    createRequire(pubsub).resolve('@google-cloud/pubsub-api'),
+    createRequire(firestore).resolve('@google-cloud/firestore-api'),
+  ];
+  for (const path of using) {
+    assert.equal(createRequire(path).resolve('google-gax'), require.resolve('google-gax'), path);
+  }
+});

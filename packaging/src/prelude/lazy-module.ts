@@ -1,11 +1,17 @@
 /**
  * A CommonJS module that is read and run when somebody first looks into it, and not when it is required. Whoever looks
  * sees what the module itself exports.
+ *
+ * `known` are exports that are to be had without it, because another module, which is loaded anyway, exports them too.
  */
 import Module from 'node:module';
 
 /** `path` is the module's file, as `require.resolve` gives it. Nothing is done for one that is loaded already. */
-export function loadLazily(require: NodeJS.Require, path: string): void {
+export function loadLazily(
+  require: NodeJS.Require,
+  path: string,
+  known: Readonly<Record<string, unknown>> = {},
+): void {
   if (require.cache[path] !== undefined) return;
   let loaded: object | undefined;
   const load = (): object => {
@@ -22,7 +28,10 @@ export function loadLazily(require: NodeJS.Require, path: string): void {
     {},
     {
       // Compiled code asks this of everything that it requires, and then leaves the rest alone.
-      get: (_, key) => (key === '__esModule' ? true : Reflect.get(load(), key)),
+      get: (_, key) => {
+        if (key === '__esModule') return true;
+        return Object.hasOwn(known, key) ? Reflect.get(known, key) : Reflect.get(load(), key);
+      },
       has: (_, key) => Reflect.has(load(), key),
       ownKeys: () => Reflect.ownKeys(load()),
       getOwnPropertyDescriptor: (_, key) => {

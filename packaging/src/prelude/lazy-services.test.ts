@@ -37,7 +37,7 @@ const build: Build = (given) => {
   built.push(given);
   return protobuf.Root.fromJSON(given as protobuf.INamespace) as unknown as ReturnType<Build>;
 };
-const lazy = lazyServices(all, new Set([PUBLISH]), build, AS_GAX_READS);
+const lazy = lazyServices(all, [[PUBLISH]], build, AS_GAX_READS);
 const methodOf = (service: string, method: string): LazyMethod => lazy[service]![method]!;
 
 /** The same method as google-gax itself defines it. */
@@ -87,6 +87,27 @@ test('a method that is not expected works as well, from the whole description', 
   assert.deepEqual(ours.requestSerialize(request), theirs.requestSerialize(request));
   assert.equal(built.at(-1), all);
   assert.equal(built.length, 2);
+});
+
+test('methods of one group are built together, and other groups not with them', () => {
+  const each: Described[] = [];
+  const services = lazyServices(
+    all,
+    [[PUBLISH, 'google.pubsub.v1.Publisher.GetTopic'], ['google.pubsub.v1.Subscriber.GetSubscription']],
+    (given) => {
+      each.push(given);
+      return protobuf.Root.fromJSON(given as protobuf.INamespace) as unknown as ReturnType<Build>;
+    },
+    AS_GAX_READS,
+  );
+  const publisher = services['google.pubsub.v1.Publisher']!;
+  publisher['Publish']!.requestSerialize(REQUEST);
+  publisher['GetTopic']!.requestSerialize({ topic: 't' });
+  assert.equal(each.length, 1);
+  assert.doesNotMatch(JSON.stringify(each[0]), /BigQueryConfig/);
+  services['google.pubsub.v1.Subscriber']!['GetSubscription']!.requestSerialize({ subscription: 's' });
+  assert.equal(each.length, 2);
+  assert.match(JSON.stringify(each[1]), /BigQueryConfig/);
 });
 
 test('every service and method of the description is there', () => {

@@ -1,7 +1,7 @@
 /**
  * The services of an API as gRPC wants them, with every method, whose messages are built when a method is first
- * called: those of the methods that are expected from what they alone need, those of all others from the whole
- * description. So nothing is missing, and what is not called costs nothing.
+ * called: those of the methods that are expected from what they and those they are called with need, those of all
+ * others from the whole description. So nothing is missing, and what is not called costs nothing.
  *
  * Messages are converted as @grpc/proto-loader does it, which builds all messages of an API at once, and a descriptor
  * of each besides, that only reflection reads.
@@ -35,27 +35,38 @@ export type LazyMethod = Readonly<{
 /** By full name, then by the method's. */
 export type LazyServices = Readonly<Record<string, Readonly<Record<string, LazyMethod>>>>;
 
-/** `expected` by full names, `google.pubsub.v1.Publisher.Publish`. `options` are those of protobufjs's toObject. */
+/**
+ * `expected` in groups that are built together, by full names, `google.pubsub.v1.Publisher.Publish`. `options` are
+ * those of protobufjs's toObject.
+ */
 export function lazyServices(
   all: Described,
-  expected: ReadonlySet<string>,
+  expected: readonly (readonly string[])[],
   build: Build,
   options: object,
 ): LazyServices {
   const names = namesOf(all);
   const services = [...names].flatMap(([name, { methods }]) => (methods ? [{ name, methods }] : []));
   const full = (type: string, service: string): string => find(names, type, service) ?? type;
-  const types = services.flatMap(({ name, methods }) =>
-    Object.entries(methods)
-      .filter(([method]) => expected.has(`${name}.${method}`))
-      .flatMap(([, { requestType, responseType }]) => [full(requestType, name), full(responseType, name)]),
+  const leanOf = (group: readonly string[]): ReturnType<Build> => {
+    const types = services.flatMap(({ name, methods }) =>
+      Object.entries(methods)
+        .filter(([method]) => group.includes(`${name}.${method}`))
+        .flatMap(([, { requestType, responseType }]) => [full(requestType, name), full(responseType, name)]),
+    );
+    return build(leanTypes(all, names, types));
+  };
+  const lean = new Map(
+    expected.flatMap((group) => {
+      const root = once(() => leanOf(group));
+      return group.map((method) => [method, root] as const);
+    }),
   );
-  const lean = once(() => build(leanTypes(all, names, types)));
   const whole = once(() => build(all));
   const of = (service: string, method: string, type: string): (() => MessageType) =>
     once(() => {
-      const root = expected.has(`${service}.${method}`) ? lean() : whole();
-      return root.lookupType(full(type, service));
+      const root = lean.get(`${service}.${method}`) ?? whole;
+      return root().lookupType(full(type, service));
     });
   return Object.fromEntries(
     services.map(({ name, methods }) => [

@@ -4,24 +4,37 @@
  * the classes that they export for their users, when somebody asks for one. By themselves they do both for whole APIs
  * when they are loaded and made, also for administration and for versions that nobody calls.
  *
- * It replaces one public method of google-gax, which is pinned. What it cannot read or find is left as it was.
+ * It replaces one public method of google-gax, which is pinned. What it cannot read or find is left as it was: a process
+ * then starts more slowly, and works as well.
  */
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { grpc, GrpcClient, protobuf } from 'google-gax';
+import {
+  constructSettings,
+  createDefaultBackoffSettings,
+  GoogleError,
+  grpc,
+  GrpcClient,
+  protobuf,
+  RetryOptions,
+} from 'google-gax';
 import type { Described } from './described.ts';
 import { loadLazily } from './lazy-module.ts';
 import { type Build, lazyServices } from './lazy-services.ts';
 
-/** What a function or the republisher calls in its first minutes. Any other method works as well, and begins slower. */
-const EXPECTED: ReadonlySet<string> = new Set([
-  'google.pubsub.v1.Publisher.Publish',
-  'google.pubsub.v1.Subscriber.GetSubscription',
-  'google.cloud.tasks.v2.CloudTasks.CreateTask',
-  ...['BatchGetDocuments', 'BeginTransaction', 'Commit', 'Rollback', 'RunQuery'].map(
-    (method) => `google.firestore.v1.Firestore.${method}`,
-  ),
-]);
+const FIRESTORE = 'google.firestore.v1.Firestore';
+/**
+ * What a function or the republisher calls in its first minutes: in one group what one message calls together. Any
+ * other method works as well, and begins slower.
+ */
+const EXPECTED: readonly (readonly string[])[] = [
+  ['google.pubsub.v1.Publisher.Publish'],
+  ['google.pubsub.v1.Subscriber.GetSubscription'],
+  ['google.cloud.tasks.v2.CloudTasks.CreateTask'],
+  [`${FIRESTORE}.BatchGetDocuments`, `${FIRESTORE}.Commit`],
+  [`${FIRESTORE}.BeginTransaction`, `${FIRESTORE}.Rollback`],
+  [`${FIRESTORE}.RunQuery`],
+];
 
 /** Those that google-gax gives to @grpc/proto-loader, as far as they are protobufjs's: a test compares them. */
 export const AS_GAX_READS = { longs: String, enums: String, defaults: true, oneofs: true };
@@ -30,7 +43,7 @@ type Load = (typeof GrpcClient)['prototype']['loadProtoJSON'];
 type Json = Parameters<Load>[0];
 type Loaded = ReturnType<Load>;
 
-const whole = Reflect.get(GrpcClient.prototype, 'loadProtoJSON') as Load;
+const whole = Reflect.get(GrpcClient.prototype, 'loadProtoJSON') as Load | undefined;
 const known = new WeakMap<Json, Loaded>();
 
 const build: Build = (description) =>
@@ -45,11 +58,18 @@ function lazily(json: Json): Loaded | undefined {
   }
 }
 
-GrpcClient.prototype.loadProtoJSON = function (this: GrpcClient, json: Json, ignoreCache?: boolean): Loaded {
-  const loaded = known.get(json) ?? lazily(json) ?? whole.call(this, json, ignoreCache);
-  known.set(json, loaded);
-  return loaded;
-};
+// A google-gax that has no such method loads in its own way.
+if (typeof whole === 'function') {
+  GrpcClient.prototype.loadProtoJSON = function (
+    this: GrpcClient,
+    json: Json,
+    ignoreCache?: boolean,
+  ): Loaded {
+    const loaded = known.get(json) ?? lazily(json) ?? whole.call(this, json, ignoreCache);
+    known.set(json, loaded);
+    return loaded;
+  };
+}
 
 const require = createRequire(import.meta.url);
 
@@ -62,8 +82,26 @@ function messageClasses(): readonly string[] {
   return [pubsub, api, tasks].map((main) => join(folderOf(main), 'protos/protos.js'));
 }
 
-try {
-  for (const path of messageClasses()) loadLazily(require, path);
-} catch {
-  // Loaded at once, as everywhere else.
+/** What Firestore's client takes from the transport without gRPC, which nobody here uses: google-gax's own as well. */
+export const FROM_GAX = { constructSettings, createDefaultBackoffSettings, GoogleError, RetryOptions };
+
+function transportWithoutGrpc(): string {
+  return createRequire(require.resolve('@google-cloud/firestore')).resolve('google-gax/fallback');
+}
+
+/** Whether it was done: a test looks, so that an upgrade that undoes it does not go unnoticed. */
+export const isAsExpected = {
+  messageClasses: stoodIn(() => messageClasses().forEach((path) => loadLazily(require, path))),
+  transportWithoutGrpc: stoodIn(() => loadLazily(require, transportWithoutGrpc(), FROM_GAX)),
+  loadProtoJSON: typeof whole === 'function',
+};
+
+/** What is not found is loaded at once, as everywhere else. */
+function stoodIn(stand: () => void): boolean {
+  try {
+    stand();
+    return true;
+  } catch {
+    return false;
+  }
 }

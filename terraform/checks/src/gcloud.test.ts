@@ -68,6 +68,18 @@ describe('the dry run', () => {
     );
   });
 
+  test('comes to what Terraform plans with Redis', async () => {
+    const more = ['--redis', 'default:default', '--app-engine-service', 'default'];
+    const { code, out, err } = await script(['--dry-run', ...COMPLETE, ...more]);
+    assert.equal(code, 0, err);
+    const plan = factsOfPlan((await readPlan('redis')).resources);
+    assert.deepEqual(differences(plan, factsOfDryRun(out)), []);
+    const evicting = out.replace('maxmemory-policy=noeviction', 'maxmemory-policy=allkeys-lru');
+    assert.deepEqual(differences(plan, factsOfDryRun(evicting)), [
+      'redis guarantees: evicts is noeviction in Terraform and allkeys-lru in gcloud',
+    ]);
+  });
+
   test('that lacks a grant, or says another deadline, is told from the plan', async () => {
     const { out } = await script(['--dry-run', ...COMPLETE]);
     const plan = factsOfPlan((await readPlan('complete')).resources);
@@ -108,6 +120,7 @@ describe('what is asked for wrongly is refused with what is accepted:', () => {
     [[...COMPLETE, '--function', 'orders-in-the-morning-once:dedup:a-topic:b-topic'], /3 to 20/],
     [[...COMPLETE, '--region', 'europe'], /accepted: a region/],
     [[...COMPLETE, '--republisher', 'kubernetes'], /accepted: app-engine or cloud-run/],
+    [[...COMPLETE, '--wake-queue', 'delay-a'], /another than --queues, because it gives up soon/],
     [[...COMPLETE, '--nonsense'], /unknown option --nonsense/],
     [[...COMPLETE, '--queues'], /--queues needs a value/],
   ];
@@ -158,7 +171,7 @@ describe('with a gcloud', () => {
     return { ...ran, calls: text.split('\n').filter((line) => line !== '') };
   };
   const changes = (calls: readonly string[]): readonly string[] =>
-    calls.filter((call) => !/ (describe|list|get-value|print-access-token)\b/.test(call));
+    calls.filter((call) => !/(^version$| (describe|list|get-value|print-access-token)\b)/.test(call));
 
   const CHECKS: Readonly<Record<string, readonly [Record<string, string>, RegExp]>> = {
     'another active project': [
@@ -268,6 +281,7 @@ const GCLOUD = `#!/usr/bin/env bash
 printf '%s\\n' "$*" >>"$CALLS"
 if [ -n "\${BROKEN:-}" ] && [[ "$*" == "$BROKEN"* ]]; then echo unavailable >&2; exit 1; fi
 case "$*" in
+  version) printf 'Google Cloud SDK 580.0.0\\nalpha 2026.11.01\\nbeta 2026.11.01\\n' ;;
   'config get-value project') echo "\${ACTIVE:-demo-project}" ;;
   'projects describe'*) echo 123 ;;
   'services list'*)
@@ -286,7 +300,8 @@ esac
 
 const CURL = `#!/usr/bin/env bash
 cat >/dev/null
-for permission in cloudfunctions.functions.create cloudscheduler.jobs.create cloudtasks.queues.create datastore.indexes.update iam.serviceAccounts.actAs iam.serviceAccounts.create pubsub.subscriptions.create pubsub.topics.create pubsub.topics.setIamPolicy resourcemanager.projects.setIamPolicy run.services.setIamPolicy datastore.databases.create serviceusage.services.enable monitoring.alertPolicies.create appengine.versions.create run.services.create; do
+asked=$(grep -oE '[a-z]+\\.[A-Za-z]+\\.[A-Za-z]+' <<<"$*")
+for permission in $asked; do
   [ "$permission" = "\${LACKING:-}" ] || printf '"%s"\\n' "$permission"
 done
 `;

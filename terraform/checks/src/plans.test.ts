@@ -2,9 +2,7 @@
  * The modules as Terraform itself sees them, where it is there: formatted, and planned as what is kept says.
  */
 import assert from 'node:assert/strict';
-import { readdir, readFile } from 'node:fs/promises';
 import { after, describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { digestOfSources, KEPT, plan, readPlan } from './plans.ts';
 import { terraform } from './terraform.ts';
 
@@ -32,26 +30,6 @@ test('every planned deadline leaves room for the one below it', async () => {
     const ack = Number(planned.find((one) => one.address === pushed)?.values['ack_deadline_seconds']);
     assert.ok(handler < limit && limit < ack && ack <= 600, `${address}: ${handler} ${limit} ${ack}`);
   }
-});
-
-test('every field that the library queries by its name has an index', async () => {
-  const planned = (await readPlan('complete')).resources;
-  const indexed = planned.filter(({ values }) => JSON.stringify(values).includes('query_scope'));
-  const fields = new Set(indexed.map(({ values }) => values['field']));
-  const library = fileURLToPath(new URL('../../../shared/src/', import.meta.url));
-  const files = await readdir(library, { recursive: true });
-  const queried = new Set<string>();
-  for (const file of files.filter(
-    (name) => /firestore[\w-]*\.ts$/.test(name) && !name.endsWith('.test.ts'),
-  )) {
-    const text = await readFile(`${library}${file}`, 'utf8');
-    for (const [, field = ''] of text.matchAll(/(?:where|orderBy)\('([\w.]+)'/g)) queried.add(field);
-  }
-  assert.ok(queried.size > 3, 'the library is not where it is looked for');
-  assert.deepEqual(
-    [...queried].filter((field) => !fields.has(field)),
-    [],
-  );
 });
 
 // A suite that is skipped is not counted; a test is.

@@ -27,7 +27,7 @@ const EXISTING = {
 export const CASES: Readonly<
   Record<string, Readonly<{ example: string; variables: Readonly<Record<string, string>> }>>
 > = {
-  minimal: { example: 'minimal', variables: {} },
+  minimal: { example: 'minimal', variables: { project_number: PROJECT_NUMBER } },
   complete: { example: 'complete', variables: { project_number: PROJECT_NUMBER } },
   'complete-redis': {
     example: 'complete',
@@ -36,11 +36,19 @@ export const CASES: Readonly<
       app_engine_location: 'europe-west',
     },
   },
+  redis: {
+    example: 'complete',
+    variables: {
+      project_number: PROJECT_NUMBER,
+      redis_network: '{network="default",subnetwork="default"}',
+      app_engine_location: 'europe-west',
+    },
+  },
   'existing-project': { example: 'existing-project', variables: EXISTING },
 };
 
-/** Those that are kept: what `deploy/gcloud.sh` is compared with. */
-export const KEPT = ['complete', 'existing-project'] as const;
+/** Those that are kept, to be judged, and what `deploy/gcloud.sh` is compared with. */
+export const KEPT = ['complete', 'redis', 'existing-project'] as const;
 
 export const planFile = (name: string): URL => new URL(`../plans/${name}.json`, import.meta.url);
 

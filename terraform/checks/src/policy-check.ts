@@ -23,10 +23,16 @@ type Rule = (resource: Resource, module: Module) => Iterable<string>;
 const RULES: Readonly<Record<string, readonly Rule[]>> = {
   google_pubsub_subscription: [expires, retries, pushes],
   google_cloud_tasks_queue: [
+    ({ body }, { name }) =>
+      unless(
+        // A wake-up that is lost costs time alone: the sweep finds the same stream.
+        name === 'modules/wake-queue' || one(body, 'retry_config')['max_attempts'] === -1,
+        'max_attempts must be -1: after a last attempt the message is gone',
+      ),
     ({ body }) =>
       unless(
-        one(body, 'retry_config')['max_attempts'] === -1,
-        'max_attempts must be -1: after a last attempt the message is gone',
+        !('max_retry_duration' in one(body, 'retry_config')),
+        'a limit of time is a limit of attempts: max_retry_duration must not be set',
       ),
   ],
   google_cloudfunctions2_function: [
@@ -62,6 +68,20 @@ const RULES: Readonly<Record<string, readonly Rule[]>> = {
         'maxmemory-policy must be noeviction',
       ),
   ],
+  google_secret_manager_secret_version: [
+    ({ body }) =>
+      unless(
+        one(body, 'lifecycle')['create_before_destroy'] === true,
+        'create_before_destroy must be true: whoever starts meanwhile would find no latest version',
+      ),
+  ],
+  google_cloud_run_service_iam_member: [
+    ({ body }) =>
+      unless(
+        'replace_triggered_by' in one(body, 'lifecycle'),
+        'a function that is made anew has lost it: replace_triggered_by must name the function',
+      ),
+  ],
   google_storage_bucket: [
     ({ body }) => unless(body['public_access_prevention'] === 'enforced', 'public access must be prevented'),
   ],
@@ -89,8 +109,14 @@ function* pushes({ body }: Resource, module: Module): Generator<string> {
   const token = one(one(body, 'push_config'), 'oidc_token');
   if (!('service_account_email' in token) || !('audience' in token))
     yield 'it must push with a token for an audience';
-  if (body['ack_deadline_seconds'] !== '${local.limits.ack_deadline_seconds}') {
-    yield 'ack_deadline_seconds must be what the policy has checked';
+  for (const [of, name, expected] of [
+    [body, 'ack_deadline_seconds', '${local.limits.ack_deadline_seconds}'],
+    [body, 'message_retention_duration', '${module.policy.retry.message_retention}'],
+    [one(body, 'dead_letter_policy'), 'max_delivery_attempts', '${local.limits.max_delivery_attempts}'],
+    [one(body, 'retry_policy'), 'minimum_backoff', '${module.policy.retry.minimum_backoff}'],
+    [one(body, 'retry_policy'), 'maximum_backoff', '${module.policy.retry.maximum_backoff}'],
+  ] as const) {
+    if (name in of && of[name] !== expected) yield `${name} must be what the policy has checked`;
   }
   const dead = one(body, 'dead_letter_policy')['dead_letter_topic'];
   if (dead === undefined) yield 'it must have a dead_letter_policy';
@@ -119,17 +145,28 @@ function grants(module: Module): readonly string[] {
   const expected = (GRANTS[module.name] ?? []).toSorted();
   return [
     ...problems,
-    ...expected.filter((grant) => !written.includes(grant)).map((grant) => `the grant is missing: ${grant}`),
-    ...written
-      .filter((grant) => !expected.includes(grant))
-      .map((grant) => `a grant that src/grants.ts does not have: ${grant}`),
+    ...without(expected, written).map((grant) => `the grant is missing: ${grant}`),
+    ...without(written, expected).map((grant) => `a grant that src/grants.ts does not have: ${grant}`),
   ];
+}
+
+/** Each taken away once: two grants that read the same are two. */
+function without(grants: readonly string[], others: readonly string[]): readonly string[] {
+  const left = [...others];
+  return grants.filter((grant) => {
+    const at = left.indexOf(grant);
+    if (at !== -1) left.splice(at, 1);
+    return at === -1;
+  });
 }
 
 function grantOf({ type, body }: Resource): string {
   const kind = type.replace(/^google_(.*)_iam_\w+$/, '$1');
-  const on = textOf(body['topic'] ?? body['subscription'] ?? body['service_account_id']);
-  const what = /\.(each|target_topic|dead_letters|push|caller)\b|\b(each)\.value/.exec(on);
+  const named = ['topic', 'subscription', 'service_account_id', 'name'];
+  const on = textOf(named.map((name) => body[name]).find((value) => value !== undefined));
+  const what = /\.(each|target_topic|wake_queue|dead_letters|push|caller)\b|\b(each)\.value/.exec(on);
+  // Of several the list says which.
+  const list = /(?:local|var)\.(\w+)/.exec(textOf(body['for_each']))?.[1] ?? 'each';
   const each = /toset\((\[[^\]]*\])\)/.exec(textOf(body['for_each']))?.[1];
   const role =
     body['role'] === '${each.value}'
@@ -137,6 +174,6 @@ function grantOf({ type, body }: Resource): string {
       : textOf(body['role']);
   const member =
     /(?:google_service_account\.|local\.)(\w+)/.exec(textOf(body['member']))?.[1] ?? textOf(body['member']);
-  const where = what === null ? '' : ` (${what[1] ?? what[2] ?? ''})`;
+  const where = what === null ? '' : ` (${what[1] ?? `each of ${list}`})`;
   return `${kind}${where}: ${role} to ${member}${blocksOf(body, 'condition').length > 0 ? ', under a condition' : ''}`;
 }

@@ -196,11 +196,41 @@ const PLANTED: Readonly<Record<string, Planted>> = {
     to: 'ack_deadline_seconds       = 60',
     finds: /ack_deadline_seconds must be what the policy has checked/,
   },
+  'attempts that nobody has checked': {
+    file: GUARANTEE,
+    from: 'max_delivery_attempts = local.limits.max_delivery_attempts',
+    to: 'max_delivery_attempts = 5',
+    finds: /max_delivery_attempts must be what the policy has checked/,
+  },
   'limits that differ between the modules': {
     file: 'modules/guarantee/variables.tf',
     from: 'optional(number, 90)',
     to: 'optional(number, 65)',
     finds: /the type of limits is not that of modules\/policy/,
+  },
+  'a queue that gives up by time': {
+    file: 'modules/delay-queues/main.tf',
+    from: 'max_attempts  = -1',
+    to: 'max_attempts  = -1\n    max_retry_duration = "3600s"',
+    finds: /max_retry_duration must not be set/,
+  },
+  'the same grant twice': {
+    file: GUARANTEE,
+    from: 'resource "google_pubsub_topic_iam_member" "dead_letters"',
+    to: 'resource "google_pubsub_topic_iam_member" "again" {\n  project = var.project_id\n  topic   = var.target_topic\n  role    = "roles/pubsub.publisher"\n  member  = google_service_account.runtime.member\n}\n\nresource "google_pubsub_topic_iam_member" "dead_letters"',
+    finds: /a grant that src\/grants\.ts does not have: pubsub_topic \(target_topic\)/,
+  },
+  'a grant that a new function has lost': {
+    file: GUARANTEE,
+    from: '    replace_triggered_by = [google_cloudfunctions2_function.function.id]\n',
+    to: '',
+    finds: /replace_triggered_by must name the function/,
+  },
+  'a secret that is gone before there is a new one': {
+    file: 'modules/store-redis/main.tf',
+    from: 'create_before_destroy = true',
+    to: 'create_before_destroy = false',
+    finds: /create_before_destroy must be true/,
   },
   'a Redis that evicts': {
     file: 'modules/store-redis/main.tf',

@@ -61,6 +61,15 @@ module "queues" {
   depends_on = [module.project]
 }
 
+module "wake_queue" {
+  source = "../../modules/wake-queue"
+
+  project_id = var.project_id
+  location   = var.region
+
+  depends_on = [module.project]
+}
+
 resource "google_pubsub_topic" "topics" {
   for_each = local.topics
 
@@ -104,6 +113,7 @@ module "guarantees" {
   redis                 = each.value.function == "dedup" ? one(module.redis[*].secrets) : null
   network               = each.value.function == "dedup" ? var.redis_network : null
   delay                 = contains(["delay", "pipeline"], each.value.function) ? local.delay : null
+  wake_queue            = contains(["fifo", "pipeline"], each.value.function) ? module.wake_queue.id : null
   build_service_account = module.project.build_account
   bundle = {
     bucket = module.project.bucket.name
@@ -129,6 +139,7 @@ module "monitoring" {
   project_id            = var.project_id
   queues                = module.queues.ids
   notification_channels = var.notification_channels
+  streams               = [for name, function in local.functions : name if contains(["fifo", "pipeline"], function.function)]
   functions             = { for name, guarantee in module.guarantees : name => { subscription = guarantee.subscription.name } }
   dead_letter_subscriptions = merge(
     { for name, guarantee in module.guarantees : name => guarantee.dead_letter_subscription.name },

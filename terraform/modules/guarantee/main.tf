@@ -5,14 +5,19 @@
 module "policy" {
   source = "../policy"
 
-  name         = var.name
-  function     = var.function
-  source_topic = var.source_topic
-  target_topic = var.target_topic
-  has_delay    = var.delay != null
-  has_redis    = var.redis != null
-  limits       = var.limits
-  service      = var.service
+  name          = var.name
+  function      = var.function
+  source_topic  = var.source_topic
+  target_topic  = var.target_topic
+  has_delay     = var.delay != null
+  has_redis     = var.redis != null
+  has_wake      = var.wake_queue != null
+  has_outbox    = var.outbox != null
+  limits        = var.limits
+  service       = var.service
+  dedup         = var.dedup
+  order         = var.order
+  counter_scope = var.counter_scope
 }
 
 data "google_project" "project" {
@@ -27,11 +32,18 @@ locals {
   size   = module.policy.service
 
   is_redis       = var.redis != null
-  uses_firestore = contains(["fifo", "pipeline"], var.function) || (var.function == "dedup" && !local.is_redis) || local.keeps_delays
+  uses_firestore = contains(["fifo", "pipeline"], var.function) || (var.function == "dedup" && !local.is_redis) || local.keeps_delays || var.outbox != null
   keeps_delays   = var.delay == null ? false : var.delay.ledger != "off" || var.delay.payloads
   project_number = var.project_number == null ? data.google_project.project[0].number : var.project_number
   pubsub_agent   = "serviceAccount:service-${local.project_number}@gcp-sa-pubsub.iam.gserviceaccount.com"
-  redis_secrets  = var.redis == null ? {} : { for key, secret in { url = var.redis.url_secret, ca = var.redis.ca_secret } : key => secret if secret != null }
+  # The sweep publishes to them what outboxes and inbox left behind; the target has its grant anyway.
+  outbox_topics = var.outbox == null ? toset([]) : setsubtract(
+    setunion(var.outbox.topics, contains(["fifo", "pipeline"], var.function) ? [var.source_topic] : []),
+    [var.target_topic],
+  )
+  # Known before the function is, unlike its own attribute: it is told its own URL.
+  own_url       = "https://${local.names.function}-${local.project_number}.${var.region}.run.app"
+  redis_secrets = var.redis == null ? {} : { for key, secret in { url = var.redis.url_secret, ca = var.redis.ca_secret } : key => secret if secret != null }
 
   # Known before anything is created, unlike a URL; and without try(), which makes unknown what a part of is unknown.
   republisher   = var.delay == null ? null : var.delay.republisher
@@ -49,6 +61,8 @@ locals {
       LOG_EXECUTION_ID = "true"
     },
     module.policy.environment,
+    var.log_level == "info" ? {} : { LOG_LEVEL = var.log_level },
+    var.check_windows ? {} : { CHECK_WINDOWS = "off" },
     local.uses_firestore ? {
       FIRESTORE_DATABASE = var.firestore.database
       COLLECTION_PREFIX  = var.firestore.collection_prefix
@@ -61,6 +75,11 @@ locals {
       DELAY_QUEUES   = join(",", sort(values(var.delay.queues)))
       DELAY_LEDGER   = var.delay.ledger
       DELAY_PAYLOADS = var.delay.payloads ? "on" : "off"
+    },
+    var.wake_queue == null ? {} : {
+      WAKE_QUEUE           = var.wake_queue
+      WAKE_URL             = local.own_url
+      WAKE_SERVICE_ACCOUNT = google_service_account.push.email
     },
     local.to_app_engine ? { REPUBLISHER_SERVICE = local.republisher.app_engine_service } : {},
     local.to_url ? {
@@ -167,7 +186,12 @@ resource "google_cloudfunctions2_function" "function" {
     google_project_iam_member.firestore,
     google_pubsub_topic_iam_member.target,
     google_pubsub_topic_iam_member.dead_letters,
+    google_pubsub_topic_iam_member.outbox,
     google_cloud_tasks_queue_iam_member.enqueuer,
+    google_cloud_tasks_queue_iam_member.wake,
+    google_project_iam_member.app_engine,
+    google_service_account_iam_member.caller,
+    google_service_account_iam_member.wake,
   ]
 }
 
@@ -183,6 +207,15 @@ resource "google_pubsub_topic_iam_member" "target" {
 resource "google_pubsub_topic_iam_member" "dead_letters" {
   project = var.project_id
   topic   = google_pubsub_topic.dead_letters.name
+  role    = "roles/pubsub.publisher"
+  member  = google_service_account.runtime.member
+}
+
+resource "google_pubsub_topic_iam_member" "outbox" {
+  for_each = local.outbox_topics
+
+  project = var.project_id
+  topic   = each.value
   role    = "roles/pubsub.publisher"
   member  = google_service_account.runtime.member
 }
@@ -242,6 +275,25 @@ resource "google_service_account_iam_member" "caller" {
   count = local.to_url ? 1 : 0
 
   service_account_id = local.republisher.caller.id
+  role               = "roles/iam.serviceAccountUser"
+  member             = google_service_account.runtime.member
+}
+
+# A wake-up is a task that calls the function itself, as the account that Pub/Sub calls it as.
+resource "google_cloud_tasks_queue_iam_member" "wake" {
+  count = var.wake_queue == null ? 0 : 1
+
+  project  = var.project_id
+  location = split("/", var.wake_queue)[3]
+  name     = split("/", var.wake_queue)[5]
+  role     = "roles/cloudtasks.enqueuer"
+  member   = google_service_account.runtime.member
+}
+
+resource "google_service_account_iam_member" "wake" {
+  count = var.wake_queue == null ? 0 : 1
+
+  service_account_id = google_service_account.push.name
   role               = "roles/iam.serviceAccountUser"
   member             = google_service_account.runtime.member
 }
@@ -313,6 +365,11 @@ resource "google_cloud_run_service_iam_member" "push" {
   service  = google_cloudfunctions2_function.function.name
   role     = "roles/run.invoker"
   member   = google_service_account.push.member
+
+  lifecycle {
+    # A function that is made anew under its name has lost whatever was granted on the old one.
+    replace_triggered_by = [google_cloudfunctions2_function.function.id]
+  }
 }
 
 # --- what Pub/Sub's own account must be allowed to do

@@ -1,8 +1,9 @@
 output "function" {
-  description = "Name and URL of the function, as the module sweep takes it."
+  description = "Name and URL of the function, and how long it works at one request, as the module sweep takes it."
   value = {
-    name = google_cloudfunctions2_function.function.name
-    uri  = google_cloudfunctions2_function.function.service_config[0].uri
+    name                    = google_cloudfunctions2_function.function.name
+    uri                     = google_cloudfunctions2_function.function.service_config[0].uri
+    handler_timeout_seconds = local.limits.handler_timeout_seconds
   }
 }
 

@@ -12,6 +12,11 @@ variable "project_number" {
 variable "region" {
   description = "Region of the function."
   type        = string
+
+  validation {
+    condition     = can(regex("^[a-z]+-[a-z]+[0-9]+$", var.region))
+    error_message = "region must be a region such as europe-west1, not a zone or a continent."
+  }
 }
 
 variable "name" {
@@ -61,8 +66,14 @@ variable "redis" {
   type = object({
     url_secret = string
     ca_secret  = optional(string)
+    region     = optional(string)
   })
   default = null
+
+  validation {
+    condition     = var.redis == null ? true : var.redis.region == null || var.redis.region == var.region
+    error_message = "redis.region must be region, the function's: an instance is reached from its own region alone."
+  }
 }
 
 variable "delay" {
@@ -82,6 +93,11 @@ variable "delay" {
   validation {
     condition     = var.delay == null || length(try(var.delay.queues, {})) >= 1
     error_message = "delay.queues must have at least one queue."
+  }
+
+  validation {
+    condition     = alltrue([for queue in try(values(var.delay.queues), []) : can(regex("^projects/[^/]+/locations/[^/]+/queues/[^/]+$", queue))])
+    error_message = "delay.queues must have full names, projects/P/locations/L/queues/Q: the ids of the module delay-queues."
   }
 
   validation {
@@ -117,6 +133,70 @@ variable "limits" {
   default = {}
 }
 
+variable "dedup" {
+  description = "For dedup and pipeline: what becomes of a known `dedupId` with other data (`on_conflict`: deadLetter, ack or process), of messages while the store is down (`on_store_unavailable`: retry or process), and how keys in Redis begin. Null: as the function does by itself."
+  type = object({
+    on_conflict          = optional(string)
+    on_store_unavailable = optional(string)
+    redis_prefix         = optional(string)
+  })
+  default = {}
+}
+
+variable "order" {
+  description = "For fifo and pipeline: the first number of a stream (`start`: a number, or counter), how often a number is tried, what becomes of poison (`poison`: halt or skip) and of numbers that do not come (`gap`: wait or skip, after `gap_timeout_seconds`). Null: as the function does by itself."
+  type = object({
+    start               = optional(string)
+    max_attempts        = optional(number)
+    poison              = optional(string)
+    gap                 = optional(string)
+    gap_timeout_seconds = optional(number)
+  })
+  default = {}
+}
+
+variable "wake_queue" {
+  description = "For fifo and pipeline: full name of a queue (`id` of the module wake-queue) for tasks that wake a stream whose head has failed. Null: the sweep alone does."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.wake_queue == null ? true : can(regex("^projects/[^/]+/locations/[^/]+/queues/[^/]+$", var.wake_queue))
+    error_message = "wake_queue must be a full name, projects/P/locations/L/queues/Q: the id of the module wake-queue."
+  }
+}
+
+variable "outbox" {
+  description = "Not null: the sweep also publishes what publishers' outboxes and the inbox left behind in the function's database, to these topics (IDs); for fifo and pipeline also to source_topic. Give the function a sweep."
+  type = object({
+    topics = optional(set(string), [])
+  })
+  default = null
+}
+
+variable "counter_scope" {
+  description = "The `scope` option of the publishers' counters, with outbox or where order.start is counter. Null: they have none."
+  type        = string
+  default     = null
+}
+
+variable "log_level" {
+  description = "info, or debug: a line for every delivery."
+  type        = string
+  default     = "info"
+
+  validation {
+    condition     = contains(["info", "debug"], var.log_level)
+    error_message = "log_level must be info or debug."
+  }
+}
+
+variable "check_windows" {
+  description = "Whether the function reads its subscription when it starts, and says what does not fit."
+  type        = bool
+  default     = true
+}
+
 variable "service" {
   description = "Size of the function. Deliveries of one instance share requests to the store, so a few large instances are cheaper than many small ones."
   type = object({
@@ -141,19 +221,23 @@ variable "runtime" {
 }
 
 variable "environment" {
-  description = "More environment variables: LOG_LEVEL, CHECK_WINDOWS, DEDUP_ON_CONFLICT, DEDUP_ON_STORE_UNAVAILABLE, NODE_OPTIONS and the like. What other variables set is refused here."
+  description = "More environment variables: NODE_OPTIONS, OTEL_SERVICE_NAME and the like. What other variables set is refused here, and so is a secret."
   type        = map(string)
   default     = {}
 
   validation {
-    condition = length(setintersection(keys(var.environment), [
-      "COLLECTION_PREFIX", "CONSUMER", "DEAD_LETTER_TOPIC", "DEDUP_LEASE", "DEDUP_RETENTION", "DEDUP_STORE",
-      "DELAY_LEDGER", "DELAY_PAYLOADS", "DELAY_QUEUE", "DELAY_QUEUES", "FIRESTORE_DATABASE", "FUNCTION_TARGET",
-      "FUNCTION_TIMEOUT", "GOOGLE_CLOUD_PROJECT", "HANDLER_TIMEOUT", "NODE_EXTRA_CA_CERTS", "ORDER_LEASE",
-      "REDIS_URL", "REPUBLISHER_SERVICE", "REPUBLISHER_SERVICE_ACCOUNT", "REPUBLISHER_URL", "SOURCE_SUBSCRIPTION",
-      "SOURCE_TOPIC", "TARGET_TOPIC", "TASKS_LOCATION",
-    ])) == 0
-    error_message = "environment has a variable that the module sets itself from its other variables (limits, firestore, redis, delay, topics): set those instead."
+    # By their beginnings, so that a misspelt one is told as well.
+    condition = length([
+      for name in keys(var.environment) : name if can(regex(
+        "^(CHECK_|COLLECTION_|CONSUMER|COUNTER_|DEAD_LETTER_|DEDUP_|DELAY_|FIRESTORE_|FUNCTION_|GOOGLE_CLOUD_PROJECT|HANDLER_|K_|LOG_|NODE_EXTRA_CA_CERTS|ORDER_|OUTBOX|PORT$|REDIS_|REPUBLISHER_|SOURCE_|TARGET_|TASKS_|WAKE_)", name
+      ))
+    ]) == 0
+    error_message = "environment has a variable that the module or the platform sets itself: set dedup, order, limits, firestore, redis, delay, outbox, wake_queue, counter_scope, log_level, check_windows or the topics instead."
+  }
+
+  validation {
+    condition     = length([for name, value in var.environment : name if can(regex("(?i)(password|secret|token|api_?key)", name)) || can(regex("^rediss?://", value))]) == 0
+    error_message = "environment is readable by everybody who may look at the function: a secret does not belong in it."
   }
 }
 
@@ -192,6 +276,11 @@ variable "build_service_account" {
   description = "Full name of the account that builds: `build_account` of the module project. Null: the project's default, which in younger projects lacks the rights."
   type        = string
   default     = null
+
+  validation {
+    condition     = var.build_service_account == null ? true : can(regex("^projects/[^/]+/serviceAccounts/[^/@]+@[^/]+$", var.build_service_account))
+    error_message = "build_service_account must be a full name, projects/P/serviceAccounts/E, not an e-mail address alone."
+  }
 }
 
 variable "grant_token_creator" {

@@ -5,6 +5,26 @@ locals {
   queues = {
     for key, id in var.queues : key => { location = split("/", id)[3], name = split("/", id)[5] }
   }
+
+  # By the `event` that a function's line has.
+  stream_alerts = {
+    halted = {
+      event      = "order_halted"
+      title      = "streams stand still"
+      condition  = "A stream stands still at a message that failed for good"
+      severity   = "ERROR"
+      auto_close = "604800s"
+      content    = "The log line names the key and the number. Mend the cause, then let the stream go on or give the message up: `npx pubsub-guarantees orders resume KEY` or `skip`."
+    }
+    gaps = {
+      event      = "order_gap_old"
+      title      = "gaps"
+      condition  = "A stream has waited for a missing number for longer than ORDER_GAP_TIMEOUT"
+      severity   = "WARNING"
+      auto_close = "3600s"
+      content    = "The log line names the stream that has waited longest, and the number. Look for it in the dead letters, or at its publisher, and publish it again; or give it up: `npx pubsub-guarantees orders skip KEY NUMBER`. The line comes with every sweep until none waits."
+    }
+  }
 }
 
 resource "google_monitoring_alert_policy" "backlog" {
@@ -96,55 +116,39 @@ resource "google_monitoring_alert_policy" "lateness" {
 
   documentation {
     mime_type = "text/markdown"
-    content   = "The queue ${each.value.name} does not keep up, or the republisher refuses its calls. Look at the republisher's log; if there are no errors, the queue's rate is too low: add a queue."
+    content   = "The queue ${each.value.name} does not keep up: tasks are called later than they should be. Look at the queue's depth and at the republisher's instances; where these are few and well, the queue's rate is too low: add a queue. Calls that the republisher refuses do not count here: each comes again at a time of its own."
   }
 }
 
-resource "google_logging_metric" "gaps" {
-  count = var.gap_age_seconds == null ? 0 : 1
-
-  project = var.project_id
-  name    = "${var.name}/gaps"
-  # The line that a function writes whenever a stream was run up to a number that has not come.
-  filter = "resource.type = \"cloud_run_revision\" AND resource.labels.service_name = (${join(" OR ", [for name in keys(var.functions) : "\"${name}\""])}) AND jsonPayload.message = \"in order: messages wait for a number that has not come\""
-
-  metric_descriptor {
-    metric_kind = "DELTA"
-    value_type  = "INT64"
-    unit        = "1"
-  }
-}
-
-resource "google_monitoring_alert_policy" "gaps" {
-  count = var.gap_age_seconds == null ? 0 : 1
+# By lines of the log: no metric has to be made of them, which an alert would not accept for minutes.
+resource "google_monitoring_alert_policy" "streams" {
+  for_each = length(var.streams) == 0 ? {} : local.stream_alerts
 
   project               = var.project_id
-  display_name          = "${var.name}: gaps"
+  display_name          = "${var.name}: ${each.value.title}"
   combiner              = "OR"
-  severity              = "WARNING"
+  severity              = each.value.severity
   notification_channels = var.notification_channels
 
   conditions {
-    display_name = "Streams have been waiting for missing numbers for ${var.gap_age_seconds} s"
+    display_name = each.value.condition
 
-    condition_threshold {
-      filter          = "resource.type = \"cloud_run_revision\" AND metric.type = \"logging.googleapis.com/user/${google_logging_metric.gaps[0].name}\""
-      comparison      = "COMPARISON_GT"
-      threshold_value = 0
-      duration        = "${var.gap_age_seconds}s"
+    condition_matched_log {
+      filter = "resource.type = \"cloud_run_revision\" AND resource.labels.service_name = (${join(" OR ", [for name in sort(tolist(var.streams)) : "\"${name}\""])}) AND jsonPayload.event = \"${each.value.event}\""
+    }
+  }
 
-      aggregations {
-        alignment_period     = "300s"
-        per_series_aligner   = "ALIGN_DELTA"
-        cross_series_reducer = "REDUCE_SUM"
-        group_by_fields      = ["resource.label.service_name"]
-      }
+  alert_strategy {
+    auto_close = each.value.auto_close
+
+    notification_rate_limit {
+      period = "3600s"
     }
   }
 
   documentation {
     mime_type = "text/markdown"
-    content   = "Streams wait for numbers that have not come. The log lines name the key and the number: look for it in the dead letters, or at its publisher, and publish it again."
+    content   = each.value.content
   }
 }
 

@@ -31,6 +31,11 @@ variable "queues" {
   description = "The queues: `ids` of the module delay-queues."
   type        = map(string)
   default     = {}
+
+  validation {
+    condition     = alltrue([for queue in values(var.queues) : can(regex("^projects/[^/]+/locations/[^/]+/queues/[^/]+$", queue))])
+    error_message = "queues must have full names, projects/P/locations/L/queues/Q: the ids of the module delay-queues."
+  }
 }
 
 variable "lateness_seconds" {
@@ -39,14 +44,14 @@ variable "lateness_seconds" {
   default     = 60
 }
 
-variable "gap_age_seconds" {
-  description = "How long a stream may wait for a missing number before somebody is told; null: no such alert. It needs a metric made from logs, which alerts accept only minutes after it was made: where the first apply fails with 404, apply again."
-  type        = number
-  default     = null
+variable "streams" {
+  description = "Names of the functions fifo and pipeline, whose streams somebody is told about when one stands still, or waits for a missing number for longer than `order.gap_timeout_seconds` of the module guarantee."
+  type        = set(string)
+  default     = []
 
   validation {
-    condition     = var.gap_age_seconds == null ? true : var.gap_age_seconds >= 300 && var.gap_age_seconds % 60 == 0
-    error_message = "gap_age_seconds must be a multiple of 60 and at least 300, or null."
+    condition     = length(setsubtract(var.streams, keys(var.functions))) == 0
+    error_message = "streams must be names that functions has."
   }
 }
 
@@ -54,6 +59,11 @@ variable "notification_channels" {
   description = "Full names of the channels that are told. Empty: incidents are opened, and nobody is told."
   type        = list(string)
   default     = []
+
+  validation {
+    condition     = alltrue([for channel in var.notification_channels : can(regex("^projects/[^/]+/notificationChannels/[^/]+$", channel))])
+    error_message = "notification_channels must be full names, projects/P/notificationChannels/N."
+  }
 }
 
 variable "create_dashboard" {

@@ -21,7 +21,7 @@ output "service" {
 }
 
 output "environment" {
-  description = "The function's environment variables that are about times."
+  description = "The function's environment variables that are about times and policies. What is not set is left to the function."
   value = merge(
     {
       HANDLER_TIMEOUT  = "${var.limits.handler_timeout_seconds}s"
@@ -34,6 +34,20 @@ output "environment" {
     contains(["fifo", "pipeline"], var.function) ? {
       ORDER_LEASE = "${var.limits.order_lease_seconds}s"
     } : {},
+    var.has_outbox ? { OUTBOX = "on" } : {},
+    {
+      for name, value in {
+        COUNTER_SCOPE              = var.counter_scope
+        DEDUP_ON_CONFLICT          = var.dedup.on_conflict
+        DEDUP_ON_STORE_UNAVAILABLE = var.dedup.on_store_unavailable
+        REDIS_PREFIX               = var.dedup.redis_prefix
+        ORDER_START                = var.order.start
+        ORDER_MAX_ATTEMPTS         = var.order.max_attempts == null ? null : tostring(var.order.max_attempts)
+        ORDER_POISON               = var.order.poison
+        ORDER_GAP                  = var.order.gap
+        ORDER_GAP_TIMEOUT          = var.order.gap_timeout_seconds == null ? null : "${var.order.gap_timeout_seconds}s"
+      } : name => value if value != null
+    },
   )
 }
 

@@ -152,6 +152,120 @@ variable "limits" {
   }
 }
 
+variable "dedup" {
+  description = "For dedup and pipeline: what becomes of a known `dedupId` with other data (`on_conflict`: deadLetter, ack or process), of messages while the store is down (`on_store_unavailable`: retry or process), and how keys in Redis begin. Null: as the function does by itself."
+  type = object({
+    on_conflict          = optional(string)
+    on_store_unavailable = optional(string)
+    redis_prefix         = optional(string)
+  })
+  default = {}
+
+  validation {
+    condition     = length([for value in values(var.dedup) : value if value != null]) == 0 || contains(["dedup", "pipeline"], var.function)
+    error_message = "dedup may be set for the functions dedup and pipeline only."
+  }
+
+  validation {
+    condition     = var.dedup.on_conflict == null ? true : contains(["deadLetter", "ack", "process"], var.dedup.on_conflict)
+    error_message = "dedup.on_conflict must be deadLetter, ack or process."
+  }
+
+  validation {
+    condition     = var.dedup.on_store_unavailable == null ? true : contains(["retry", "process"], var.dedup.on_store_unavailable)
+    error_message = "dedup.on_store_unavailable must be retry or process."
+  }
+
+  validation {
+    condition     = var.dedup.redis_prefix == null ? true : var.has_redis && can(regex("^[^[:space:]]{1,100}$", var.dedup.redis_prefix))
+    error_message = "dedup.redis_prefix must have 1 to 100 characters without spaces, and may be set only together with redis."
+  }
+}
+
+variable "order" {
+  description = "For fifo and pipeline: the first number of a stream (`start`: a number, or counter), how often a number is tried, what becomes of poison (`poison`: halt or skip) and of numbers that do not come (`gap`: wait or skip, after `gap_timeout_seconds`). Null: as the function does by itself."
+  type = object({
+    start               = optional(string)
+    max_attempts        = optional(number)
+    poison              = optional(string)
+    gap                 = optional(string)
+    gap_timeout_seconds = optional(number)
+  })
+  default = {}
+
+  validation {
+    condition = (
+      length([for value in [var.order.start, var.order.poison, var.order.gap] : value if value != null]) == 0
+      && var.order.max_attempts == null && var.order.gap_timeout_seconds == null
+    ) || contains(["fifo", "pipeline"], var.function)
+    error_message = "order may be set for the functions fifo and pipeline only."
+  }
+
+  validation {
+    condition     = var.order.start == null ? true : can(regex("^(counter|[1-9][0-9]{0,14})$", var.order.start))
+    error_message = "order.start must be a whole number from 1, or counter."
+  }
+
+  validation {
+    condition     = var.order.max_attempts == null ? true : var.order.max_attempts >= 1 && floor(var.order.max_attempts) == var.order.max_attempts
+    error_message = "order.max_attempts must be a whole number from 1."
+  }
+
+  validation {
+    condition     = coalesce(var.order.max_attempts, 10) < var.limits.max_delivery_attempts || !contains(["fifo", "pipeline"], var.function)
+    error_message = "limits.max_delivery_attempts must be above order.max_attempts (10 unless set): Pub/Sub would give a message up before its stream does, and leave a hole in it."
+  }
+
+  validation {
+    condition     = var.order.poison == null ? true : contains(["halt", "skip"], var.order.poison)
+    error_message = "order.poison must be halt or skip."
+  }
+
+  validation {
+    condition     = var.order.gap == null ? true : contains(["wait", "skip"], var.order.gap)
+    error_message = "order.gap must be wait or skip."
+  }
+
+  validation {
+    condition     = var.order.gap_timeout_seconds == null ? true : var.order.gap_timeout_seconds >= 1
+    error_message = "order.gap_timeout_seconds must be at least 1."
+  }
+}
+
+variable "has_wake" {
+  description = "Whether a queue for wake-ups is given."
+  type        = bool
+  default     = false
+
+  validation {
+    condition     = !var.has_wake || contains(["fifo", "pipeline"], var.function)
+    error_message = "wake_queue may be set for the functions fifo and pipeline only: no other has streams to wake."
+  }
+
+  validation {
+    # A wake-up is asked for within 3 seconds after the handler's time.
+    condition     = !var.has_wake || var.limits.function_timeout_seconds >= var.limits.handler_timeout_seconds + 5
+    error_message = "limits.function_timeout_seconds must be at least 5 seconds above limits.handler_timeout_seconds where wake_queue is set: a delivery asks for its wake-up after the handler's time."
+  }
+}
+
+variable "has_outbox" {
+  description = "Whether the function's sweep publishes what the outbox and the inbox left behind."
+  type        = bool
+  default     = false
+}
+
+variable "counter_scope" {
+  description = "The `scope` option of the publishers' counters. Null: they have none."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.counter_scope == null ? true : length(var.counter_scope) >= 1 && length(var.counter_scope) <= 1024 && (var.has_outbox || var.order.start == "counter")
+    error_message = "counter_scope must have 1 to 1,024 characters, and may be set only together with outbox, or where order.start is counter."
+  }
+}
+
 variable "service" {
   description = "Size of the function. Deliveries of one instance share requests to the store, so a few large instances are cheaper than many small ones."
   type = object({

@@ -88,6 +88,12 @@ resource "google_app_engine_standard_app_version" "version" {
     google_app_engine_application.app,
     google_project_iam_member.build,
     google_storage_bucket_iam_member.build,
+    # Tasks may be waiting for it.
+    google_project_iam_member.app_engine,
+    google_project_iam_member.firestore,
+    google_pubsub_topic_iam_member.targets,
+    google_pubsub_topic_iam_member.dead_letters,
+    google_cloud_tasks_queue_iam_member.enqueuer,
   ]
 }
 

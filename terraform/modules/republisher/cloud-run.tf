@@ -56,6 +56,9 @@ resource "google_cloud_run_v2_service" "service" {
       image = var.cloud_run.image
 
       resources {
+        # Unsaid it would be false where limits are set, and idle instances be paid for.
+        cpu_idle = true
+
         limits = {
           cpu    = "1"
           memory = var.cloud_run.memory
@@ -77,6 +80,15 @@ resource "google_cloud_run_v2_service" "service" {
       }
     }
   }
+
+  # Tasks may be waiting for it.
+  depends_on = [
+    google_project_iam_member.firestore,
+    google_pubsub_topic_iam_member.targets,
+    google_pubsub_topic_iam_member.dead_letters,
+    google_cloud_tasks_queue_iam_member.enqueuer,
+    google_service_account_iam_member.caller,
+  ]
 }
 
 resource "google_cloud_run_v2_service_iam_member" "caller" {

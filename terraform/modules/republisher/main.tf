@@ -3,13 +3,13 @@
 
 locals {
   is_app_engine = var.app_engine != null
-  environment = {
+  environment = merge({
     ALLOWED_TOPICS     = join(",", sort(tolist(var.allowed_topics)))
     DEAD_LETTER_TOPIC  = google_pubsub_topic.dead_letters.name
     DELAY_QUEUES       = join(",", sort(values(var.queues)))
     FIRESTORE_DATABASE = var.firestore.database
     COLLECTION_PREFIX  = var.firestore.collection_prefix
-  }
+  }, var.environment)
 }
 
 resource "google_service_account" "runtime" {

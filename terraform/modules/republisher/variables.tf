@@ -43,6 +43,11 @@ variable "queues" {
     condition     = length(var.queues) >= 1
     error_message = "queues must have at least one queue."
   }
+
+  validation {
+    condition     = alltrue([for queue in values(var.queues) : can(regex("^projects/[^/]+/locations/[^/]+/queues/[^/]+$", queue))])
+    error_message = "queues must have full names, projects/P/locations/L/queues/Q: the ids of the module delay-queues."
+  }
 }
 
 variable "firestore" {
@@ -74,6 +79,14 @@ variable "app_engine" {
   }
 
   validation {
+    # App Engine says europe-west and us-central where Cloud Tasks says europe-west1 and us-central1.
+    condition = !try(var.app_engine.create_application, false) || alltrue([
+      for queue in values(var.queues) : try(split("/", queue)[3], "") == replace(coalesce(try(var.app_engine.location, null), "none"), "/^(europe-west|us-central)$/", "$${1}1")
+    ])
+    error_message = "app_engine.location must be the region of the queues: App Engine is called by queues of its own region alone."
+  }
+
+  validation {
     condition     = !try(var.app_engine.create_application, false) || try(var.app_engine.location, null) != null
     error_message = "app_engine.location must be set where create_application is true, for example europe-west."
   }
@@ -98,6 +111,21 @@ variable "cloud_run" {
   validation {
     condition     = (var.cloud_run == null) != (var.app_engine == null)
     error_message = "Exactly one of app_engine and cloud_run must be set."
+  }
+}
+
+variable "environment" {
+  description = "More environment variables: NODE_OPTIONS, OTEL_SERVICE_NAME and the like. What other variables set is refused here."
+  type        = map(string)
+  default     = {}
+
+  validation {
+    condition = length([
+      for name in keys(var.environment) : name if can(regex(
+        "^(ALLOWED_TOPICS|COLLECTION_|DEAD_LETTER_|DELAY_|FIRESTORE_|GAE_|GOOGLE_CLOUD_PROJECT|K_|OIDC_|PORT$|QUEUE_|REPUBLISHER_|TASKS_)", name
+      ))
+    ]) == 0
+    error_message = "environment has a variable that the module or the platform sets itself: set allowed_topics, queues or firestore instead."
   }
 }
 

@@ -72,4 +72,11 @@ resource "google_firestore_field" "fields" {
 
     content {}
   }
+
+  # Where documents are there already, each is looked at: longer than the provider's 20 minutes.
+  timeouts {
+    create = "120m"
+    update = "120m"
+    delete = "120m"
+  }
 }

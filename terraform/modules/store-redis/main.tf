@@ -32,6 +32,11 @@ resource "google_secret_manager_secret" "url" {
 resource "google_secret_manager_secret_version" "url" {
   secret      = google_secret_manager_secret.url.id
   secret_data = "rediss://:${google_redis_instance.claims.auth_string}@${google_redis_instance.claims.host}:${google_redis_instance.claims.port}"
+
+  # Functions read the latest: the old one stays until there is a new one.
+  lifecycle {
+    create_before_destroy = true
+  }
 }
 
 resource "google_secret_manager_secret" "ca" {
@@ -47,4 +52,8 @@ resource "google_secret_manager_secret" "ca" {
 resource "google_secret_manager_secret_version" "ca" {
   secret      = google_secret_manager_secret.ca.id
   secret_data = join("\n", google_redis_instance.claims.server_ca_certs[*].cert)
+
+  lifecycle {
+    create_before_destroy = true
+  }
 }

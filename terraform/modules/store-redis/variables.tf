@@ -22,6 +22,11 @@ variable "name" {
 variable "network" {
   description = "Full name of the VPC network that the instance is reached from, projects/P/global/networks/N."
   type        = string
+
+  validation {
+    condition     = can(regex("^projects/[^/]+/global/networks/[^/]+$", var.network))
+    error_message = "network must be a full name, projects/P/global/networks/N."
+  }
 }
 
 variable "connect_mode" {
@@ -50,12 +55,22 @@ variable "memory_size_gb" {
   description = "Memory in GB. Each message of the last DEDUP_RETENTION takes 104 bytes, so 1,000 messages an hour for 8 days take 20 MB. When it is full, nothing is processed."
   type        = number
   default     = 1
+
+  validation {
+    condition     = var.memory_size_gb >= 1 && var.memory_size_gb <= 300 && floor(var.memory_size_gb) == var.memory_size_gb
+    error_message = "memory_size_gb must be a whole number from 1 to 300."
+  }
 }
 
 variable "redis_version" {
   description = "Version of Redis, for example REDIS_7_2."
   type        = string
   default     = "REDIS_7_2"
+
+  validation {
+    condition     = contains(["REDIS_6_X", "REDIS_7_0", "REDIS_7_2"], var.redis_version)
+    error_message = "redis_version must be REDIS_6_X, REDIS_7_0 or REDIS_7_2: older ones have no TLS."
+  }
 }
 
 variable "deletion_protection" {

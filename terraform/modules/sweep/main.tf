@@ -7,12 +7,21 @@ resource "google_service_account" "sweep" {
   display_name = "Calls the sweep of ${var.function.name}"
 }
 
+# Not known when the function is made anew: then its grants are gone, and this one has to be made again.
+resource "terraform_data" "function" {
+  input = var.function.uri
+}
+
 resource "google_cloud_run_service_iam_member" "sweep" {
   project  = var.project_id
   location = var.region
   service  = var.function.name
   role     = "roles/run.invoker"
   member   = google_service_account.sweep.member
+
+  lifecycle {
+    replace_triggered_by = [terraform_data.function]
+  }
 }
 
 resource "google_cloud_scheduler_job" "sweep" {

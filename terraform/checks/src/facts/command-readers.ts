@@ -1,7 +1,9 @@
 /**
  * What each command of `deploy/gcloud.sh` says, by the words that it begins with.
  */
+import { alertOf } from './alert-commands.ts';
 import { environmentText, type Fact } from './facts.ts';
+import { reachOfCommand, redisOf } from './redis.ts';
 
 /** What goes to App Engine by `app.yaml`: the dry run prints it before the command. */
 export type AppYaml = { service: string; variables: Record<string, string> };
@@ -33,6 +35,8 @@ const variablesOf = (value: string): string =>
 const field = (name: string, flag: (name: string) => string): string =>
   `${flag('database')}/${flag('collection-group')}.${name}`;
 
+const displayNameOf = (json: string): string => (JSON.parse(json) as { displayName: string }).displayName;
+
 export const COMMANDS: readonly CommandReader[] = [
   // The provider makes Pub/Sub's account with the first topic; its resource for it is in google-beta alone.
   { prefix: 'beta services identity create', read: () => [] },
@@ -62,8 +66,9 @@ export const COMMANDS: readonly CommandReader[] = [
   {
     prefix: 'firestore indexes fields update',
     read: (name, flag) => {
-      const [, order = '', scope = ''] = /^order=(\w+),query-scope=(\w+)$/.exec(flag('index')) ?? [];
-      return [[`index ${field(name, flag)}`, { indexed: order === '' ? 'no' : `${order} ${scope}` }]];
+      // gcloud makes them for the collection, and takes no scope.
+      const [, order = ''] = /^order=(\w+)$/.exec(flag('index')) ?? [];
+      return [[`index ${field(name, flag)}`, { indexed: order === '' ? 'no' : `${order} collection` }]];
     },
   },
   { prefix: 'firestore fields ttls update', read: (name, flag) => [[`expiry ${field(name, flag)}`, {}]] },
@@ -131,10 +136,15 @@ export const COMMANDS: readonly CommandReader[] = [
           instances: `${flag('min-instances')}-${flag('max-instances')}`,
           isInternal: String(flag('ingress-settings') === 'internal-only'),
           environment: variablesOf(flag('set-env-vars')),
+          reach: reachOfCommand(flag),
         },
       ],
     ],
   },
+  { prefix: 'redis instances create', read: redisOf },
+  { prefix: 'secrets create', read: (name) => [[`secret ${name}`, {}]] },
+  { prefix: 'secrets versions add', read: (name) => [[`value of secret ${name}`, {}]] },
+  { prefix: 'secrets add-iam-policy-binding', read: grantOn('secret') },
   {
     prefix: 'run deploy',
     read: (name, flag) => [
@@ -171,20 +181,9 @@ export const COMMANDS: readonly CommandReader[] = [
       ],
     ],
   },
+  { prefix: 'alpha monitoring policies create', read: (_, flag) => alertOf(flag) },
   {
-    prefix: 'alpha monitoring policies create',
-    read: (_, flag) => [
-      [
-        `alert ${flag('display-name')}`,
-        {
-          condition: flag('condition-display-name'),
-          filter: flag('condition-filter'),
-          above: flag('if').replace(/^> /, ''),
-          duration: flag('duration'),
-          aligner: /"perSeriesAligner":"(\w+)"/.exec(flag('aggregation'))?.[1] ?? '',
-        },
-      ],
-    ],
+    prefix: 'monitoring dashboards create',
+    read: (_, flag) => [[`dashboard ${displayNameOf(flag('config'))}`, {}]],
   },
-  { prefix: 'monitoring dashboards create', read: (_, flag) => [[`dashboard ${flag('config')}`, {}]] },
 ];

@@ -3,9 +3,11 @@
  */
 import { type JsonObject, objectOf } from '../module.ts';
 import { environmentText, type Reader } from './facts.ts';
+import { PLANNED_REDIS, reachOfPlan } from './redis.ts';
 import { at, text, texts } from './values.ts';
 
 export const SERVICES: Readonly<Record<string, Reader>> = {
+  ...PLANNED_REDIS,
   google_cloudfunctions2_function: (values) => [
     [
       `function ${text(values['name'])}`,
@@ -26,6 +28,7 @@ export const SERVICES: Readonly<Record<string, Reader>> = {
         environment: environmentText(
           at(values, 'service_config', 'environment_variables') as Record<string, string>,
         ),
+        reach: reachOfPlan(objectOf(at(values, 'service_config'))),
       },
     ],
   ],
@@ -77,6 +80,17 @@ export const SERVICES: Readonly<Record<string, Reader>> = {
   ],
   google_monitoring_alert_policy: (values) => {
     const condition = objectOf(at(values, 'conditions', 'condition_threshold'));
+    const filter = at(values, 'conditions', 'condition_matched_log', 'filter');
+    if (filter !== undefined) {
+      const said = {
+        condition: text(at(values, 'conditions', 'display_name')),
+        filter: text(filter),
+        severity: text(values['severity']),
+        closes: text(at(values, 'alert_strategy', 'auto_close')),
+        every: text(at(values, 'alert_strategy', 'notification_rate_limit', 'period')),
+      };
+      return [[`alert ${text(values['display_name'])}`, said]];
+    }
     return [
       [
         `alert ${text(values['display_name'])}`,

@@ -18,7 +18,7 @@ run "is_planned" {
   }
 
   assert {
-    condition     = length(module.monitoring.alerts) == 11
+    condition     = length(module.monitoring.alerts) == 13
     error_message = "an alert is missing"
   }
 }

@@ -119,3 +119,118 @@ run "refuses_an_unknown_function" {
   }
   expect_failures = [var.function]
 }
+
+run "what_is_set_reaches_the_function_and_nothing_else_does" {
+  command = plan
+  variables {
+    function      = "pipeline"
+    has_delay     = true
+    has_wake      = true
+    has_outbox    = true
+    has_redis     = true
+    counter_scope = "shop"
+    dedup         = { on_conflict = "ack", redis_prefix = "ps:" }
+    order         = { start = "counter", poison = "skip", gap_timeout_seconds = 120 }
+  }
+
+  assert {
+    condition = (
+      output.environment.COUNTER_SCOPE == "shop" && output.environment.OUTBOX == "on"
+      && output.environment.DEDUP_ON_CONFLICT == "ack" && output.environment.REDIS_PREFIX == "ps:"
+      && output.environment.ORDER_START == "counter" && output.environment.ORDER_POISON == "skip"
+      && output.environment.ORDER_GAP_TIMEOUT == "120s"
+    )
+    error_message = "a setting is lost"
+  }
+
+  assert {
+    condition     = length(setintersection(keys(output.environment), ["DEDUP_ON_STORE_UNAVAILABLE", "ORDER_MAX_ATTEMPTS", "ORDER_GAP"])) == 0
+    error_message = "what is not set is said"
+  }
+}
+
+run "refuses_order_for_a_function_without_streams" {
+  command = plan
+  variables {
+    order = { poison = "skip" }
+  }
+  expect_failures = [var.order]
+}
+
+run "refuses_a_policy_for_poison_that_is_none" {
+  command = plan
+  variables {
+    function = "fifo"
+    order    = { poison = "drop" }
+  }
+  expect_failures = [var.order]
+}
+
+run "refuses_a_start_that_is_none" {
+  command = plan
+  variables {
+    function = "fifo"
+    order    = { start = "0" }
+  }
+  expect_failures = [var.order]
+}
+
+run "refuses_attempts_of_a_stream_that_the_subscription_ends" {
+  command = plan
+  variables {
+    function = "fifo"
+    order    = { max_attempts = 20 }
+  }
+  expect_failures = [var.order]
+}
+
+run "refuses_dedup_for_a_function_without_claims" {
+  command = plan
+  variables {
+    function = "fifo"
+    dedup    = { on_conflict = "ack" }
+  }
+  expect_failures = [var.dedup]
+}
+
+run "refuses_a_policy_for_conflicts_that_is_none" {
+  command = plan
+  variables {
+    dedup = { on_conflict = "drop" }
+  }
+  expect_failures = [var.dedup]
+}
+
+run "refuses_a_redis_prefix_without_redis" {
+  command = plan
+  variables {
+    dedup = { redis_prefix = "ps:" }
+  }
+  expect_failures = [var.dedup]
+}
+
+run "refuses_wake_ups_without_streams" {
+  command = plan
+  variables {
+    has_wake = true
+  }
+  expect_failures = [var.has_wake]
+}
+
+run "refuses_a_scope_of_counters_that_nobody_reads" {
+  command = plan
+  variables {
+    counter_scope = "shop"
+  }
+  expect_failures = [var.counter_scope]
+}
+
+run "refuses_a_function_timeout_that_leaves_no_time_for_a_wake_up" {
+  command = plan
+  variables {
+    function = "fifo"
+    has_wake = true
+    limits   = { handler_timeout_seconds = 60, function_timeout_seconds = 62 }
+  }
+  expect_failures = [var.has_wake]
+}
