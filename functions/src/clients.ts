@@ -9,7 +9,7 @@ import { PubSub } from '@google-cloud/pubsub';
 import {
   type ClaimStore,
   type Clock,
-  type Duration,
+  type CounterStart,
   lazyLedger,
   lazyPayloads,
   type Ledger,
@@ -17,15 +17,16 @@ import {
   type OrderStore,
   type PayloadRoom,
   type Publisher,
-  severalQueues,
   type SubscriptionWindows,
   type TaskQueue,
-  toMilliseconds,
+  type WakeTasks,
+  wakeTasks,
 } from 'pubsub-guarantees';
-import { DEFAULT_COLLECTION_PREFIX } from 'pubsub-guarantees/environment';
 import { pubsubPublisher } from 'pubsub-guarantees/publish/pubsub';
-import type { Config, DedupConfig } from './config.ts';
-import type { DelayConfig } from './delay-config.ts';
+import { claimStore } from './claim-clients.ts';
+import type { Config } from './config.ts';
+import { counterStart, type OutboxPorts, outboxPorts } from './outbox-clients.ts';
+import { taskQueue, wakeQueue } from './task-clients.ts';
 
 export type Ports = Readonly<{
   clock: Clock;
@@ -36,6 +37,10 @@ export type Ports = Readonly<{
   orders: OrderStore | undefined;
   ledger: Ledger | undefined;
   payloads: PayloadRoom | undefined;
+  /** Where streams begin, if at the publisher's counter. */
+  counters?: CounterStart | undefined;
+  outbox?: OutboxPorts | undefined;
+  wakes?: WakeTasks | undefined;
   /** What the subscription is set to; undefined when that is not to be had. Within seconds; never rejects. */
   subscriptionWindows: (subscription: string) => Promise<SubscriptionWindows | undefined>;
   /** What Redis does when its memory is full, once Redis answers. Undefined: no Redis, or it does not tell. */
@@ -45,19 +50,29 @@ export type Ports = Readonly<{
 export async function connect(config: Config, clock: Clock, log: Log): Promise<Ports> {
   const firestore = lazyFirestore(config);
   const needsOrder = config.name === 'fifo' || config.name === 'pipeline';
-  const [once, tasks, orders] = await Promise.all([
+  const pubsub = new PubSub({ projectId: config.project });
+  const publisher = pubsubPublisher(pubsub);
+  const needsCounters = needsOrder && config.order.start === 'counter';
+  const [once, tasks, orders, wakes, counters, outbox] = await Promise.all([
     config.dedup && claimStore(config, config.dedup, firestore, log),
     config.delay && taskQueue(config.delay, clock),
-    needsOrder ? orderStore(config, firestore) : undefined,
+    needsOrder ? orderStore(config, firestore, clock) : undefined,
+    config.wake && wakeQueue(config.wake, clock),
+    needsCounters ? firestore().then((client) => counterStart(config, client, clock)) : undefined,
+    config.outbox.isOn
+      ? firestore().then((client) => outboxPorts(config, client, publisher, clock, log))
+      : undefined,
   ]);
-  const pubsub = new PubSub({ projectId: config.project });
   return {
     clock,
     log,
-    publisher: pubsubPublisher(pubsub),
+    publisher,
     claims: once?.claims,
     tasks,
     orders,
+    counters,
+    outbox,
+    wakes: wakes && wakeTasks(wakes, { consumer: config.consumer, clock, log }),
     ledger:
       config.delay !== undefined && config.delay.ledger !== 'off'
         ? lazyLedger(() => scheduleLedger(config, firestore, clock))
@@ -74,10 +89,6 @@ export async function connect(config: Config, clock: Clock, log: Log): Promise<P
   };
 }
 
-/** Each record keeps it for days, so the usual one is short. */
-const redisPrefix = (prefix: string): string =>
-  prefix === DEFAULT_COLLECTION_PREFIX ? 'ps-once:' : `${prefix}:claims:`;
-
 type LazyFirestore = () => Promise<Firestore>;
 
 /** One client for all stores of the process, made when the first of them asks: it is slow to load. */
@@ -91,47 +102,11 @@ function lazyFirestore(config: Config): LazyFirestore {
   };
 }
 
-async function claimStore(
-  config: Config,
-  dedup: DedupConfig,
-  firestore: LazyFirestore,
-  log: Log,
-): Promise<Readonly<{ claims: ClaimStore; evictionPolicy?: Promise<string | undefined> }>> {
-  if (dedup.redisUrl === undefined) {
-    const { firestoreClaims } = await import('pubsub-guarantees/dedup/firestore');
-    return {
-      claims: firestoreClaims(await firestore(), {
-        collection: `${config.firestore.collectionPrefix}-claims`,
-      }),
-    };
-  }
-  const [{ Redis }, { evictionPolicy, redisClaims }] = await Promise.all([
-    import('ioredis'),
-    import('pubsub-guarantees/dedup/redis'),
-  ]);
-  const redis = new Redis(dedup.redisUrl, {
-    enableOfflineQueue: false,
-    maxRetriesPerRequest: 1,
-  });
-  // Without a listener a lost connection would end the process; the store answers each call with its own error.
-  redis.on('error', (error: Error) => log.warn('Redis is not reachable', { error: error.message }));
-  // Asked once it answers: a Redis that is down must not keep the function from starting.
-  const policy = new Promise<string | undefined>((resolve) => {
-    redis.once('ready', () => resolve(evictionPolicy(redis)));
-  });
-  return {
-    claims: redisClaims(redis, {
-      prefix: redisPrefix(config.firestore.collectionPrefix),
-      timeout: withinLease(dedup.lease, '5s'),
-    }),
-    evictionPolicy: policy,
-  };
-}
-
-async function orderStore(config: Config, firestore: LazyFirestore): Promise<OrderStore> {
+async function orderStore(config: Config, firestore: LazyFirestore, clock: Clock): Promise<OrderStore> {
   const { firestoreOrder } = await import('pubsub-guarantees/order/firestore');
   return firestoreOrder(await firestore(), {
     collection: `${config.firestore.collectionPrefix}-order`,
+    clock,
   });
 }
 
@@ -149,21 +124,4 @@ async function payloadRoom(config: Config, firestore: LazyFirestore, clock: Cloc
     collection: `${config.firestore.collectionPrefix}-payload`,
     clock,
   });
-}
-
-async function taskQueue(delay: DelayConfig, clock: Clock): Promise<TaskQueue> {
-  const { cloudTasksClient, cloudTasksQueue } = await import('pubsub-guarantees/delay/cloud-tasks');
-  const client = cloudTasksClient({
-    ...(delay.emulatorHost !== undefined && { emulatorHost: delay.emulatorHost }),
-  });
-  const target = 'service' in delay.republisher ? { appEngine: delay.republisher } : delay.republisher;
-  // Their clock is that of the delivery, whose deadline they keep to.
-  return severalQueues(
-    delay.queues.map((queue) => ({ name: queue, queue: cloudTasksQueue(client, { queue, target, clock }) })),
-  );
-}
-
-/** A call that takes as long as the lease that it asks for is too late when it is answered: at most half of it. */
-function withinLease(lease: Duration, longest: Duration): Duration {
-  return `${Math.min(Math.floor(toMilliseconds(lease) / 2), toMilliseconds(longest))}ms`;
 }

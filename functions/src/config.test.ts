@@ -35,6 +35,8 @@ test('fills in short names and defaults', () => {
       ledger: 'keys',
       payloads: true,
     },
+    outbox: { isOn: false },
+    wake: undefined,
     checkWindows: true,
     debug: false,
   });
@@ -204,5 +206,36 @@ test('does not repeat a Redis URL that it refuses, because it may hold a passwor
   assert.throws(
     () => readConfig(variables, 'dedup'),
     (error: Error) => !error.message.includes('secret'),
+  );
+});
+
+test('keys in Redis may have a prefix of their own', () => {
+  const redis = { ...BASE, DEDUP_STORE: 'redis', REDIS_URL: 'redis://r:6379' };
+  assert.equal(readConfig(redis, 'dedup').dedup?.redisPrefix, undefined);
+  assert.equal(readConfig({ ...redis, REDIS_PREFIX: 'run-1:' }, 'dedup').dedup?.redisPrefix, 'run-1:');
+  assert.throws(
+    () => readConfig({ ...redis, REDIS_PREFIX: 'a b' }, 'dedup'),
+    /REDIS_PREFIX is "a b"; accepted: at most 100 characters without a space/,
+  );
+  assert.throws(
+    () => readConfig({ ...BASE, REDIS_PREFIX: 'run-1:' }, 'dedup'),
+    /REDIS_PREFIX is "run-1:"; accepted: only with DEDUP_STORE=redis/,
+  );
+});
+
+test('wake-ups and the outbox are read where they mean something, and refused elsewhere', () => {
+  const wake = { WAKE_QUEUE: 'wake', WAKE_URL: 'https://f', WAKE_SERVICE_ACCOUNT: 'a@b' };
+  const { wake: read, outbox } = readConfig({ ...BASE, ...wake, OUTBOX: 'on' }, 'fifo');
+  assert.equal(read?.queue, 'projects/p/locations/us-central1/queues/wake');
+  assert.deepEqual(outbox, { isOn: true });
+  assert.throws(
+    () => readConfig({ ...BASE, ...wake }, 'delay'),
+    /WAKE_QUEUE is .*only for fifo and pipeline/,
+  );
+  const scope = { COUNTER_SCOPE: 's', ORDER_START: 'counter' };
+  assert.equal(readConfig({ ...BASE, ...scope }, 'fifo').outbox.counterScope, 's');
+  assert.throws(
+    () => readConfig({ ...BASE, ...scope }, 'delay'),
+    /COUNTER_SCOPE is "s"; accepted: only with/,
   );
 });

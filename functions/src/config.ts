@@ -17,6 +17,8 @@ import {
 } from 'pubsub-guarantees/environment';
 import { type DelayConfig, delayConfig } from './delay-config.ts';
 import { type OrderConfig, orderConfig } from './order-config.ts';
+import { type OutboxConfig, outboxConfig } from './outbox-config.ts';
+import { type WakeConfig, wakeConfig } from './wake-config.ts';
 
 const FUNCTION_NAMES = ['dedup', 'delay', 'fifo', 'pipeline'] as const;
 type FunctionName = (typeof FUNCTION_NAMES)[number];
@@ -27,6 +29,8 @@ export type DedupConfig = Readonly<{
   onConflict: 'deadLetter' | 'ack' | 'process';
   onStoreUnavailable: 'retry' | 'process';
   redisUrl?: string;
+  /** How the names of keys in Redis begin. Absent: as the collections' prefix says. */
+  redisPrefix?: string;
 }>;
 
 export type Config = Readonly<{
@@ -43,6 +47,8 @@ export type Config = Readonly<{
   order: OrderConfig;
   dedup: DedupConfig | undefined;
   delay: DelayConfig | undefined;
+  outbox: OutboxConfig;
+  wake: WakeConfig | undefined;
   /** The platform's limit on a request, where somebody has told. */
   functionTimeout?: Duration;
   /** Whether the subscription and Redis are asked for their settings, to say which windows do not fit. */
@@ -68,6 +74,8 @@ export function readConfig(environment: Environment, target: string | undefined)
     ...(name === 'pipeline' && delay !== undefined && { SOURCE_TOPIC: delay.topic }),
   });
   const source = optional(environment, 'SOURCE_SUBSCRIPTION');
+  const order = orderConfig(environment);
+  const hasStreams = name === 'fifo' || name === 'pipeline';
   return {
     name,
     project,
@@ -81,7 +89,9 @@ export function readConfig(environment: Environment, target: string | undefined)
     // The longest ack deadline (https://cloud.google.com/pubsub/docs/lease-management): after it, it comes again.
     timeout: duration(environment, 'HANDLER_TIMEOUT', '60s', { least: '10s', most: '600s' }),
     firestore: firestoreNames(environment),
-    order: orderConfig(environment),
+    order,
+    outbox: outboxConfig(environment, hasStreams && order.start === 'counter'),
+    wake: wakeConfig(environment, project, hasStreams),
     dedup: name === 'dedup' || name === 'pipeline' ? dedupConfig(environment) : undefined,
     delay,
     ...(optional(environment, 'FUNCTION_TIMEOUT') !== undefined && {
@@ -103,7 +113,14 @@ function dedupConfig(environment: Environment): DedupConfig {
   const onConflict = choice(environment, 'DEDUP_ON_CONFLICT', ['deadLetter', 'ack', 'process']);
   const onStoreUnavailable = choice(environment, 'DEDUP_ON_STORE_UNAVAILABLE', ['retry', 'process']);
   const settings = { lease, retention, onConflict, onStoreUnavailable };
-  if (store === 'firestore') return settings;
+  const redisPrefix = optional(environment, 'REDIS_PREFIX');
+  if (store === 'firestore') {
+    if (redisPrefix !== undefined) throw bad('REDIS_PREFIX', redisPrefix, 'only with DEDUP_STORE=redis');
+    return settings;
+  }
+  if (redisPrefix !== undefined && !/^\S{1,100}$/.test(redisPrefix)) {
+    throw bad('REDIS_PREFIX', redisPrefix, 'at most 100 characters without a space');
+  }
   const redisUrl = required(environment, 'REDIS_URL', 'redis://host:port or rediss://host:port');
   if (!/^rediss?:\/\/.+/.test(redisUrl) || !URL.canParse(redisUrl)) {
     // The value may hold a password: it is not repeated.
@@ -112,7 +129,7 @@ function dedupConfig(environment: Environment): DedupConfig {
       'REDIS_URL is not a Redis URL; accepted: redis://host:port or rediss://host:port',
     );
   }
-  return { ...settings, redisUrl };
+  return { ...settings, redisUrl, ...(redisPrefix !== undefined && { redisPrefix }) };
 }
 
 /**

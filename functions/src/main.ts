@@ -21,7 +21,8 @@ import { connect } from './clients.ts';
 import { type Config, readConfig } from './config.ts';
 import { pipeline } from './pipelines.ts';
 import { bodyOf, headersOf, keepBodiesRaw, MAX_BODY_BYTES } from './raw-body.ts';
-import { runSweeps } from './sweeping.ts';
+import { runSweeps, withinLimit } from './sweeping.ts';
+import { answerWake } from './wake-door.ts';
 import { windowsChecked } from './windows.ts';
 
 /** The framework takes the target as a variable or as a flag. */
@@ -37,7 +38,7 @@ async function register(config: Config, clock: LocalClock): Promise<void> {
     debug: config.debug,
   });
   const ports = await connect(config, clock, log);
-  const { handler, sweeps } = pipeline(config, ports);
+  const { handler, sweeps, wake } = pipeline(config, ports);
   const isSwept = Object.keys(sweeps).length > 0;
   const door = httpDoor(windowsChecked(config, ports)(handler), {
     consumer: config.consumer,
@@ -47,17 +48,31 @@ async function register(config: Config, clock: LocalClock): Promise<void> {
     timeout: config.timeout,
     deadLetters: { publisher: ports.publisher, topic: config.deadLetterTopic },
   });
-  http(config.name, async (request: Request, response: Response) => {
-    if (isSwept && request.method === 'POST' && request.path === '/sweep') {
-      await answerSweep(() => clock.sync().then(() => runSweeps(sweeps, config, clock, log)), response, log);
-      return;
+  const wakeDoor =
+    wake &&
+    ((request: HttpRequest): Promise<HttpResponse> =>
+      answerWake(
+        request,
+        config.consumer,
+        (key) => withinLimit(config, clock, log, (context) => wake(key, context)),
+        log,
+      ));
+  const answer = (request: Request): Promise<HttpResponse> => {
+    const path = request.method === 'POST' ? request.path : '/';
+    if (isSwept && path === '/sweep') {
+      return answerSweep(() => clock.sync().then(() => runSweeps(sweeps, config, clock, log)), log);
     }
-    const { status, body } = await answerDelivery(clock, door, request, log);
-    response.status(status).send(body);
+    return answerBody(clock, path === '/wake' && wakeDoor ? wakeDoor : door, request, log);
+  };
+  http(config.name, async (request: Request, response: Response) => {
+    const { status, body } = await answer(request);
+    // Once it has answered the process may get no time any more.
+    await ports.wakes?.settled();
+    response.status(status).type('json').send(body);
   });
 }
 
-async function answerDelivery(
+async function answerBody(
   clock: LocalClock,
   door: (request: HttpRequest) => Promise<HttpResponse>,
   request: Request,
@@ -84,13 +99,13 @@ async function answerDelivery(
 }
 
 /** What a sweep did not get to stays due: the next one finds it. */
-async function answerSweep(sweep: () => Promise<object>, response: Response, log: Log): Promise<void> {
+async function answerSweep(sweep: () => Promise<object>, log: Log): Promise<HttpResponse> {
   try {
-    response.status(200).json(await sweep());
+    return { status: 200, body: JSON.stringify(await sweep()) };
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     log.error('the sweep failed', { error: message });
-    response.status(503).json({ error: message });
+    return { status: 503, body: JSON.stringify({ error: message }) };
   }
 }
 

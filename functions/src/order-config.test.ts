@@ -30,6 +30,14 @@ test('each variable is read', () => {
   });
 });
 
+test('a stream may begin at its publisher’s counter', () => {
+  assert.equal(orderConfig({ ORDER_START: 'counter' }).start, 'counter');
+  assert.throws(
+    () => orderConfig({ ORDER_START: 'first' }),
+    /ORDER_START is "first"; accepted: a whole number from 1, or counter/,
+  );
+});
+
 test('a wrong value is refused by the name of its variable', () => {
   const wrong = {
     ORDER_START: '0',

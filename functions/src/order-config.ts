@@ -8,8 +8,8 @@ import { bad, choice, duration, type Environment, optional } from 'pubsub-guaran
 export type OrderConfig = Readonly<{
   /** How long one process may hold a key without progress; above the time that one forward takes. */
   lease: Duration;
-  /** The first number of a stream that is not known yet. */
-  start: number;
+  /** The first number of a stream that is not known yet, or the publisher's counter says it. */
+  start: number | 'counter';
   /** How often a number is started before it is poison. */
   maxAttempts: number;
   poison: 'halt' | 'skip';
@@ -19,7 +19,10 @@ export type OrderConfig = Readonly<{
 export function orderConfig(environment: Environment): OrderConfig {
   return {
     lease: duration(environment, 'ORDER_LEASE', '60s', { least: '1s' }),
-    start: whole(environment, 'ORDER_START', 1),
+    start:
+      optional(environment, 'ORDER_START') === 'counter'
+        ? 'counter'
+        : whole(environment, 'ORDER_START', 1, ', or counter'),
     maxAttempts: whole(environment, 'ORDER_MAX_ATTEMPTS', 10),
     poison: choice(environment, 'ORDER_POISON', ['halt', 'skip']),
     gap: {
@@ -29,10 +32,10 @@ export function orderConfig(environment: Environment): OrderConfig {
   };
 }
 
-function whole(environment: Environment, variable: string, standard: number): number {
+function whole(environment: Environment, variable: string, standard: number, or = ''): number {
   const value = optional(environment, variable);
   if (value === undefined) return standard;
   const number = /^[1-9][0-9]{0,15}$/.test(value) ? Number(value) : Number.NaN;
-  if (!Number.isSafeInteger(number)) throw bad(variable, value, 'a whole number from 1');
+  if (!Number.isSafeInteger(number)) throw bad(variable, value, `a whole number from 1${or}`);
   return number;
 }

@@ -24,18 +24,32 @@ import {
   retryLater,
   sweepOrder,
   sweepSchedules,
+  wakeOrder,
 } from 'pubsub-guarantees';
 import type { Ports } from './clients.ts';
 import type { Config } from './config.ts';
 import type { Sweeps } from './sweeping.ts';
+import type { WakeOne } from './wake-door.ts';
 
 export type Pipeline = Readonly<{
   handler: Handler;
-  /** Look after what nobody else will: failed heads, owners that died, lost tasks, payloads that nobody needs. */
+  /**
+   * Look after what nobody else will: failed heads, owners that died, lost tasks, payloads that nobody needs, messages
+   * that were committed and not published.
+   */
   sweeps: Sweeps;
+  /** What the order's sweep does, for one stream. Undefined: the function has no streams. */
+  wake?: WakeOne;
 }>;
 
 export function pipeline(config: Config, ports: Ports): Pipeline {
+  const { sweeps, ...rest } = stages(config, ports);
+  const { outbox } = ports;
+  if (outbox === undefined) return { ...rest, sweeps };
+  return { ...rest, sweeps: { ...payloadSweep(outbox), ...sweeps, outbox: outbox.sweep } };
+}
+
+function stages(config: Config, ports: Ports): Pipeline {
   const deadLetters = deadLettering(ports.publisher, config.deadLetterTopic);
   const publishes = publishing(ports.publisher);
   const target = forward(config.targetTopic);
@@ -55,30 +69,37 @@ export function pipeline(config: Config, ports: Ports): Pipeline {
     case 'pipeline': {
       const inner = compose(target, [once(config, ports), publishes]);
       const outer = [deadLetters, putOff(config, ports), later(config, ports)];
-      const { handler, sweeps } = ordered(config, ports, inner, outer);
-      return { handler, sweeps: { ...sweeps, ...laterSweeps(ports) } };
+      const { sweeps, ...rest } = ordered(config, ports, inner, outer);
+      return { ...rest, sweeps: { ...sweeps, ...laterSweeps(ports) } };
     }
   }
 }
 
 function ordered(config: Config, ports: Ports, inner: Handler, outer: readonly Middleware[]): Pipeline {
   const store = needed(ports.orders, 'order store');
-  const { gap, ...settings } = config.order;
+  const { gap, start, ...settings } = config.order;
   const options: InOrderOptions = {
     ...settings,
     clock: ports.clock,
     deadLetters: deadLettering(ports.publisher, config.deadLetterTopic),
-    gaps: gap,
+    start: start === 'counter' ? needed(ports.counters, 'counter store') : start,
+    gaps: { ...gap, ...(ports.outbox !== undefined && { repair: ports.outbox.repair }) },
+    ...(ports.wakes !== undefined && { wake: ports.wakes.wake }),
     ...(ports.payloads !== undefined && { payloads: ports.payloads }),
   };
   return {
     handler: compose(inner, [...outer, inOrder(store, options)]),
     sweeps: { order: sweepOrder(store, options, inner), ...payloadSweep(ports) },
+    wake: wakeOrder(store, options, inner),
   };
 }
 
 function once(config: Config, ports: Ports): Middleware {
-  const { redisUrl: _client, ...settings } = needed(config.dedup, 'de-duplication settings');
+  const {
+    redisUrl: _client,
+    redisPrefix: _prefix,
+    ...settings
+  } = needed(config.dedup, 'de-duplication settings');
   return dedup(needed(ports.claims, 'claim store'), { clock: ports.clock, ...settings });
 }
 

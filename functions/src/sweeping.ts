@@ -6,7 +6,7 @@ import { type Clock, type Log, type SweepContext, toMilliseconds } from 'pubsub-
 import type { Config } from './config.ts';
 
 type Sweep = (context: SweepContext) => Promise<object>;
-export type Sweeps = Readonly<Partial<Record<'order' | 'schedules' | 'payloads', Sweep>>>;
+export type Sweeps = Readonly<Partial<Record<'order' | 'schedules' | 'payloads' | 'outbox', Sweep>>>;
 
 /** What each sweep did, under its name. Rejects, once all have ended, when one has failed. */
 export async function runSweeps(
@@ -15,6 +15,26 @@ export async function runSweeps(
   clock: Clock,
   log: Log,
 ): Promise<Readonly<Record<string, object>>> {
+  return withinLimit(config, clock, log, async (context) => {
+    const entries = Object.entries(sweeps);
+    const results = await Promise.allSettled(entries.map(async ([, sweep]) => sweep(context)));
+    const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
+    if (failures.length > 0) throw failures[0];
+    return Object.fromEntries(
+      results.flatMap((result, index) =>
+        result.status === 'fulfilled' ? [[entries[index]?.[0] ?? '', result.value]] : [],
+      ),
+    );
+  });
+}
+
+/** What is no delivery, in the time of one: the context's signal is aborted at its end. */
+export async function withinLimit<Result>(
+  config: Pick<Config, 'consumer' | 'timeout'>,
+  clock: Clock,
+  log: Log,
+  work: (context: SweepContext) => Promise<Result>,
+): Promise<Result> {
   const limitMs = toMilliseconds(config.timeout);
   const over = new AbortController();
   const cancel = clock.after(limitMs, () => over.abort());
@@ -26,15 +46,7 @@ export async function runSweeps(
     log,
   };
   try {
-    const entries = Object.entries(sweeps);
-    const results = await Promise.allSettled(entries.map(async ([, sweep]) => sweep(context)));
-    const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
-    if (failures.length > 0) throw failures[0];
-    return Object.fromEntries(
-      results.flatMap((result, index) =>
-        result.status === 'fulfilled' ? [[entries[index]?.[0] ?? '', result.value]] : [],
-      ),
-    );
+    return await work(context);
   } finally {
     cancel();
   }

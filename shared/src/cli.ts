@@ -1,17 +1,33 @@
 /**
- * The command `pubsub-guarantees`: operator commands for ordered streams. Errors are one line on standard error.
+ * The command `pubsub-guarantees`: operator commands for ordered streams and for the outbox. Errors are one line on
+ * standard error.
  */
-import { type CommandLine, CommandLineError, HELP, readCommandLine } from './cli/command-line.ts';
+import { type CommandLine, HELP, readCommandLine } from './cli/command-line.ts';
 import { runOrders } from './cli/run-orders.ts';
+import { runOutbox } from './cli/run-outbox.ts';
+import { CommandLineError, type Printed } from './cli/usage.ts';
 import { codeOf, textOf } from './errors.ts';
 
 async function run(line: CommandLine): Promise<void> {
-  // The clients take most of a second to load, which a wrong command line need not wait for.
+  const { object, lines } = await answer(line);
+  console.log(line.json ? JSON.stringify(object) : lines.join('\n'));
+}
+
+/** The clients take most of a second to load, which a wrong command line need not wait for. */
+async function answer(line: CommandLine): Promise<Printed> {
+  if (line.area === 'outbox') {
+    const { openOutbox } = await import('./cli/firestore-outbox.ts');
+    const { store, close } = openOutbox(line);
+    return closing(close, () => runOutbox(store, line.command));
+  }
   const { openOrders } = await import('./cli/firestore-orders.ts');
   const { orders, close } = await openOrders(line);
+  return closing(close, () => runOrders(orders, line.command));
+}
+
+async function closing(close: () => Promise<void>, work: () => Promise<Printed>): Promise<Printed> {
   try {
-    const { object, lines } = await runOrders(orders, line.command);
-    console.log(line.json ? JSON.stringify(object) : lines.join('\n'));
+    return await work();
   } finally {
     await close();
   }

@@ -109,6 +109,10 @@ export function delayQueues(environment: Environment, project: string): readonly
   return names;
 }
 
+/** One queue as its full name, given as that or as an ID together with `TASKS_LOCATION`. */
+export const taskQueue = (environment: Environment, project: string, variable: string): string =>
+  queueName(environment, project, variable, required(environment, variable, QUEUE_FORMS));
+
 const QUEUE_FORMS = 'a queue ID together with TASKS_LOCATION, or projects/P/locations/L/queues/Q';
 
 function queueName(environment: Environment, project: string, variable: string, value: string): string {

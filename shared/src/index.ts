@@ -28,6 +28,7 @@ export { compose, type Context, type Handler, type Middleware } from './handler.
 export { clockFrom, type LocalClock, localClock } from './local-clock.ts';
 export { consoleLog, jsonLog, type JsonLogOptions, type Log, type LogFields, silent } from './log.ts';
 export { type Attributes, checkOutgoing, LIMITS, type Message, type OutgoingMessage } from './message.ts';
+export type { CounterStart } from './order/counter-start.ts';
 export type { CounterStore } from './order/counter-store.ts';
 export { inOrder } from './order/in-order.ts';
 export { memoryOrder } from './order/memory.ts';
@@ -44,6 +45,14 @@ export {
 export type { StreamDetails, StreamState, StreamView } from './order/orders-view.ts';
 export { type Numbered, type Sequencer, type SequencerOptions, sequencer } from './order/sequencer.ts';
 export { type SweepContext, type SweepResult, sweepOrder } from './order/sweep.ts';
+export { type Woken, wakeOrder } from './order/wake.ts';
+export {
+  readWake,
+  type WakeCall,
+  type WakeTasks,
+  wakeTasks,
+  type WakeTasksOptions,
+} from './order/wake-tasks.ts';
 export { type GapRepair, gapRepair } from './outbox/gap-repair.ts';
 export { memoryOutbox, type MemoryOutbox, type MemoryOutboxTransaction } from './outbox/memory.ts';
 export {
@@ -55,7 +64,8 @@ export {
   type SlotOptions,
 } from './outbox/outbox.ts';
 export type { OutboxStore, RelayStore, Troubled } from './outbox/outbox-store.ts';
-export type { PassContext, PassResult } from './outbox/pass.ts';
+export type { PassResult } from './outbox/pass.ts';
+export type { PassContext } from './outbox/pass-work.ts';
 export { type Relay, relay, type RelayOptions } from './outbox/relay.ts';
 export { type OutboxSender, outboxSender } from './outbox/sender.ts';
 export { ack, type AckReason, deadLetter, type Outcome, retry } from './outcome.ts';

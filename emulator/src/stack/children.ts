@@ -14,6 +14,8 @@ import {
   QUEUE,
   subscriptionName,
   topicName,
+  urlOf,
+  WAKE_QUEUE,
 } from './topology.ts';
 
 export type ChildSettings = Readonly<{
@@ -28,7 +30,7 @@ export type ChildSettings = Readonly<{
 }>;
 
 export function functionChild(name: FunctionName, settings: ChildSettings): Child {
-  const { ports, addresses, redisUrl, log } = settings;
+  const { ports, addresses, redisUrl, runName, log } = settings;
   const framework = createRequire(join(PACKAGES.functions, 'package.json')).resolve(
     '@google-cloud/functions-framework',
   );
@@ -54,8 +56,19 @@ export function functionChild(name: FunctionName, settings: ChildSettings): Chil
       // Short leases: what a killed process held is free again while somebody is still watching.
       DEDUP_LEASE: '5s',
       ORDER_LEASE: '6s',
-      ...(redisUrl !== undefined && { DEDUP_STORE: 'redis', REDIS_URL: redisUrl }),
-      ...prefixed(settings),
+      ...(ORDERED.includes(name) && {
+        WAKE_QUEUE,
+        WAKE_URL: urlOf(ports[name]),
+        WAKE_SERVICE_ACCOUNT: `${name}@${PROJECT}.iam.gserviceaccount.com`,
+        OUTBOX: 'on',
+      }),
+      ...(redisUrl !== undefined &&
+        CLAIMING.includes(name) && {
+          DEDUP_STORE: 'redis',
+          REDIS_URL: redisUrl,
+          // It outlives the stack, whose topics and messages are new each time: what was seen before is not ours.
+          REDIS_PREFIX: `${runName}:`,
+        }),
     },
   });
 }
@@ -75,15 +88,14 @@ export function republisherChild(settings: ChildSettings): Child {
       GAE_SERVICE: 'default',
       GAE_APPLICATION: PROJECT,
       ALLOWED_TOPICS: ['delay-out', 'pipeline-in'].map(topicName).join(','),
-      // It looks for schedules and payloads where the functions keep them.
-      ...prefixed(settings),
     },
   });
 }
 
-/** A Redis outlives the stack, whose topics and messages are new each time: what an earlier one has seen is not ours. */
-const prefixed = ({ redisUrl, runName }: ChildSettings): Record<string, string> =>
-  redisUrl === undefined ? {} : { COLLECTION_PREFIX: runName };
+/** Those that deliver in order: they wake streams, and publish what is left in the outbox. */
+const ORDERED: readonly FunctionName[] = ['fifo', 'pipeline'];
+/** Those that keep claims. */
+const CLAIMING: readonly FunctionName[] = ['dedup', 'pipeline'];
 
 function common(addresses: ChildSettings['addresses']): Record<string, string> {
   return {

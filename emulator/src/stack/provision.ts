@@ -15,6 +15,7 @@ import {
   QUEUE,
   subscriptionName,
   topicName,
+  WAKE_QUEUE,
 } from './topology.ts';
 
 export type ProvisionPorts = Readonly<{
@@ -51,18 +52,15 @@ export async function provision({ addresses, functions, pushRetryPolicy }: Provi
       create(pullSubscription(DEAD_LETTERS, false)),
     ]);
   });
-  await withClient(addresses.tasks, cloudTasksDefinition(), (call) =>
-    created(
-      call('CreateQueue', {
-        parent: `projects/${PROJECT}/locations/${LOCATION}`,
-        queue: {
-          name: QUEUE,
-          // Without a limit of attempts: a delayed message must outlast a republisher that is down.
-          retryConfig: { maxAttempts: -1, minBackoff: { nanos: 100_000_000 }, maxBackoff: { seconds: 5 } },
-        },
-      }),
-    ),
-  );
+  await withClient(addresses.tasks, cloudTasksDefinition(), async (call) => {
+    const parent = `projects/${PROJECT}/locations/${LOCATION}`;
+    const create = (name: string, maxAttempts: number): Promise<boolean> => {
+      const retryConfig = { maxAttempts, minBackoff: { nanos: 100_000_000 }, maxBackoff: { seconds: 5 } };
+      return created(call('CreateQueue', { parent, queue: { name, retryConfig } }));
+    };
+    // Without a limit of attempts: a delayed message must outlast a republisher that is down. A wake-up need not.
+    await Promise.all([create(QUEUE, -1), create(WAKE_QUEUE, 5)]);
+  });
 }
 
 /** False when it was there before. */

@@ -127,6 +127,25 @@ for (const route of ['fifo', 'pipeline'] as const) {
   });
 }
 
+for (const route of ['fifo', 'pipeline'] as const) {
+  test(`in order: ${route} wakes a stream whose message failed, and its sweep relays the outbox`, async () => {
+    const dispatched = (): number =>
+      (stack.state() as unknown as { tasks: { dispatched: number } }).tasks.dispatched;
+    const name = `woken ${route}`;
+    const before = dispatched();
+    const rule = { service: 'pubsub', method: 'Publish', resource: `*/${route}-out`, times: 1 };
+    stack.faults.set({ rules: [{ ...rule, action: { type: 'fail', code: 'PERMISSION_DENIED' } }] });
+    await send(`${route}-in`, { attributes: { case: name, sequence: '1', sequenceKey: name } });
+    await outcome(`${route}-out`, name, 1);
+    for (let turn = 0; turn < 200 && dispatched() === before; turn++) await wait(25);
+    stack.faults.clear();
+    assert.equal(dispatched() - before, 1, lines.slice(-20).join('\n'));
+    const url = stack.addresses.functions[route];
+    const swept = await fetch(`${url}/sweep`, { method: 'POST' });
+    assert.equal(((await swept.json()) as { outbox: { isWhole: boolean } }).outbox.isWhole, true);
+  });
+}
+
 test('a delayed message through the pipeline comes out once, however often it was published', async () => {
   const attributes = { case: 'later once', dedupId: 'order-3', delay: '1' };
   await Promise.all([1, 2, 3].map(() => send('pipeline-in', { attributes })));

@@ -7,6 +7,8 @@ import { DEFAULT_PROJECT, LISTENERS } from './services.ts';
 export const PROJECT = DEFAULT_PROJECT;
 export const LOCATION = 'us-central1';
 export const QUEUE = `projects/${PROJECT}/locations/${LOCATION}/queues/delay-queue`;
+/** Wake-ups of ordered streams: a queue of their own, because these may be lost, and delayed messages may not. */
+export const WAKE_QUEUE = `projects/${PROJECT}/locations/${LOCATION}/queues/wake-queue`;
 export const DEAD_LETTERS = 'dead-letters';
 
 export const FUNCTIONS = ['dedup', 'delay', 'fifo', 'pipeline'] as const;

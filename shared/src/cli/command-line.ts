@@ -4,56 +4,72 @@
 import { parseArgs } from 'node:util';
 import { type Environment, firestoreNames, fullName, optional, project } from '../environment.ts';
 import { textOf } from '../errors.ts';
-import type { ListedState } from '../order/order-store.ts';
+import { ORDERS_HELP, type OrdersCommand, ordersCommand } from './orders-command.ts';
+import { OUTBOX_HELP, type OutboxCommand, outboxCommand } from './outbox-command.ts';
+import { collectionOf, CommandLineError } from './usage.ts';
 
-export const HELP = `Usage: pubsub-guarantees orders <command> [options]
+export const HELP = `Usage: pubsub-guarantees orders|outbox <command> [options]
 
-Ordered streams of one consumer, in Firestore.
+${ORDERS_HELP}
 
-  orders list [--state STATE]     any (default), waiting, halted, ready
-  orders inspect KEY              last, next, held, gap, poison, lease of one stream
-  orders resume KEY               a stream that stands still tries its number again
-  orders skip KEY NUMBER          gives up what the stream waits for, up to NUMBER
+${OUTBOX_HELP}
 
-  --consumer NAME                 whose streams (default: CONSUMER)
+Everywhere:
+
   --project ID                    default: GOOGLE_CLOUD_PROJECT
-  --database ID                   default: FIRESTORE_DATABASE, or (default)
-  --collection NAME               default: COLLECTION_PREFIX-order, or pubsub-guarantees-order
-  --dead-letter-topic TOPIC       where skip puts a message at which its stream stands still (default: DEAD_LETTER_TOPIC)
-  --page TOKEN                    the next page of a list, as the page before names it
-  --page-size N                   1 to 500 (default 100)
+  --database ID                   of Firestore; default: FIRESTORE_DATABASE, or (default)
   --json                          one JSON object
   --help
 
 FIRESTORE_EMULATOR_HOST and PUBSUB_EMULATOR_HOST are respected.
 Exit code 0: done; 1: refused or failed; 2: the command line is wrong.`;
 
-/** One line, and exit code 2. */
-export class CommandLineError extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = 'CommandLineError';
-  }
-}
+type Common = Readonly<{ project: string; database: string; json: boolean }>;
 
-export type OrdersCommand =
-  | Readonly<{ kind: 'list'; state: ListedState; pageSize: number; page?: string }>
-  | Readonly<{ kind: 'inspect' | 'resume'; key: string }>
-  | Readonly<{ kind: 'skip'; key: string; number: number }>;
+export type OrdersLine = Common &
+  Readonly<{
+    area: 'orders';
+    command: OrdersCommand;
+    collection: string;
+    /** Where large messages wait. */
+    payloadCollection: string;
+    consumer: string;
+    deadLetterTopic?: string;
+  }>;
 
-export type CommandLine = Readonly<{
-  command: OrdersCommand;
-  project: string;
-  database: string;
-  collection: string;
-  /** Where large messages wait. */
-  payloadCollection: string;
-  consumer: string;
-  deadLetterTopic?: string;
-  json: boolean;
-}>;
+export type OutboxLine = Common &
+  Readonly<{
+    area: 'outbox';
+    command: OutboxCommand;
+    rows: string;
+    streams: string;
+    counters: string;
+    scope?: string;
+  }>;
 
-const STATES: readonly ListedState[] = ['any', 'waiting', 'halted', 'ready'];
+export type CommandLine = OrdersLine | OutboxLine;
+
+const OPTIONS = {
+  consumer: { type: 'string' },
+  project: { type: 'string' },
+  database: { type: 'string' },
+  collection: { type: 'string' },
+  state: { type: 'string' },
+  page: { type: 'string' },
+  'page-size': { type: 'string' },
+  'dead-letter-topic': { type: 'string' },
+  epoch: { type: 'string' },
+  counters: { type: 'string' },
+  'counter-scope': { type: 'string' },
+  json: { type: 'boolean' },
+  help: { type: 'boolean', short: 'h' },
+} as const;
+
+/** Of one area alone: another has nothing to do with them. */
+const OWN = {
+  orders: ['consumer', 'state', 'page', 'dead-letter-topic'],
+  outbox: ['epoch', 'counters', 'counter-scope'],
+} as const;
 
 /** Throws CommandLineError. */
 export function readCommandLine(args: readonly string[], environment: Environment): CommandLine | 'help' {
@@ -66,97 +82,67 @@ export function readCommandLine(args: readonly string[], environment: Environmen
   }
 }
 
+type Values = ReturnType<typeof parsed>['values'];
+
+const parsed = (args: readonly string[]) =>
+  parseArgs({ args: [...args], allowPositionals: true, options: OPTIONS });
+
 function read(args: readonly string[], environment: Environment): CommandLine | 'help' {
-  const { values, positionals } = parseArgs({
-    args: [...args],
-    allowPositionals: true,
-    options: {
-      consumer: { type: 'string' },
-      project: { type: 'string' },
-      database: { type: 'string' },
-      collection: { type: 'string' },
-      state: { type: 'string' },
-      page: { type: 'string' },
-      'page-size': { type: 'string' },
-      'dead-letter-topic': { type: 'string' },
-      json: { type: 'boolean', default: false },
-      help: { type: 'boolean', short: 'h', default: false },
-    },
-  });
-  if (values.help) return 'help';
+  const { values, positionals } = parsed(args);
+  if (values.help === true) return 'help';
   const [area, ...rest] = positionals;
-  if (area !== 'orders') {
-    throw new CommandLineError(`the command is ${JSON.stringify(area ?? '')}; accepted: orders (see --help)`);
+  if (area !== 'orders' && area !== 'outbox') {
+    const text = `the command is ${JSON.stringify(area ?? '')}; accepted: orders, outbox (see --help)`;
+    throw new CommandLineError(text);
   }
-  const command = commandOf(rest, values);
+  const foreign = OWN[area === 'orders' ? 'outbox' : 'orders'].find((name) => values[name] !== undefined);
+  if (foreign !== undefined) throw new CommandLineError(`--${foreign} is no option of ${area}; see --help`);
   const from: Environment = {
     ...environment,
     ...(values.project !== undefined && { GOOGLE_CLOUD_PROJECT: values.project }),
     ...(values.database !== undefined && { FIRESTORE_DATABASE: values.database }),
   };
-  const projectId = project(from);
-  const { database, collectionPrefix } = firestoreNames(from);
-  const consumer = values.consumer ?? optional(environment, 'CONSUMER');
+  return area === 'orders' ? ordersLine(rest, values, from) : outboxLine(rest, values, from);
+}
+
+function common(values: Values, from: Environment): Common {
+  return { project: project(from), database: firestoreNames(from).database, json: values.json === true };
+}
+
+function ordersLine(operands: readonly string[], values: Values, from: Environment): OrdersLine {
+  const command = ordersCommand(operands, values);
+  const shared = common(values, from);
+  const { collectionPrefix } = firestoreNames(from);
+  const consumer = values.consumer ?? optional(from, 'CONSUMER');
   if (consumer === undefined)
     throw new CommandLineError('--consumer is not given; accepted: whose streams these are');
-  const topic = values['dead-letter-topic'] ?? optional(environment, 'DEAD_LETTER_TOPIC');
-  const collection = values.collection ?? `${collectionPrefix}-order`;
-  if (!/^[A-Za-z][A-Za-z0-9-]{0,120}$/.test(collection)) {
-    throw new CommandLineError(
-      `--collection is ${JSON.stringify(collection)}; accepted: letters, digits and hyphens`,
-    );
-  }
+  const topic = values['dead-letter-topic'] ?? optional(from, 'DEAD_LETTER_TOPIC');
   return {
+    area: 'orders',
     command,
-    project: projectId,
-    database,
-    collection,
+    ...shared,
+    collection: collectionOf('--collection', values.collection ?? `${collectionPrefix}-order`),
     payloadCollection: `${collectionPrefix}-payload`,
     consumer,
     ...(topic !== undefined && {
-      deadLetterTopic: fullName(projectId, 'topics', '--dead-letter-topic', topic),
+      deadLetterTopic: fullName(shared.project, 'topics', '--dead-letter-topic', topic),
     }),
-    json: values.json,
   };
 }
 
-type Values = Readonly<{ state?: string; page?: string; 'page-size'?: string }>;
-
-function commandOf([name = '', ...operands]: readonly string[], values: Values): OrdersCommand {
-  switch (name) {
-    case 'list': {
-      counted(operands, 0, 'orders list');
-      const { state = 'any', page, 'page-size': size = '100' } = values;
-      const known = STATES.find((one) => one === state);
-      if (known === undefined) {
-        throw new CommandLineError(`--state is ${JSON.stringify(state)}; accepted: ${STATES.join(', ')}`);
-      }
-      const pageSize = /^\d{1,3}$/.test(size) ? Number(size) : 0;
-      if (pageSize < 1 || pageSize > 500) {
-        throw new CommandLineError(`--page-size is ${JSON.stringify(size)}; accepted: 1 to 500`);
-      }
-      return { kind: 'list', state: known, pageSize, ...(page !== undefined && { page }) };
-    }
-    case 'inspect':
-    case 'resume': {
-      const [key = ''] = counted(operands, 1, `orders ${name} KEY`);
-      return { kind: name, key };
-    }
-    case 'skip': {
-      const [key = '', number = ''] = counted(operands, 2, 'orders skip KEY NUMBER');
-      if (!/^[1-9][0-9]{0,15}$/.test(number)) {
-        throw new CommandLineError(`NUMBER is ${JSON.stringify(number)}; accepted: a whole number from 1`);
-      }
-      return { kind: 'skip', key, number: Number(number) };
-    }
-    default:
-      throw new CommandLineError(
-        `orders ${JSON.stringify(name)} is no command; accepted: list, inspect, resume, skip`,
-      );
-  }
-}
-
-function counted(operands: readonly string[], count: number, usage: string): readonly string[] {
-  if (operands.length === count && operands.every((operand) => operand !== '')) return operands;
-  throw new CommandLineError(`the operands do not fit; accepted: ${usage}`);
+function outboxLine(operands: readonly string[], values: Values, from: Environment): OutboxLine {
+  const command = outboxCommand(operands, values);
+  const shared = common(values, from);
+  const { collectionPrefix } = firestoreNames(from);
+  const collection = collectionOf('--collection', values.collection ?? `${collectionPrefix}-outbox`);
+  const scope = values['counter-scope'] ?? optional(from, 'COUNTER_SCOPE');
+  return {
+    area: 'outbox',
+    command,
+    ...shared,
+    rows: `${collection}-rows`,
+    streams: `${collection}-streams`,
+    counters: collectionOf('--counters', values.counters ?? `${collectionPrefix}-counters`),
+    ...(scope !== undefined && { scope }),
+  };
 }

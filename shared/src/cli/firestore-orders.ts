@@ -5,11 +5,11 @@ import { Firestore } from '@google-cloud/firestore';
 import { deadLettering } from '../dead-letter/dead-lettering.ts';
 import { firestoreOrder } from '../order/firestore.ts';
 import { type Orders, orders } from '../order/orders.ts';
-import type { CommandLine } from './command-line.ts';
+import type { OrdersLine } from './command-line.ts';
 
 export type OpenedOrders = Readonly<{ orders: Orders; close(): Promise<void> }>;
 
-export async function openOrders(line: CommandLine): Promise<OpenedOrders> {
+export async function openOrders(line: OrdersLine): Promise<OpenedOrders> {
   const firestore = new Firestore({ projectId: line.project, databaseId: line.database });
   const store = firestoreOrder(firestore, { collection: line.collection });
   const { consumer, deadLetterTopic, command } = line;

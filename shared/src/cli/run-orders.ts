@@ -4,10 +4,8 @@
 import { codeOf, PermanentError, textOf } from '../errors.ts';
 import type { Orders } from '../order/orders.ts';
 import type { StreamDetails, StreamView } from '../order/orders-view.ts';
-import type { OrdersCommand } from './command-line.ts';
-
-/** The object of `--json`, and the lines without it. */
-export type Printed = Readonly<{ object: object; lines: readonly string[] }>;
+import type { OrdersCommand } from './orders-command.ts';
+import { columns, type Printed, shown } from './usage.ts';
 
 export async function runOrders(orders: Orders, command: OrdersCommand): Promise<Printed> {
   switch (command.kind) {
@@ -65,14 +63,7 @@ function table(streams: readonly StreamView[]): readonly string[] {
     String(stream.attempts),
     noteOf(stream),
   ]);
-  const all = [['KEY', 'STATE', 'LAST', 'ATTEMPTS', ''], ...rows];
-  const widths = [0, 1, 2, 3].map((column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
-  return all.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  );
+  return columns([['KEY', 'STATE', 'LAST', 'ATTEMPTS', ''], ...rows]);
 }
 
 function noteOf({ poison, waitingSince, next }: StreamView): string {
@@ -105,10 +96,3 @@ function detailLines(stream: StreamDetails): readonly string[] {
 
 const rangeText = ({ from, to }: Readonly<{ from: number; to: number }>): string =>
   from === to ? String(from) : `${from}-${to}`;
-
-/** A key and an error's text are anybody's text: what would move a terminal's cursor is escaped. */
-const shown = (text: string): string =>
-  // oxlint-disable-next-line no-control-regex
-  text.replaceAll(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, (character) =>
-    JSON.stringify(character).slice(1, -1).padStart(2),
-  );

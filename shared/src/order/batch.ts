@@ -17,7 +17,7 @@ import { contentOf, discard } from './hold.ts';
 import { buried, haltOf, logPoison, readable } from './poison.ts';
 import { logFailure, requestWake } from './report.ts';
 import { type Failure, failureOf, headRetry, isPoison } from './retry-policy.ts';
-import { runUnderLease } from './run.ts';
+import { assertInTime, runUnderLease } from './run.ts';
 
 export type Batch = Readonly<{
   done: readonly HeldMessage[];
@@ -42,6 +42,7 @@ export async function runBatch(
     // Decoded inside the run: bytes that nobody can read are a failure of their number like any other.
     const ran = await runUnderLease(ports.clock, lease, held.source, context, async (inner) => {
       const message = decodeMessage(await contentOf(ports.payloads, held));
+      assertInTime(ports.clock, inner);
       return observedHeld(message, () => next(message, inner));
     });
     if (ran.kind === 'hung') return { done, hung: true };

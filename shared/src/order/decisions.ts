@@ -3,58 +3,24 @@
  * commit was applied and the reply lost, and then recognises its own work.
  */
 import {
-  givingUp,
   type Halt,
   type KeyPatch,
   type KeyState,
   isSkipped,
   NO_GAP,
-  progress,
 } from './key-state.ts';
 import type { Decision, HeldMessage } from './order-store.ts';
 import type { Arrival } from './place.ts';
+import { admittedOf, startingOf } from './line.ts';
 import { type Failure, headRetry } from './retry-policy.ts';
 
 type Decide<Result> = (state: KeyState, held: readonly HeldMessage[], nowMs: number) => Decision<Result>;
 
-export type SettleResult =
-  /** `last` has passed the number. `more`: the lease is kept and renewed, because the next number is held. */
-  Readonly<{ kind: 'done'; more: boolean; foreign: boolean; removed?: HeldMessage }> | Lost;
+/** The first held messages after `last`: at most `limit` were asked for. */
+export type Found = Readonly<{ held: readonly HeldMessage[]; limit: number }>;
 
 /** The lease is somebody else's. `safe`: the number is done, skipped or held, so the delivery may be acknowledged. */
 type Lost = Readonly<{ kind: 'lost'; safe: boolean }>;
-
-/**
- * Counts a number that ran without being stored as done, or as given up once its dead letter is published, and lets
- * the key go unless the next one is held. Reads held messages from `number` on, at most two: its own copy (a duplicate
- * that was held while it ran) and the next.
- */
-export function settling(
-  owner: string,
-  arrival: Arrival,
-  leaseMs: number,
-  as: 'done' | 'given up' = 'done',
-): Decide<SettleResult> {
-  return (state, held, nowMs) => {
-    if (state.lease?.owner !== owner) return { result: lost(state, held, arrival.number) };
-    if (state.last >= arrival.number) return { result: { kind: 'done', more: true, foreign: false } };
-    const copy = held.find(({ number }) => number === arrival.number);
-    // Cannot happen while the identity of a direct run stands in the key; kept rather than deleted if it does.
-    const foreign = copy !== undefined && copy.hash !== arrival.hash;
-    const behind = held.find(({ number }) => number > arrival.number);
-    const more = behind?.number === arrival.number + 1;
-    return {
-      result: { kind: 'done', more, foreign, ...(copy !== undefined && !foreign && { removed: copy }) },
-      patch: {
-        ...(as === 'done' ? progress(state, [arrival.hash]) : givingUp(state, arrival.number)),
-        ...(more
-          ? { lease: { owner, lengthMs: leaseMs }, readyAt: nowMs + leaseMs }
-          : { lease: null, readyAt: null, ...gapBehind({ ...state, last: arrival.number }, behind, nowMs) }),
-      },
-      ...(copy !== undefined && !foreign && { remove: [arrival.number] }),
-    };
-  };
-}
 
 export type FailResult =
   /** The number is stored and will be tried again by a sweep. */
@@ -118,29 +84,38 @@ export const halting = (attempts: number, halted: Halt): KeyPatch => ({
   halted,
 });
 
-export type ReleaseResult = 'next' | 'gap' | 'empty' | 'lost';
+export type ReleaseResult =
+  | Readonly<{ kind: 'next' | 'gap' | 'empty' | 'lost' }>
+  /** The lease is kept and renewed for so many of the line. */
+  | Readonly<{ kind: 'line'; length: number }>;
 
 /**
  * Lets go of a key with nothing more to run. Reads the first held message after `last`, whatever its number: if it is
- * the next one the lease is kept; a higher one is a gap, whose age is kept if it is the same gap.
+ * the next one the lease is kept; a higher one is a gap, whose age is kept if it is the same gap. `line`: arrivals in
+ * hand from the next number on, asked as late as can be, which keep the lease too.
  */
-export function releasing(owner: string, leaseMs: number): Decide<ReleaseResult> {
+export function releasing(
+  owner: string,
+  leaseMs: number,
+  line: () => readonly Arrival[] = () => [],
+): Decide<ReleaseResult> {
   return (state, [first], nowMs) => {
-    if (state.lease?.owner !== owner) return { result: 'lost' };
-    if (first?.number === state.last + 1) {
-      return {
-        result: 'next',
-        patch: { lease: { owner, lengthMs: leaseMs }, readyAt: nowMs + leaseMs },
-      };
+    if (state.lease?.owner !== owner) return { result: { kind: 'lost' } };
+    const kept = { lease: { owner, lengthMs: leaseMs }, readyAt: nowMs + leaseMs };
+    if (first?.number === state.last + 1) return { result: { kind: 'next' }, patch: kept };
+    const admitted = admittedOf(state, line(), first);
+    if (admitted.length > 0) {
+      const patch = { ...kept, ...startingOf(state, admitted) };
+      return { result: { kind: 'line', length: admitted.length }, patch };
     }
     return {
-      result: first === undefined ? 'empty' : 'gap',
+      result: { kind: first === undefined ? 'empty' : 'gap' },
       patch: { lease: null, readyAt: null, ...gapBehind(state, first, nowMs) },
     };
   };
 }
 
-function gapBehind(state: KeyState, first: HeldMessage | undefined, nowMs: number): KeyPatch {
+export function gapBehind(state: KeyState, first: HeldMessage | undefined, nowMs: number): KeyPatch {
   if (first === undefined) return NO_GAP;
   const sameGap = state.gapAt === state.last && state.waitingSince !== null;
   return sameGap ? {} : { waitingSince: nowMs, gapAt: state.last, repairedAt: null };
@@ -152,5 +127,12 @@ function gapBehind(state: KeyState, first: HeldMessage | undefined, nowMs: numbe
  */
 const lost = (state: KeyState, held: readonly HeldMessage[], number: number, unrun = false): Lost => ({
   kind: 'lost',
-  safe: (state.last >= number && !unrun) || held.some((one) => one.number === number),
+  safe: isSafe(state, held, number, unrun),
 });
+
+export const isSafe = (
+  state: KeyState,
+  held: readonly HeldMessage[],
+  number: number,
+  unrun = false,
+): boolean => (state.last >= number && !unrun) || held.some((one) => one.number === number);

@@ -49,7 +49,10 @@ export function newKeyFields(ref: KeyRef, base: KeyState, patch: KeyPatch): Docu
   const { lease: _, ...fields } = base;
   return {
     ...keyFields({ ...fields, lease: null, ...patch }),
-    v: patch.halted !== undefined || patch.skipped !== undefined ? KEY_VERSION : FIRST_VERSION,
+    v:
+      patch.halted !== undefined || patch.skipped !== undefined || base.skipped.length > 0
+        ? KEY_VERSION
+        : FIRST_VERSION,
     consumer: ref.consumer,
     key: ref.key,
   };
@@ -79,6 +82,7 @@ export function keyState(snapshot: DocumentSnapshot): KeyState {
     run: data.run as KeyState['run'],
     skipped: data.skipped as KeyState['skipped'],
     ring: data.ring === '' ? [] : (data.ring as string).split(' '),
+    ...(data.opening !== undefined && { opening: data.opening as number }),
   };
 }
 

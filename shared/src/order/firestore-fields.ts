@@ -37,9 +37,12 @@ export const KEY_FIELDS: Fields = {
   repairedAt: (value) => value === undefined || value === null || isTime(value),
   halted: (value) =>
     value === undefined || value === null || has({ at: isTime, code: isText, text: isText })(value),
-  run: orNull(has({ number: isWhole, hash: isText })),
+  // `behind`: only where several run in a row.
+  run: orNull(has({ number: isWhole, hash: isText, behind: (value) => value === undefined || isText(value) })),
   skipped: (value) => Array.isArray(value) && value.every(isRange),
   ring: isText,
+  // Only where the stream began at its counter.
+  opening: (value) => value === undefined || isWhole(value),
 };
 
 export const HELD_FIELDS: Fields = {

@@ -33,6 +33,7 @@ import {
 import { cursorOf, pageOf, readyKey } from './firestore-queries.ts';
 import type { HeldMessage, HeldQuery, KeyRef, OrderStore } from './order-store.ts';
 
+export { firestoreCounterStart } from './firestore-counter-start.ts';
 export { type FirestoreCountersOptions, firestoreCounters } from './firestore-counters.ts';
 
 export type FirestoreOrderOptions = CallOptions & Readonly<{ collection?: string }>;

@@ -25,16 +25,18 @@ const isOld = (state: KeyState, timeoutMs: number, nowMs: number): boolean =>
 export const mayRepair = (state: KeyState, timeoutMs: number, nowMs: number): boolean =>
   isOld(state, timeoutMs, nowMs) && (state.repairedAt === null || state.repairedAt + timeoutMs <= nowMs);
 
-/** Gives up the missing numbers of a gap whose time is over. Reads the first held message after `last`. */
+/**
+ * Gives up the missing numbers of a gap whose time is over, as far as `missing` goes. Reads the first held message
+ * after `last`.
+ */
 export function skippingGap(timeoutMs: number, missing: Gap): Decide<Gap | undefined> {
   return (state, [first], nowMs) => {
+    // Its own commit, whose reply was lost.
+    if (state.last === missing.to && isSkipped(state, missing.to)) return { result: missing };
     const gap = gapOf(state, first);
-    if (gap === undefined) {
-      // Its own commit, whose reply was lost.
-      return { result: state.last === missing.to && isSkipped(state, missing.to) ? missing : undefined };
-    }
-    if (gap.from !== missing.from || !mayRepair(state, timeoutMs, nowMs)) return { result: undefined };
-    return { result: gap, patch: { ...givingUp(state, gap.to), ...NO_GAP, readyAt: nowMs } };
+    if (gap?.from !== missing.from || !mayRepair(state, timeoutMs, nowMs)) return { result: undefined };
+    const given = { from: gap.from, to: Math.min(gap.to, missing.to) };
+    return { result: given, patch: { ...givingUp(state, given.to), ...NO_GAP, readyAt: nowMs } };
   };
 }
 

@@ -14,15 +14,17 @@ import type { Handler, Middleware } from '../handler.ts';
 import { ack, deadLetter, type Outcome, retry } from '../outcome.ts';
 import { contentHash } from './content.ts';
 import { firstEpoch } from './holding.ts';
-import { type Delivery, runDirect } from './direct.ts';
+import { runDirect } from './direct.ts';
 import { drainIfDue } from './drain.ts';
 import { discard, heldForm } from './hold.ts';
+import { type Delivery, inHandOf, type Turn } from './in-hand.ts';
 import { look, type Seen, take } from './lease.ts';
 import { type InOrderOptions, type Ports, portsOf } from './options.ts';
 import { observedStage } from '../telemetry/stages.ts';
 import type { HeldMessage, OrderStore } from './order-store.ts';
 import { conflict, mayDrain, placeOf, wakeAt } from './place.ts';
 import { requestWake } from './report.ts';
+import { runLine } from './run-line.ts';
 import { type Shared, sharing } from './sharing.ts';
 
 /** How often an arrival is judged again because the key changed under it, before it is left to a redelivery. */
@@ -55,6 +57,11 @@ async function arrive(ports: Ports, shared: Shared, delivery: Delivery, next: Ha
     }
     return outcome;
   };
+  const arrivedAt = ports.clock.monotonic();
+  // Without a look at the key: whoever works on it judges what waits in the very transaction that lets it run.
+  const turn = (): Promise<Turn> => inHandOf(ports.store).turnOf(delivery, ports.clock, arrivedAt);
+  const first = await turn();
+  if (first.kind !== 'none') return first.kind === 'ran' ? first.outcome : runLine(ports, first, next);
   for (let round = 0; round < ROUNDS; round += 1) {
     const seen = await shared.look(JSON.stringify(ref), ref);
     const place = placeOf(seen.state, arrival, ports.maxAhead);
@@ -65,15 +72,23 @@ async function arrive(ports: Ports, shared: Shared, delivery: Delivery, next: Ha
         await drainOrWake(ports, delivery, seen, next);
         return discarded(ack('stale'));
       case 'direct': {
-        const run = { number: arrival.number, hash: arrival.hash };
-        const lease = await take(ports, ref, seen, { run, ...firstEpoch(seen.state, arrival) });
-        if (lease !== undefined) return discarded(await runDirect(ports, delivery, lease, next));
+        const done = inHandOf(ports.store).working(ref);
+        try {
+          const run = { number: arrival.number, hash: arrival.hash };
+          const lease = await take(ports, ref, seen, { run, ...firstEpoch(seen.state, arrival) });
+          if (lease !== undefined) return discarded(await runDirect(ports, delivery, lease, next));
+        } finally {
+          done();
+        }
         break;
       }
       case 'hold': {
+        const mine = await turn();
+        if (mine.kind === 'ran') return discarded(mine.outcome);
+        if (mine.kind === 'lead') return discarded(await runLine(ports, mine, next));
         const form = await heldForm(ports, arrival, delivery.message, context);
         if (form === undefined) return tooLarge(ports);
-        const outcome = await hold(ports, shared, delivery, form, next);
+        const outcome = await hold(ports, shared, delivery, seen, form, next);
         if (outcome !== 'again') return outcome;
         put = form;
       }
@@ -94,11 +109,13 @@ async function hold(
   ports: Ports,
   shared: Shared,
   delivery: Delivery,
+  { version, state }: Seen,
   form: HeldMessage,
   next: Handler,
 ): Promise<Outcome | 'again'> {
   const { ref, arrival, context } = delivery;
-  const result = await shared.hold(JSON.stringify(ref), { ref, arrival, message: form });
+  const item = { ref, arrival, message: form, ...(version === undefined && { base: state }) };
+  const result = await shared.hold(JSON.stringify(ref), item);
   // Not what is stored: done meanwhile, or there under another message ID.
   const isStored = result.kind === 'held' && result.stored.payload?.id === form.payload?.id;
   if (!isStored && result.kind !== 'again') await discard(ports.payloads, context, [form]);

@@ -25,15 +25,20 @@ export type KeyState = Readonly<{
   repairedAt: number | null;
   /** When somebody must look at this key again; null when nothing is left to do. The one thing a sweep looks for. */
   readyAt: number | null;
-  /** The identity of the number that was started without being stored; kept until `last` passes it. */
-  run: Readonly<{ number: number; hash: string }> | null;
+  /** The identities of the numbers that are started without being stored; kept until `last` passes all of them. */
+  run: Run | null;
   /** Set while the stream stands still at the number after `last`, until somebody resumes or skips it. */
   halted: Halt | null;
   /** Ranges, both ends included, that were given up; a message inside one is a late arrival. */
   skipped: readonly Range[];
   /** Content hashes of the last numbers done, oldest first; the last entry belongs to `last`. */
   ring: readonly string[];
+  /** The first number that was not handed out when the key was first seen, where that is what the stream begins at. */
+  opening?: number;
 }>;
+
+/** `hash` belongs to `number`; `behind`, where there is more than one, to the numbers that follow, with spaces between. */
+export type Run = Readonly<{ number: number; hash: string; behind?: string }>;
 
 /** Why a stream stands still: the error's code, the beginning of its text, and when. */
 export type Halt = Readonly<{ code: string; text: string; atMs: number }>;
@@ -79,10 +84,24 @@ export function progress(state: KeyState, hashes: readonly string[]): KeyPatch {
     ring: [...state.ring, ...hashes].slice(-RING_SIZE),
     attempts: 0,
     nextTryAt: 0,
-    // The identity of a direct run outlives its failures, until the pointer passes it.
-    ...(state.run !== null && state.run.number <= last && { run: null }),
+    // The identities of direct runs outlive their failures, until the pointer passes them.
+    ...(state.run !== null && state.run.number + hashesOf(state.run).length <= last + 1 && { run: null }),
   };
 }
+
+/** The identities of numbers that follow one another, of which `hashes` is not empty. */
+export function runOf(number: number, [hash = '', ...behind]: readonly string[]): Run {
+  return { number, hash, ...(behind.length > 0 && { behind: behind.join(' ') }) };
+}
+
+const hashesOf = ({ hash, behind }: Run): readonly string[] => [
+  hash,
+  ...(behind === undefined ? [] : behind.split(' ')),
+];
+
+/** The identity of a number that was started without being stored, or undefined where none was. */
+export const runHash = ({ run }: KeyState, number: number): string | undefined =>
+  run === null || number < run.number ? undefined : hashesOf(run)[number - run.number];
 
 /** Nothing is known to wait behind a number that has not come. */
 export const NO_GAP = { waitingSince: null, gapAt: null, repairedAt: null } as const;

@@ -3,6 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { sleep } from '../clock.ts';
 import { codeOf, PermanentError, storeUnavailable } from '../errors.ts';
 import type { Handler, Middleware } from '../handler.ts';
 import { ack, deadLetter, type Outcome, retry } from '../outcome.ts';
@@ -10,7 +11,7 @@ import { memoryPayloads } from '../payload/memory.ts';
 import type { PayloadRoom } from '../payload/payload-room.ts';
 import { virtualClock } from '../testing/virtual-clock.ts';
 import { orders } from './orders.ts';
-import { bench, type Bench, CONSUMER } from './testing/bench.ts';
+import { bench, type Bench, CONSUMER, LEASE_MS } from './testing/bench.ts';
 
 const LARGE = 'x'.repeat(2_000);
 const kindOf = (outcome: Outcome): string =>
@@ -129,4 +130,29 @@ test('content that is gone stands still visibly', async () => {
   await payloads.done({ id, bytes: 0, digest: '' });
   await deliver(1);
   assert.deepEqual([state().last, state().halted?.code], [1, 'PAYLOAD_DONE']);
+});
+
+test('content that comes when its lease is over starts nothing: another may have done the number by then', async () => {
+  const payloads = memoryPayloads({ clock: virtualClock() });
+  let takesMs = LEASE_MS + 5_000;
+  const { clock, worker, runs, state } = bench({
+    maxHeldBytes: 1_000,
+    payloads: {
+      ...payloads,
+      async get(ref) {
+        const content = await payloads.get(ref);
+        await sleep(clock, takesMs);
+        return content;
+      },
+    },
+  });
+  const { deliver, sweep } = worker();
+  assert.equal(kindOf(await deliver(2, { content: LARGE })), 'ack held');
+  void deliver(1);
+  await clock.advance(LEASE_MS + 1_000);
+  takesMs = 0;
+  await clock.until(sweep());
+  assert.deepEqual([runs.length, state().last], [2, 2]);
+  await clock.advance(30_000);
+  assert.deepEqual(runs, ['1:a', `2:${LARGE}`]);
 });

@@ -6,6 +6,7 @@
  * document's version: after a theft nothing of the old owner is written any more.
  */
 import { sleep } from '../clock.ts';
+import { firstState } from './counter-start.ts';
 import { type KeyPatch, type KeyState, freshKey, patched } from './key-state.ts';
 import type { Ports } from './options.ts';
 import type { KeyRef } from './order-store.ts';
@@ -34,11 +35,12 @@ const ROUNDS = 5;
 
 export async function look(ports: Ports, ref: KeyRef): Promise<Seen> {
   const view = await ports.store.read(ref);
+  const storeOffsetMs = view.nowMs - ports.clock.monotonic();
   return {
-    state: view.state ?? freshKey(ports.start),
+    state: view.state ?? (await firstState(ports, ref)),
     version: view.version,
     nowMs: view.nowMs,
-    storeOffsetMs: view.nowMs - ports.clock.monotonic(),
+    storeOffsetMs,
   };
 }
 
@@ -63,8 +65,7 @@ export async function take(
     readyAt: storeTime(ports, seen) + ports.leaseMs,
   };
   const deadline = sentAt + ports.leaseMs;
-  const base = freshKey(ports.start);
-  const version = await ports.store.write(ref, { version: seen.version, base }, patch);
+  const version = await ports.store.write(ref, { version: seen.version, base: seen.state }, patch);
   if (version !== undefined) {
     const state = patched(seen.state, patch, storeTime(ports, seen));
     return { owner, token: version, state, version, deadline, storeOffsetMs: seen.storeOffsetMs };

@@ -31,6 +31,7 @@ test('poison, streams that stand still or wait, and gaps are measured, without a
   assert.deepEqual(first('streams.halted'), [{ ...consumer, value: 1 }]);
   assert.deepEqual(first('streams.waiting'), [{ ...consumer, value: 1 }]);
   assert.deepEqual(first('gaps.age'), [{ ...consumer, value: 90 }]);
+  assert.deepEqual(first('messages.held'), [{ ...consumer, value: 2 }]);
   await clock.advance(60_000);
   await sweep();
   const second = await collected();

@@ -34,6 +34,8 @@ const PLAN: Plan = {
   operated: true,
   gaps: 'wait',
   repairs: false,
+  large: false,
+  woken: false,
   spreadMs: 2_000,
 };
 

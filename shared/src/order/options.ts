@@ -8,6 +8,7 @@ import { ConfigError } from '../errors.ts';
 import type { Handler, Middleware } from '../handler.ts';
 import type { GapRepair } from '../outbox/gap-repair.ts';
 import type { PayloadRoom } from '../payload/payload-room.ts';
+import type { CounterStart } from './counter-start.ts';
 import type { OrderStore } from './order-store.ts';
 
 export type GapOptions = Readonly<{
@@ -27,8 +28,11 @@ export type InOrderOptions = Readonly<{
    * aborted and its number is tried again, so this must be above the handler's longest time.
    */
   lease?: Duration;
-  /** The first number of a stream that is not known yet (default 1). Lower ones are acknowledged as stale. */
-  start?: number;
+  /**
+   * The first number of a stream that is not known yet (default 1); lower ones are acknowledged as stale. Or the
+   * publisher's counter: see `CounterStart`.
+   */
+  start?: number | CounterStart;
   /** A number further than this beyond the last one done is refused for good (default 100,000). */
   maxAhead?: number;
   /** Pause after the first failure of a head, doubled with each further one (default 1s) … */
@@ -56,9 +60,10 @@ export type InOrderOptions = Readonly<{
   maxRun?: number;
   /**
    * Called when a key should be looked at again at `atMs` (milliseconds since the epoch on the store's clock), to be
-   * sooner than the next sweep. Losing the call costs time only.
+   * sooner than the next sweep. Losing the call costs time only. A promise is awaited by nobody; one that rejects is
+   * logged. Whoever is called at that time does what `wakeOrder` does.
    */
-  wake?: (key: string, atMs: number) => void;
+  wake?: (key: string, atMs: number) => void | Promise<void>;
   /** Mints the names of lease owners (default: random UUIDs). */
   newId?: () => string;
 }>;
@@ -67,7 +72,9 @@ export type Ports = Readonly<{
   store: OrderStore;
   clock: Clock;
   leaseMs: number;
+  /** 1 with a counter, which says it then for each key that is new. */
   start: number;
+  counter: CounterStart | undefined;
   maxAhead: number;
   retryMinMs: number;
   retryMaxMs: number;
@@ -79,7 +86,7 @@ export type Ports = Readonly<{
   gapPolicy: 'wait' | 'skip';
   repair: GapRepair | undefined;
   payloads: PayloadRoom | undefined;
-  wake: (key: string, atMs: number) => void;
+  wake: (key: string, atMs: number) => void | Promise<void>;
   newId: () => string;
 }>;
 
@@ -115,7 +122,7 @@ export function portsOf(store: OrderStore, options: InOrderOptions): Ports {
     payloads: options.payloads,
     clock: options.clock ?? systemClock(),
     leaseMs,
-    start: wholeNumber('start', options.start ?? 1),
+    ...startOf(options.start ?? 1),
     maxAhead: wholeNumber('maxAhead', options.maxAhead ?? 100_000),
     retryMinMs,
     retryMaxMs,
@@ -123,6 +130,12 @@ export function portsOf(store: OrderStore, options: InOrderOptions): Ports {
     wake: options.wake ?? ((): void => undefined),
     newId: options.newId ?? randomUUID,
   };
+}
+
+function startOf(start: number | CounterStart): Pick<Ports, 'start' | 'counter'> {
+  if (typeof start === 'number') return { start: wholeNumber('start', start), counter: undefined };
+  if (typeof start?.read !== 'function') throw refuse('start', start, 'a whole number from 1, or a counter');
+  return { start: 1, counter: start };
 }
 
 function wholeNumber(name: string, value: number): number {

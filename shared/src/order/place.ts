@@ -2,7 +2,7 @@
  * Where an arriving number belongs, judged from the key as it was read. Pure.
  */
 import { PermanentError } from '../errors.ts';
-import { doneHash, hasLiveLease, isIdle, isSkipped, type KeyState } from './key-state.ts';
+import { doneHash, hasLiveLease, isIdle, isSkipped, type KeyState, runHash } from './key-state.ts';
 
 export type Arrival = Readonly<{ key: string; number: number; hash: string; epoch: string | undefined }>;
 
@@ -41,9 +41,8 @@ export function placeOf(state: KeyState, arrival: Arrival, maxAhead: number): Pl
   }
   // A number that was started without being stored has no document; its identity is in the key, so that a second
   // content cannot pass for it, and the first one is not refused when it comes back.
-  if (state.run?.number === number && state.run.hash !== hash) {
-    return { kind: 'refused', error: conflict(arrival) };
-  }
+  const started = runHash(state, number);
+  if (started !== undefined && started !== hash) return { kind: 'refused', error: conflict(arrival) };
   return number === state.last + 1 && isIdle(state) ? { kind: 'direct' } : { kind: 'hold' };
 }
 

@@ -19,7 +19,7 @@ import type { Lease } from './lease.ts';
 import type { Ports } from './options.ts';
 import type { HeldMessage, KeyRef } from './order-store.ts';
 import type { Failure } from './retry-policy.ts';
-import { runUnderLease } from './run.ts';
+import { assertInTime, runUnderLease } from './run.ts';
 
 /** Whether the dead letter of the head is published now. */
 export async function buried(
@@ -32,9 +32,11 @@ export async function buried(
 ): Promise<boolean> {
   if (failure.published) return true;
   const bury: Handler = compose(async () => deadLetter(failure.error), [ports.deadLetters]);
-  const ran = await runUnderLease(ports.clock, lease, source, context, async (inner) =>
-    bury(await message(), inner),
-  );
+  const ran = await runUnderLease(ports.clock, lease, source, context, async (inner) => {
+    const poison = await message();
+    assertInTime(ports.clock, inner);
+    return bury(poison, inner);
+  });
   return ran.kind === 'finished' && ran.outcome.kind === 'deadLetter' && ran.outcome.published === true;
 }
 

@@ -58,6 +58,16 @@ export async function runUnderLease(
   }
 }
 
+/**
+ * Throws `LEASE_LOST` once the time of the run is over. For what waits under the lease before it calls the handler: by
+ * then another may have it. The clock is asked too, because the answer may come before the timer.
+ */
+export function assertInTime(clock: Clock, { signal, deadline }: Context): void {
+  if (signal.aborted || clock.monotonic() >= deadline) {
+    throw leaseLost('the time of the lease or of the delivery was over before the message was read');
+  }
+}
+
 async function outcomeFrom(
   handle: (context: Context) => Promise<Outcome>,
   context: Context,

@@ -171,3 +171,17 @@ test('what no topic would take is refused before a number is taken', async () =>
   assert.equal(counters.calls.length, 0);
   assert.throws(() => sequencer(counters, { tries: 0 }), /tries is 0/);
 });
+
+test('B50: an empty message, and what is no message, is refused as it is given, before a number is taken', async () => {
+  const counters = counted();
+  const { number, numberBatch } = sequencer(counters);
+  const empty = { topic: 't', data: Buffer.alloc(0), attributes: {} };
+  await assert.rejects(number('k', empty), { code: 'EMPTY_MESSAGE' });
+  await assert.rejects(number('k', { ...empty, orderingKey: 'k' }), { code: 'EMPTY_MESSAGE' });
+  await assert.rejects(numberBatch('k', [{ ...empty, attributes: { only: 'x' } }, empty]), {
+    code: 'EMPTY_MESSAGE',
+  });
+  const map = { ...empty, data: Buffer.from('x'), attributes: new Map([['lost', 'x']]) as never };
+  await assert.rejects(number('k', map), { code: 'INVALID_ATTRIBUTE' });
+  assert.equal(counters.calls.length, 0);
+});

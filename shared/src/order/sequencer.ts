@@ -109,6 +109,8 @@ export function sequencer(counters: CounterStore, options: SequencerOptions = {}
     // Refused before a number is taken: a message that no topic or consumer takes would leave a gap.
     const longest = { key, number: Number.MAX_SAFE_INTEGER, epoch: newId() };
     for (const message of messages) {
+      // As it is given, too: what is added would make a message of one that is empty, or that has no attributes.
+      checkOutgoing(message);
       const whole = withNumber(message, longest);
       checkOutgoing(whole);
       parseWishes({ ...whole, publishTime: new Date() });

@@ -4,12 +4,17 @@
  */
 import { coalesced } from './coalesced.ts';
 import { type Held, type HoldResult, holding } from './holding.ts';
-import { freshKey } from './key-state.ts';
+import { freshKey, type KeyState } from './key-state.ts';
 import { look, type Seen } from './lease.ts';
 import type { Ports } from './options.ts';
 import type { KeyRef } from './order-store.ts';
 
-type Item = Held & Readonly<{ ref: KeyRef }>;
+type Item = Held &
+  Readonly<{
+    ref: KeyRef;
+    /** What the key starts from, where it was not there when it was looked at. */
+    base?: KeyState;
+  }>;
 
 export type Shared = Readonly<{
   look(key: string, ref: KeyRef): Promise<Seen>;
@@ -39,7 +44,8 @@ export function sharing(ports: Ports): Shared {
         if (first === undefined) return [];
         const numbers = [...new Set(items.map(({ arrival }) => arrival.number))];
         const decide = holding(items, ports.maxAhead);
-        return ports.store.transact(first.ref, freshKey(ports.start), { numbers }, decide);
+        const base = items.find((item) => item.base !== undefined)?.base ?? freshKey(ports.start);
+        return ports.store.transact(first.ref, base, { numbers }, decide);
       },
       ({ message }) => Math.max(LEAST_WEIGHT, message.message.length),
       REQUEST_BYTES,

@@ -7,6 +7,7 @@
  */
 import { textOf } from '../errors.ts';
 import { ATTR, count } from '../telemetry/instruments.ts';
+import { hasNotBegun, isOpening } from './counter-start.ts';
 import { type Gap, gapOf, markingRepair, mayRepair, skippingGap } from './giving-up.ts';
 import { freshKey, type KeyState } from './key-state.ts';
 import type { Ports } from './options.ts';
@@ -32,7 +33,7 @@ export function sweepGaps(ports: Ports): (context: SweepContext) => Promise<GapS
   return async (context) => {
     const total = { repaired: 0, skipped: 0, failed: 0 };
     // Nothing would be done about what is found.
-    if (ports.repair === undefined && ports.gapPolicy === 'wait') return total;
+    if (ports.repair === undefined && ports.gapPolicy === 'wait' && ports.counter === undefined) return total;
     const over = (): boolean => ports.clock.monotonic() >= context.deadline || context.signal.aborted;
     do {
       const { keys, next } = await ports.store.list(context.consumer, {
@@ -45,7 +46,7 @@ export function sweepGaps(ports: Ports): (context: SweepContext) => Promise<GapS
         if (over()) return total;
         try {
           if (!('state' in key)) throw key.error;
-          await mend(ports, key.ref, key.state, key.nowMs, context, total);
+          addTo(total, await mendKey(ports, key.ref, key.state, key.nowMs, context));
         } catch (error) {
           total.failed += 1;
           context.log.warn('in order: a gap was not looked after; a later sweep tries again', {
@@ -62,42 +63,64 @@ export function sweepGaps(ports: Ports): (context: SweepContext) => Promise<GapS
   };
 }
 
-type Total = { -readonly [Field in keyof GapSweep]: GapSweep[Field] };
+type Mended = Pick<GapSweep, 'repaired' | 'skipped'>;
 
-async function mend(
+function addTo(total: { -readonly [Field in keyof Mended]: number }, { repaired, skipped }: Mended): void {
+  total.repaired += repaired;
+  total.skipped += skipped;
+}
+
+/** Does what is to be done about the gap of one key, as it was read, if its time is over. */
+export async function mendKey(
   ports: Ports,
   ref: KeyRef,
   state: KeyState,
   nowMs: number,
   context: SweepContext,
-  total: Total,
-): Promise<void> {
-  const { store, repair, gapTimeoutMs, gapPolicy } = ports;
+): Promise<Mended> {
+  const { store, gapTimeoutMs } = ports;
+  let [repaired, skipped] = [0, 0];
   // Its head is due, and may be what is missing: a drain comes first.
-  if (state.readyAt !== null || !mayRepair(state, gapTimeoutMs, nowMs)) return;
+  if (state.readyAt !== null || !mayRepair(state, gapTimeoutMs, nowMs)) return { repaired, skipped };
+  const opens = isOpening(state, state.last + 1);
+  // What is older than the subscription is not published again, to everybody, for a consumer that has just come.
+  const repair = opens && hasNotBegun(state) ? undefined : ports.repair;
+  const gapPolicy = opens ? 'skip' : ports.gapPolicy;
+  if (repair === undefined && gapPolicy === 'wait') return { repaired, skipped };
   const missing = gapOf(state, (await store.held(ref, state.last + 1, 1))[0]);
-  if (missing === undefined) return;
+  if (missing === undefined) return { repaired, skipped };
   const base = freshKey(ports.start);
   const query = { from: missing.from, limit: 1 };
   // Once repaired and still not here after its time: what was published did not arrive, or not as this number.
   const isFirst = state.repairedAt === null;
   if (repair !== undefined && (isFirst || gapPolicy === 'wait')) {
     const published = await repair.republish(ref.key, missing);
-    total.repaired += published.length;
+    repaired = published.length;
     for (const _ of published) count('gapRepairs', { [ATTR.consumer]: ref.consumer });
     if (published.length > 0 || gapPolicy === 'wait') {
       report(context, ref, missing, 'order_gap_repaired', published.length);
       await store.transact(ref, base, query, markingRepair(missing));
-      return;
+      return { repaired, skipped };
     }
   }
-  if (gapPolicy === 'wait') return;
-  const skipped = await store.transact(ref, base, query, skippingGap(gapTimeoutMs, missing));
-  if (skipped === undefined) return;
-  const numbers = skipped.to - skipped.from + 1;
-  total.skipped += numbers;
+  if (gapPolicy === 'wait') return { repaired, skipped };
+  const end = opens ? Math.min(missing.to, (state.opening ?? 1) - 1) : missing.to;
+  const decide = skippingGap(gapTimeoutMs, { from: missing.from, to: end });
+  const given = await store.transact(ref, base, query, decide);
+  if (given === undefined) return { repaired, skipped };
+  if (opens && hasNotBegun(state)) {
+    // Nothing is missed: it is from before this consumer's time.
+    const fields = { event: 'order_stream_began', consumer: ref.consumer, sequenceKey: ref.key };
+    context.log.info('in order: a stream that is older than its consumer begins', {
+      ...fields,
+      first: given.to + 1,
+    });
+    return { repaired, skipped };
+  }
+  skipped = given.to - given.from + 1;
   count('gapSkips', { [ATTR.consumer]: ref.consumer });
-  report(context, ref, skipped, 'order_gap_skipped', numbers);
+  report(context, ref, given, 'order_gap_skipped', skipped);
+  return { repaired, skipped };
 }
 
 function report(context: SweepContext, ref: KeyRef, gap: Gap, event: string, numbers: number): void {

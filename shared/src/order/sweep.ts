@@ -9,6 +9,7 @@
 import { codeOf, textOf } from '../errors.ts';
 import type { Context, Handler } from '../handler.ts';
 import { drainIfDue } from './drain.ts';
+import { reportOldGaps } from './old-gaps.ts';
 import { type InOrderOptions, type Ports, portsOf } from './options.ts';
 import type { OrderStore, ReadyKey } from './order-store.ts';
 import { type GapSweep, sweepGaps } from './sweep-gaps.ts';
@@ -63,6 +64,7 @@ export function sweepOrder(
       if (page.length < limit) break;
       if (total.taken === before) limit *= 2;
     }
+    await reportOldGaps(ports, context);
     await measure(ports, context);
     return total;
   };
@@ -85,14 +87,30 @@ async function mended(
   }
 }
 
-/** Only where somebody measures: two counts (a read for each 1,000 keys) and the oldest waiting key. */
+/** Streams of each kind whose messages are counted, the oldest first: what more of them hold is not in the sum. */
+const MEASURED = 10;
+
+/**
+ * Only where somebody measures: two counts (a read for each 1,000 keys), the oldest streams that wait or stand still,
+ * and how many messages each of these holds (a read for each 1,000).
+ */
 async function measure({ store }: Ports, { consumer, log }: SweepContext): Promise<void> {
   if (!isMeasured()) return;
   try {
-    const [oldest] = (await store.list(consumer, { state: 'waiting', limit: 1 })).keys;
+    const [waiting, halted] = await Promise.all(
+      (['waiting', 'halted'] as const).map((state) => store.list(consumer, { state, limit: MEASURED })),
+    );
+    const troubled = [...(waiting?.keys ?? []), ...(halted?.keys ?? [])].filter((key) => 'state' in key);
+    const counts = await Promise.all(troubled.map(({ ref }) => store.countHeld(ref)));
+    const [oldest] = waiting?.keys ?? [];
     const since = oldest !== undefined && 'state' in oldest ? oldest.state.waitingSince : null;
     const ageMs = oldest !== undefined && 'state' in oldest && since !== null ? oldest.nowMs - since : 0;
     const attributes = { [ATTR.consumer]: consumer };
+    gauge(
+      'heldMessages',
+      counts.reduce((sum, held) => sum + held, 0),
+      attributes,
+    );
     gauge('haltedKeys', await store.count(consumer, 'halted'), attributes);
     gauge('waitingKeys', await store.count(consumer, 'waiting'), attributes);
     gauge('oldestGap', Math.max(0, ageMs) / 1_000, attributes);

@@ -7,12 +7,14 @@
  * out and rows that are published again under their `dedupId`; none is passed over, and none goes before another.
  */
 import { bounded } from '../bounded.ts';
-import { codeOf, textOf, TransientError } from '../errors.ts';
+import { codeOf, PermanentError, textOf, TransientError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { letGo, next, type Standing } from './decide.ts';
+import { readable } from './large.ts';
 import type { StreamRow, StreamWrite } from './outbox-store.ts';
-import { outgoingOf, type StreamRef } from './rows.ts';
+import type { StreamRef } from './rows.ts';
 import { commit, type DrainPorts, type Held, take } from './stream-lease.ts';
+import { told, toldFailure } from './told.ts';
 
 export type Drained = Readonly<{
   /** `drained`: nothing was left. `failed`: a row could not be published. `stopped`: the time or the lease was over. */
@@ -67,7 +69,7 @@ async function drainOnce(
     published += run.ids.length;
     const isOver = signal.aborted || clock.monotonic() >= held.deadline;
     const isLast = run.failure !== undefined || isOver || (!run.isCut && rows.length < pageSize);
-    const nowMs = clock.monotonic() + held.storeOffsetMs;
+    const nowMs = storeTime(ports, held);
     const write: StreamWrite = isLast
       ? letGo(held.state, run.sent, run.failure, nowMs, ports)
       : { ...held.state, sent: run.sent, attempts: 0, nextTryMs: 0, leaseMs };
@@ -86,11 +88,12 @@ async function drainOnce(
 
 /** Until the rows, the third of a lease, or the signal end, or a row cannot be published. */
 async function publishRun(
-  { publisher, clock, leaseMs, publishTimeoutMs }: DrainPorts,
+  ports: DrainPorts,
   rows: readonly StreamRow[],
   held: Held,
   signal: AbortSignal,
 ): Promise<Run> {
+  const { publisher, payloads, clock, leaseMs, publishTimeoutMs } = ports;
   const commitAt = clock.monotonic() + leaseMs / 3;
   const ids: string[] = [];
   // Of a stream that nothing is known of, what came before its first row has been sent and has expired.
@@ -99,23 +102,26 @@ async function publishRun(
     const leftMs = held.deadline - clock.monotonic();
     const isCut = signal.aborted || leftMs <= 0 || clock.monotonic() >= commitAt;
     if (isCut) return { sent, ids, isCut };
-    const { number } = row.place;
+    const { number, after } = row.place;
     const step = next(row, sent);
     try {
       if (step === 'missing') throw missing(row, sent);
+      if (step === 'publish' && row.problem !== undefined) throw row.problem;
       if (step === 'publish') {
         // Beyond the lease another may publish what comes after: its outcome would come too late to count.
         const limitMs = Math.min(publishTimeoutMs, leftMs);
         await bounded(
           clock,
           limitMs,
-          () => publisher.publish(outgoingOf(row)),
+          async () => publisher.publish(await readable(row, payloads)),
           () => timedOut(limitMs),
         );
         ids.push(row.id);
+        told(storeTime(ports, held) - row.createdMs);
       }
     } catch (error) {
-      return { sent, ids, failure: { number, error }, isCut: true };
+      toldFailure(error);
+      return { sent, ids, failure: { number: step === 'missing' ? after : number, error }, isCut: true };
     }
     sent = number;
   }
@@ -143,8 +149,12 @@ function report(
     });
 }
 
-const missing = ({ place }: StreamRow, sent: number): TransientError =>
-  new TransientError(
+const storeTime = ({ clock }: DrainPorts, { storeOffsetMs }: Held): number =>
+  clock.monotonic() + storeOffsetMs;
+
+/** Only a hand removes a row that is pending, and only a hand can say what follows. */
+const missing = ({ place }: StreamRow, sent: number): PermanentError =>
+  new PermanentError(
     'OUTBOX_ROW_MISSING',
     `the row of number ${place.after} is gone, and ${sent} is the last one published`,
   );

@@ -12,6 +12,7 @@ import {
 import { type Calls, isRefused } from '../order/firestore-call.ts';
 import { counterOf } from '../order/firestore-counters.ts';
 import {
+  createdMsOf,
   leaseFields,
   leaseOf,
   nextTryOf,
@@ -26,7 +27,8 @@ import {
   streamRowOf,
   streamStateOf,
 } from './firestore-rows.ts';
-import type { Halt, RelayStore } from './outbox-store.ts';
+import { firestoreTrouble } from './firestore-trouble.ts';
+import type { RelayStore } from './outbox-store.ts';
 
 export type Places = Readonly<{
   rows: CollectionReference;
@@ -83,7 +85,7 @@ export function firestoreRelay(
           .where('place', '<', placesEnd(ref))
           .orderBy('place')
           .limit(limit);
-        return (await query.get()).docs.map(streamRowOf);
+        return (await query.get()).docs.map((document) => streamRowOf(document, ref));
       }),
     streamOf: (key) =>
       call('read of a counter', async () => {
@@ -121,6 +123,12 @@ export function firestoreRelay(
           ...(docs.length === limit && last && { next: `${toVersion(last.get('pendingAt'))}/${last.id}` }),
         };
       }),
+    look: (id) =>
+      call('look at a row', async () => {
+        const [row] = await firestore.getAll(rows.doc(id), { fieldMask: ['state', 'createdAt'] });
+        if (row?.get('state') !== 'pending') return undefined;
+        return { createdMs: createdMsOf(row), nowMs: row.readTime.toMillis() };
+      }),
     async claim(id, owner, leaseMs) {
       const snapshot = await call('read of a row', () => rows.doc(id).get());
       const [data, { updateTime, readTime }] = [snapshot.data(), snapshot];
@@ -136,7 +144,7 @@ export function firestoreRelay(
         rows.doc(id).update(leaseFields({ owner, leaseMs }), precondition),
       );
       if (version === undefined) return undefined;
-      return { row, version, attempts: Number(data['attempts']), nowMs };
+      return { row, version, attempts: Number(data['attempts']), createdMs: createdMsOf(snapshot), nowMs };
     },
     async markSent(ids) {
       const writer = (id: string) => unlessRefused('mark of a row', () => rows.doc(id).update(sent()));
@@ -147,43 +155,12 @@ export function firestoreRelay(
       const fields = failed
         ? { state: 'failed', pendingAt: FieldValue.delete(), failedAt: FieldValue.serverTimestamp() }
         : { attempts: how.attempts, nextTryAt: Timestamp.fromMillis(Math.ceil(how.nextTryMs)) };
-      const failure = failed ? { failure: { ...how } } : {};
+      const failure = failed ? { failure: { code: how.code, text: how.text } } : {};
       await unlessRefused('write of a row', () =>
         rows.doc(id).update({ ...fields, ...failure, ...leaseFields(undefined) }, at(version)),
       );
     },
-    troubled: (limit) =>
-      call('query of what is halted', async () => {
-        const [halted, failed] = await Promise.all([
-          streams.orderBy('haltedAt', 'desc').where('haltedAt', '>', new Timestamp(0, 0)).limit(limit).get(),
-          rows.orderBy('failedAt', 'desc').limit(limit).select('failure').get(),
-        ]);
-        return {
-          streams: halted.docs.map((document) => ({
-            ref: { key: String(document.get('key')), epoch: String(document.get('epoch')) },
-            halted: document.get('halted') as Halt,
-            sent: Number(document.get('sent')),
-          })),
-          rows: failed.docs.map((document) => ({
-            id: document.id,
-            ...(document.get('failure') as Omit<Halt, 'number'>),
-          })),
-        };
-      }),
-    reopen: (id) =>
-      call('write of a row', () =>
-        firestore.runTransaction(async (transaction) => {
-          if ((await transaction.get(rows.doc(id))).get('state') !== 'failed') return;
-          transaction.update(rows.doc(id), {
-            state: 'pending',
-            attempts: 0,
-            nextTryAt: null,
-            pendingAt: FieldValue.serverTimestamp(),
-            failedAt: FieldValue.delete(),
-            failure: FieldValue.delete(),
-          });
-        }),
-      ),
+    ...firestoreTrouble(firestore, call, rows, streams),
   };
 }
 

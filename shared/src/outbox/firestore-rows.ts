@@ -3,17 +3,20 @@
  */
 import {
   type DocumentData,
+  type DocumentSnapshot,
   FieldValue,
   type QueryDocumentSnapshot,
   Timestamp,
 } from '@google-cloud/firestore';
 import { TransientError } from '../errors.ts';
 import { hashOf } from '../hash.ts';
+import type { PayloadRef } from '../payload/payload-room.ts';
 import type { PendingRow, StreamRow, StreamState, StreamWrite } from './outbox-store.ts';
 import type { Place, Row, StreamRef } from './rows.ts';
 
-/** Format of the documents. */
+/** Format of the documents. Rows whose data is elsewhere have the next one: who does not know of it leaves them alone. */
 const VERSION = 1;
+const APART_VERSION = 2;
 /** Digits of the largest number, 2^53 - 1: so texts have the order of their numbers. */
 const DIGITS = 16;
 
@@ -29,15 +32,16 @@ export const placesEnd = (ref: StreamRef): string => `${streamId(ref)}.~`;
 
 /** `pendingAt` is there exactly while the row is pending: it is what relays select by. */
 export function newRowFields(
-  { topic, message, place }: Row,
+  { topic, message, place, payload }: Row,
   count: number,
   lease: Readonly<{ owner: string; leaseMs: number }> | undefined,
 ): DocumentData {
   return {
-    v: VERSION,
+    v: payload === undefined ? VERSION : APART_VERSION,
     state: 'pending',
     topic,
     message,
+    ...(payload !== undefined && { payload: { ...payload } }),
     count,
     ...(place !== undefined && {
       key: place.key,
@@ -71,24 +75,60 @@ export function rowOfFields(id: string, data: DocumentData): Row {
   const { v, state, topic, message } = data;
   const isWhole = typeof topic === 'string' && message instanceof Uint8Array;
   const isKnown = state === 'pending' || state === 'sent' || state === 'failed';
-  if (v !== VERSION || !isWhole || !isKnown) throw unreadable(id, `v ${String(v)}, state ${String(state)}`);
+  const payload = payloadOf(data);
+  const hasFormat = v === (payload === undefined ? VERSION : APART_VERSION);
+  if (!hasFormat || !isWhole || !isKnown) throw unreadable(id, `v ${String(v)}, state ${String(state)}`);
   const place = placeOfFields(id, data);
-  return { id, topic, message, ...(place !== undefined && { place }) };
+  return {
+    id,
+    topic,
+    message,
+    ...(place !== undefined && { place }),
+    ...(payload !== undefined && { payload }),
+  };
 }
 
-export function streamRowOf(document: QueryDocumentSnapshot): StreamRow {
-  const row = rowOfFields(document.id, document.data());
-  if (row.place === undefined) throw unreadable(document.id, 'no place in a stream');
-  return { ...row, place: row.place, isSent: document.get('state') !== 'pending' };
+function payloadOf(data: DocumentData): PayloadRef | undefined {
+  const { id, bytes, digest } = (data['payload'] ?? {}) as Partial<Record<keyof PayloadRef, unknown>>;
+  if (typeof id !== 'string' || typeof digest !== 'string' || !Number.isSafeInteger(bytes)) return undefined;
+  return { id, bytes: Number(bytes), digest };
+}
+
+/** One that cannot be used says so, and does not hide the rows before it. */
+export function streamRowOf(document: QueryDocumentSnapshot, ref: StreamRef): StreamRow {
+  const { id } = document;
+  const rest = { createdMs: createdMsOf(document), isSent: document.get('state') !== 'pending' };
+  try {
+    const row = rowOfFields(id, document.data());
+    if (row.place === undefined) throw unreadable(id, 'no place in a stream');
+    return { ...row, place: row.place, ...rest };
+  } catch (error) {
+    if (!(error instanceof TransientError)) throw error;
+    const number = Number(String(document.get('place')).slice(-DIGITS));
+    const place = { ...ref, number: Number.isSafeInteger(number) ? number : 0, after: 0 };
+    return { id, topic: '', message: new Uint8Array(0), place, ...rest, problem: error };
+  }
+}
+
+/** The time of the commit; of a row that does not say so, now would be as good: it is measured with, nothing more. */
+export function createdMsOf(document: DocumentSnapshot): number {
+  const at: unknown = document.get('createdAt');
+  return at instanceof Timestamp ? at.toMillis() : document.readTime.toMillis();
 }
 
 /** What a pass needs to know: the message itself is not read. */
 export const PENDING_FIELDS = ['pendingAt', 'key', 'epoch', 'number', 'after'] as const;
 
 export function pendingRowOf(document: QueryDocumentSnapshot): PendingRow {
-  const place = placeOfFields(document.id, document.data());
+  const { id } = document;
   const createdMs = (document.get('pendingAt') as Timestamp).toMillis();
-  return { id: document.id, createdMs, ...(place !== undefined && { place }) };
+  try {
+    const place = placeOfFields(id, document.data());
+    return { id, createdMs, ...(place !== undefined && { place }) };
+  } catch (error) {
+    if (!(error instanceof TransientError)) throw error;
+    return { id, createdMs, problem: error };
+  }
 }
 
 function placeOfFields(id: string, { key, epoch, number, after }: DocumentData): Place | undefined {

@@ -167,7 +167,7 @@ for (const [name, open] of servers) {
         reserve: '2 reads, 2 writes',
         flush: '3 reads, 3 writes',
         reserveLoose: '1 reads, 1 writes',
-        flushLoose: '0 reads, 1 writes',
+        flushLoose: '1 reads, 1 writes',
         firstPass: '3 reads, 1 writes',
         idlePass: '2 reads, 0 writes',
       });

@@ -5,9 +5,10 @@
 import type { Publisher } from '../publish/publisher.ts';
 import { PermanentError, TransientError } from '../errors.ts';
 import { drain } from './drain.ts';
+import { readable } from './large.ts';
 import type { RelayStore } from './outbox-store.ts';
 import { portsOf, type RelayOptions } from './relay.ts';
-import { outgoingOf, type Row, type StreamRef } from './rows.ts';
+import type { Row, StreamRef } from './rows.ts';
 import type { DrainPorts } from './stream-lease.ts';
 
 export type GapRepair = Readonly<{
@@ -47,7 +48,7 @@ export function gapRepair(store: RelayStore, publisher: Publisher, options: Rela
           const { number } = row.place;
           if (number > to || done.length >= ROWS || isOver()) return done;
           if (row.isSent) {
-            if (await published(publisher, row)) done.push(number);
+            if (row.problem === undefined && (await published(ports, row))) done.push(number);
           } else {
             fresh ??= await drained(ports, ref);
             if (number > fresh) throw stillPending(key, number);
@@ -80,9 +81,9 @@ async function drained(ports: DrainPorts, ref: StreamRef): Promise<number> {
 }
 
 /** False for one that no topic takes any more: it stays a gap, and the others are repaired. */
-async function published(publisher: Publisher, row: Row): Promise<boolean> {
+async function published({ publisher, payloads }: DrainPorts, row: Row): Promise<boolean> {
   try {
-    await publisher.publish(outgoingOf(row));
+    await publisher.publish(await readable(row, payloads));
     return true;
   } catch (error) {
     if (error instanceof PermanentError) return false;

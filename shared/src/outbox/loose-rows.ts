@@ -1,19 +1,28 @@
 /**
  * Publishes rows without order, each under a lease of its own.
  *
- * The process that commits them has that lease from the commit on, so its fast path costs one write, and a relay takes
+ * The process that commits them has that lease from the commit on, so its fast path costs one read and one write, and a relay takes
  * only what it leaves behind. A crash after the publish is one copy more, under the same `dedupId`. A row that can never
  * be published is set aside as failed and holds up no other.
  */
 import { bounded } from '../bounded.ts';
 import { codeOf, textOf, TransientError } from '../errors.ts';
 import { haltOf, pauseOf } from './decide.ts';
+import { readable } from './large.ts';
 import type { DrainPorts } from './stream-lease.ts';
-import { outgoingOf, type Row } from './rows.ts';
+import type { Row } from './rows.ts';
+import { told, toldFailure } from './told.ts';
 
-/** What the writer of the rows does after its commit. Rejects when they are published and could not be marked. */
+/**
+ * What the writer of the rows does after its commit. Their content is at hand, but not whether they were committed: a
+ * transaction's function may have run again and decided otherwise. So the first is looked for: a commit has all or none.
+ * Rejects when the store does not answer.
+ */
 export async function publishOwn(ports: DrainPorts, rows: readonly Row[]): Promise<void> {
-  const answers = await Promise.allSettled(rows.map((row) => publish(ports, row)));
+  const [first] = rows;
+  const seen = first && (await ports.store.look(first.id));
+  if (seen === undefined) return;
+  const answers = await Promise.allSettled(rows.map((row) => publish(ports, row, seen)));
   const sent: string[] = [];
   for (const [index, { id }] of rows.entries()) {
     const answer = answers[index];
@@ -35,7 +44,7 @@ export async function publishLoose(ports: DrainPorts, id: string): Promise<Loose
   const claimed = await store.claim(id, newId(), leaseMs);
   if (claimed === undefined) return 'left';
   try {
-    await publish(ports, claimed.row);
+    await publish(ports, claimed.row, claimed);
   } catch (error) {
     const failed = haltOf(0, error);
     const attempts = claimed.attempts + 1;
@@ -51,11 +60,24 @@ export async function publishLoose(ports: DrainPorts, id: string): Promise<Loose
   return 'sent';
 }
 
-async function publish({ publisher, clock, leaseMs, publishTimeoutMs }: DrainPorts, row: Row): Promise<void> {
+type Seen = Readonly<{ createdMs: number; nowMs: number }>;
+
+async function publish(
+  { publisher, payloads, clock, leaseMs, publishTimeoutMs }: DrainPorts,
+  row: Row,
+  { createdMs, nowMs }: Seen,
+): Promise<void> {
+  const began = clock.monotonic();
   const limitMs = Math.min(publishTimeoutMs, leaseMs);
   const late = (): TransientError =>
     new TransientError('PUBLISH_TIMEOUT', `the publish was not confirmed within ${limitMs} ms`);
-  await bounded(clock, limitMs, () => publisher.publish(outgoingOf(row)), late);
+  try {
+    await bounded(clock, limitMs, async () => publisher.publish(await readable(row, payloads)), late);
+  } catch (error) {
+    toldFailure(error);
+    throw error;
+  }
+  told(nowMs - createdMs + clock.monotonic() - began);
 }
 
 const fieldsOf = (row: string, error: unknown) => ({ row, code: codeOf(error), error: textOf(error) });

@@ -46,10 +46,10 @@ export function memoryRelayStore(table: Table, clock: Clock, network: Network): 
       network('after', async () =>
         table
           .rows()
-          .flatMap(({ row, state }): StreamRow[] => {
+          .flatMap(({ row, state, createdMs }): StreamRow[] => {
             const { place } = row;
             if (place === undefined || place.key !== ref.key || place.epoch !== ref.epoch) return [];
-            return place.number > number ? [{ ...row, place, isSent: state === 'sent' }] : [];
+            return place.number > number ? [{ ...row, place, createdMs, isSent: state === 'sent' }] : [];
           })
           .toSorted((left, right) => left.place.number - right.place.number)
           .slice(0, limit),
@@ -83,6 +83,11 @@ export function memoryRelayStore(table: Table, clock: Clock, network: Network): 
           ...(page.length === limit && last !== undefined && { next: place(last) }),
         };
       }),
+    look: (id) =>
+      network('look', async () => {
+        const row = rowOf(id);
+        return row?.state === 'pending' ? { createdMs: row.createdMs, nowMs: now() } : undefined;
+      }),
     claim: (id, owner, leaseMs) =>
       network('claim', async () => {
         const row = rowOf(id);
@@ -90,7 +95,7 @@ export function memoryRelayStore(table: Table, clock: Clock, network: Network): 
         if (row === undefined || row.state !== 'pending' || row.nextTryMs > nowMs) return undefined;
         if (row.owner !== undefined && row.owner !== owner && row.untilMs > nowMs) return undefined;
         const version = String(table.put(`row/${id}`, { ...row, owner, untilMs: nowMs + leaseMs }));
-        return { row: row.row, version, attempts: row.attempts, nowMs };
+        return { row: row.row, version, attempts: row.attempts, createdMs: row.createdMs, nowMs };
       }),
     markSent: (ids) => network('sent', async () => sent(ids)),
     putOff: (id, version, how) =>
@@ -115,8 +120,9 @@ export function memoryRelayStore(table: Table, clock: Clock, network: Network): 
     reopen: (id) =>
       network('reopen', async () => {
         const { failure: _was, ...row } = rowOf(id) ?? { state: 'sent' };
-        if (row.state === 'failed')
-          table.put(`row/${id}`, { ...row, state: 'pending', attempts: 0, nextTryMs: 0 });
+        if (row.state !== 'failed') return false;
+        table.put(`row/${id}`, { ...row, state: 'pending', attempts: 0, nextTryMs: 0 });
+        return true;
       }),
   };
 }

@@ -1,7 +1,7 @@
 /**
  * What somebody does about a stream that stands still. Both are one conditional write; a crash leaves all of it or nothing.
  */
-import { storeUnavailable } from '../errors.ts';
+import { PermanentError, storeUnavailable } from '../errors.ts';
 import { next } from './decide.ts';
 import type { RelayStore, StreamState, StreamWrite } from './outbox-store.ts';
 import type { StreamRef } from './rows.ts';
@@ -11,22 +11,32 @@ type Change = Readonly<{ state: Partial<StreamWrite>; sent: readonly string[] }>
 /** Changes in between that are followed up. */
 const ROUNDS = 10;
 
-/** Whether the key was halted: it goes on with the row that halted it. */
-export async function resume(store: RelayStore, key: string): Promise<boolean> {
+/** Whether the stream was halted: it goes on with the row that halted it. */
+export async function resume(store: RelayStore, stream: string | StreamRef): Promise<boolean> {
   const change = async (state: StreamState) =>
     state.halted === undefined ? undefined : { state: {}, sent: [] };
-  return (await changed(store, key, change)) !== undefined;
+  return (await changed(store, stream, change)) !== undefined;
 }
 
-/** The last number that was given up: the one that halts the key, or those whose rows are missing. */
-export async function skip(store: RelayStore, key: string): Promise<number | undefined> {
-  const written = await changed(store, key, async (state, ref) => {
+/**
+ * The last number that was given up: the one that halts the stream, or those whose rows are missing. Where `number` is
+ * given and the stream does not stand at it, nothing is given up: PermanentError where it is yet to be published.
+ */
+export async function skip(
+  store: RelayStore,
+  stream: string | StreamRef,
+  number?: number,
+): Promise<number | undefined> {
+  const written = await changed(store, stream, async (state, ref) => {
+    if (number !== undefined && number <= state.sent) return undefined;
     const [row] = await store.after(ref, state.sent, 1);
-    if (row !== undefined && next(row, state.sent) === 'missing') {
-      return { state: { sent: row.place.after }, sent: [] };
-    }
-    const isHalted = row !== undefined && state.halted?.number === row.place.number;
-    return isHalted ? { state: { sent: row.place.number }, sent: [row.id] } : undefined;
+    const isMissing = row !== undefined && next(row, state.sent) === 'missing';
+    const at = isMissing ? row.place.after : row?.place.number;
+    const stands = isMissing || (at !== undefined && state.halted?.number === at);
+    if (number !== undefined && (!stands || at !== number))
+      throw notThere(ref, number, stands ? at : undefined);
+    if (!stands || at === undefined) return undefined;
+    return { state: { sent: at }, sent: isMissing || row === undefined ? [] : [row.id] };
   });
   return written?.sent;
 }
@@ -34,10 +44,10 @@ export async function skip(store: RelayStore, key: string): Promise<number | und
 /** What was written; undefined when there was nothing to change. */
 async function changed(
   store: RelayStore,
-  key: string,
+  stream: string | StreamRef,
   change: (state: StreamState, ref: StreamRef) => Promise<Change | undefined>,
 ): Promise<StreamWrite | undefined> {
-  const ref = await store.streamOf(key);
+  const ref = typeof stream === 'string' ? await store.streamOf(stream) : stream;
   if (ref === undefined) return undefined;
   for (let round = 0; round < ROUNDS; round += 1) {
     const { state, version } = await store.readStream(ref);
@@ -48,7 +58,14 @@ async function changed(
     const write: StreamWrite = { ...before, ...open, ...wanted.state };
     if ((await store.writeStream(ref, version, write, wanted.sent)) !== undefined) return write;
   }
-  throw storeUnavailable(
-    `the stream of ${JSON.stringify(key.slice(0, 60))} changed ${ROUNDS} times in a row`,
-  );
+  throw storeUnavailable(`the stream of ${shown(ref)} changed ${ROUNDS} times in a row`);
 }
+
+const notThere = (ref: StreamRef, number: number, at: number | undefined): PermanentError =>
+  new PermanentError(
+    'ROW_NOT_HALTED',
+    `the stream of ${shown(ref)} does not stand still at ${number}; accepted: ` +
+      (at === undefined ? 'the number at which it stands still, and it does not now' : `${at}`),
+  );
+
+const shown = ({ key }: StreamRef): string => JSON.stringify(key.slice(0, 60));

@@ -4,6 +4,7 @@
  * A store only reads, compares and writes; what to do is decided above. A method that rejects has an unknown outcome:
  * its write may have been applied, or may be applied later.
  */
+import type { TransientError } from '../errors.ts';
 import type { Place, Row, StreamRef } from './rows.ts';
 
 export type Head = Readonly<{
@@ -70,10 +71,24 @@ export type StreamView = Readonly<{
   nowMs: number;
 }>;
 
-export type StreamRow = Row & Readonly<{ place: Place; isSent: boolean }>;
+export type StreamRow = Row &
+  Readonly<{
+    place: Place;
+    isSent: boolean;
+    /** When it was committed, on the store's clock. */
+    createdMs: number;
+    /** Why the row cannot be used: it is not ours, or of a later version. It holds up what comes behind it. */
+    problem?: TransientError;
+  }>;
 
-/** What a pass sees of a pending row. */
-export type PendingRow = Readonly<{ id: string; createdMs: number; place?: Place }>;
+/** What a pass sees of a pending row. `createdMs`: since when it is pending. */
+export type PendingRow = Readonly<{
+  id: string;
+  createdMs: number;
+  place?: Place;
+  /** Why it cannot be used. It holds up no other stream. */
+  problem?: TransientError;
+}>;
 
 type PendingPage = Readonly<{
   rows: readonly PendingRow[];
@@ -83,7 +98,7 @@ type PendingPage = Readonly<{
   readMs: number;
 }>;
 
-type ClaimedRow = Readonly<{ row: Row; version: string; attempts: number; nowMs: number }>;
+type ClaimedRow = Readonly<{ row: Row; version: string; attempts: number; createdMs: number; nowMs: number }>;
 
 export type RelayStore = Readonly<{
   /** Strongly consistent. */
@@ -111,6 +126,8 @@ export type RelayStore = Readonly<{
   /** Pending rows of any kind, created at `fromMs` or later, oldest first; `after` is the `next` of a page before. */
   pending(fromMs: number, after: string | undefined, limit: number): Promise<PendingPage>;
 
+  /** When the row was committed, and when that was read, if it is there and pending. Strongly consistent. */
+  look(id: string): Promise<Readonly<{ createdMs: number; nowMs: number }> | undefined>;
   /** Leases a row without order. Undefined when it is not there, not pending, another's for now, or not yet due. */
   claim(id: string, owner: string, leaseMs: number): Promise<ClaimedRow | undefined>;
   /** Marks rows as sent, whoever holds them: what is published stays published. Rows that are gone are left. */
@@ -123,8 +140,8 @@ export type RelayStore = Readonly<{
   ): Promise<void>;
   /** Rows that have failed for good and streams that are halted, newest first, at most `limit` of each. */
   troubled(limit: number): Promise<Troubled>;
-  /** A row that failed for good is pending again. */
-  reopen(id: string): Promise<void>;
+  /** A row that failed for good is pending again. False: there is none. */
+  reopen(id: string): Promise<boolean>;
 }>;
 
 export type Troubled = Readonly<{

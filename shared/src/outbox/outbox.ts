@@ -14,17 +14,21 @@
  */
 import { randomUUID } from 'node:crypto';
 import { type Clock, systemClock } from '../clock.ts';
-import { ConfigError } from '../errors.ts';
 import { hashOf } from '../hash.ts';
-import { byteLength, LIMITS, type OutgoingMessage } from '../message.ts';
+import { LIMITS, type OutgoingMessage } from '../message.ts';
 import { checkSequenceKey } from '../order/sequencer.ts';
+import type { PayloadRef, PayloadRoom } from '../payload/payload-room.ts';
+import { callsOf, checkAdd, checkId } from './calls.ts';
+import { storedApart } from './large.ts';
 import type { Head, OutboxWriter, Written } from './outbox-store.ts';
 import type { Relay } from './relay.ts';
-import { type Row, rowOf } from './rows.ts';
+import { type Place, type Row, type RowLimits, rowOf } from './rows.ts';
 
 export type OutboxOptions = Readonly<{
   /** Publishes in this process right after the commit (`afterCommit`). Without one a relay elsewhere does it. */
   relay?: Relay;
+  /** Where the data of messages waits that are larger than a row (`prepare`). Every relay needs the same room. */
+  payloads?: PayloadRoom;
   clock?: Clock;
   /** Replaces the limit on data and attributes of a message together, in bytes. */
   maxBytes?: number;
@@ -59,15 +63,23 @@ export type OutboxSlot = Readonly<{
   isRepeat: boolean;
   /**
    * All messages of the slot, in their order; once for each run of the transaction's function. Throws PermanentError for
-   * a message that no topic takes (`LIMIT_EXCEEDED` where it is larger than a row: Firestore about 1 MB).
+   * a message that no topic takes (`LIMIT_EXCEEDED` where it is larger than a row, Firestore about 1 MB, and was not
+   * prepared); nothing of the call is written then, and it may be called again.
    */
   add(...messages: readonly OutgoingMessage[]): Added;
 }>;
 
 export type Outbox<Tx> = Readonly<{
   /**
+   * Before the transaction, for messages that may be larger than a row: puts the data of those that are in the payload
+   * room, for 90 days, and `add` then takes these very objects, with the data that they have now. Without a room, or for
+   * small messages, it does nothing. Rejects with PermanentError as `add`, and with STORE_UNAVAILABLE.
+   */
+  prepare(...messages: readonly OutgoingMessage[]): Promise<void>;
+  /**
    * Reads in the transaction, so before its first write: two documents with a `sequenceKey`, else one. One slot for each
-   * `sequenceKey` (and one without) in a transaction.
+   * `sequenceKey` (and one without, or one for each `id`) in a transaction: a later one takes its place, and `add` of the
+   * earlier one throws.
    */
   reserve(transaction: Tx, options?: SlotOptions): Promise<OutboxSlot>;
 }>;
@@ -81,23 +93,28 @@ const WRITER_LEASE_MS = 30_000;
  */
 export function outbox<Tx extends object>(writer: OutboxWriter<Tx>, options: OutboxOptions = {}): Outbox<Tx> {
   const { relay, clock = systemClock(), maxBytes = LIMITS.messageBytes, newId = randomUUID } = options;
-  const minted = new WeakMap<Tx, Map<string, string>>();
-
-  const callOf = (transaction: Tx, { sequenceKey, id }: SlotOptions): string => {
-    const known = minted.get(transaction) ?? new Map<string, string>();
-    minted.set(transaction, known);
-    const name = JSON.stringify([sequenceKey, id]);
-    const call = known.get(name) ?? id ?? newId();
-    known.set(name, call);
-    return call;
-  };
+  const { payloads } = options;
+  const limitsNow = (): RowLimits => ({
+    maxMessageBytes: writer.maxMessageBytes,
+    maxBytes,
+    nowMs: clock.now(),
+  });
+  const apart = new WeakMap<OutgoingMessage, PayloadRef>();
+  const calls = callsOf<Tx>(newId);
 
   return {
+    async prepare(...messages) {
+      if (payloads === undefined) return;
+      for (const message of messages) {
+        const ref = await storedApart(payloads, hashOf('outbox payload', newId()), message, limitsNow());
+        if (ref !== undefined) apart.set(message, ref);
+      }
+    },
     async reserve(transaction, slot = {}) {
       const { sequenceKey, id } = slot;
       if (sequenceKey !== undefined) checkSequenceKey(sequenceKey);
       if (id !== undefined) checkId(id);
-      const call = callOf(transaction, slot);
+      const { call, isLatest } = calls(transaction, slot);
       const rowId = (index: number): string =>
         hashOf('outbox', sequenceKey ?? '', sequenceKey === undefined ? '' : 'key', call, String(index));
       const { committed, head } = await writer.readSlot(transaction, rowId(0), sequenceKey);
@@ -105,16 +122,18 @@ export function outbox<Tx extends object>(writer: OutboxWriter<Tx>, options: Out
       return {
         isRepeat: committed !== undefined,
         add(...messages) {
-          if (isAdded || messages.length === 0) {
-            const text = isAdded ? 'add was called before in this run' : 'add got no message';
-            throw new ConfigError('INVALID_SLOT', `${text}; accepted: all messages of a slot in one call`);
+          checkAdd(isAdded, isLatest(), messages.length);
+          if (committed !== undefined) {
+            isAdded = true;
+            return repeated(committed, rowId, relay);
           }
-          isAdded = true;
-          if (committed !== undefined) return repeated(committed, rowId, relay);
-          const limits = { maxMessageBytes: writer.maxMessageBytes, maxBytes, nowMs: clock.now() };
+          const limits = limitsNow();
+          const rowAt = (message: OutgoingMessage, index: number, place?: Place): Row =>
+            rowOf(rowId(index), message, limits, place, apart.get(message));
           if (sequenceKey === undefined) {
-            const rows = messages.map((message, index) => rowOf(rowId(index), message, limits));
+            const rows = messages.map((message, index) => rowAt(message, index));
             const lease = { owner: call, leaseMs: WRITER_LEASE_MS };
+            isAdded = true;
             writer.writeSlot(transaction, { rows, ...(relay !== undefined && { lease }) });
             const afterCommit = async () => relay?.publishRows(rows);
             return { numbers: [], isRepeat: false, afterCommit };
@@ -123,10 +142,11 @@ export function outbox<Tx extends object>(writer: OutboxWriter<Tx>, options: Out
           const rows = messages.map((message, index): Row => {
             const place = { key: sequenceKey, epoch, number: next + index };
             const after = index === 0 ? outboxed : next + index - 1;
-            return rowOf(rowId(index), message, limits, { ...place, after });
+            return rowAt(message, index, { ...place, after });
           });
           const end = next + messages.length;
           const moved = { key: sequenceKey, epoch, next: end, outboxed: end - 1, isNew: head === undefined };
+          isAdded = true;
           writer.writeSlot(transaction, { rows, head: moved });
           const numbers = rows.map((_, index) => next + index);
           return {
@@ -154,11 +174,4 @@ function repeated(
         ? relay?.flushRows(indices.map(rowId))
         : relay?.flush(place, place.number + count - 1),
   };
-}
-
-function checkId(id: string): void {
-  const bytes = byteLength(id);
-  if (bytes >= 1 && bytes <= LIMITS.attributeValueBytes && id.isWellFormed()) return;
-  const text = `id has ${bytes} bytes; accepted: well-formed text of 1 to ${LIMITS.attributeValueBytes} bytes`;
-  throw new ConfigError('INVALID_OPTION', text);
 }

@@ -12,18 +12,22 @@ import { codeOf, ConfigError, textOf } from '../errors.ts';
 import { consoleLog, type Log } from '../log.ts';
 import type { OutboxRows } from '../dedup/inbox-store.ts';
 import { publishPending } from '../dedup/publish-pending.ts';
+import type { PayloadRoom } from '../payload/payload-room.ts';
 import type { Publisher } from '../publish/publisher.ts';
 import { drain } from './drain.ts';
 import { publishLoose, publishOwn } from './loose-rows.ts';
 import { resume, skip } from './operate.ts';
 import type { RelayStore, Troubled } from './outbox-store.ts';
-import { passOver, type PassContext, type PassResult } from './pass.ts';
+import { passOver, type PassResult } from './pass.ts';
+import { type PassContext, within } from './pass-work.ts';
 import type { Row, StreamRef } from './rows.ts';
 import type { DrainPorts } from './stream-lease.ts';
 
 export type RelayOptions = Readonly<{
   clock?: Clock;
   log?: Log;
+  /** The room of the publishers that have one (`outbox`). Without it their large rows wait (`PAYLOAD_ROOM_MISSING`). */
+  payloads?: PayloadRoom;
   /** How long one process may have a key without a commit, default `60s`, at least `3s`. */
   lease?: Duration;
   /** After so long the outcome of a publish counts as unknown, default `20s`: above the publisher's own limit. */
@@ -57,15 +61,19 @@ export type Relay = Readonly<{
   run(signal: AbortSignal): Promise<void>;
   /** Streams and rows that wait for somebody. */
   troubled(limit?: number): Promise<Troubled>;
-  /** Lets a halted key go on, with the row that halted it. False: it was not halted. */
-  resume(key: string): Promise<boolean>;
+  /**
+   * Lets a halted key go on, with the row that halted it. False: it was not halted. A key means the stream of its present
+   * counter; one of an earlier counter is named by its `ref`, as `troubled` has it.
+   */
+  resume(stream: string | StreamRef): Promise<boolean>;
   /**
    * Gives up the row that halts the key, or that is missing: the key goes on behind it. Answers the last number that was
-   * given up, undefined where there was nothing to give up. It is a gap for every consumer.
+   * given up, undefined where there was nothing to give up. It is a gap for every consumer. With a `number` it gives up
+   * that one or nothing: undefined where the stream has passed it, PermanentError `ROW_NOT_HALTED` where it comes yet.
    */
-  skip(key: string): Promise<number | undefined>;
-  /** Puts a row without order that failed for good back. */
-  reopen(id: string): Promise<void>;
+  skip(stream: string | StreamRef, number?: number): Promise<number | undefined>;
+  /** Puts a row without order that failed for good back. False: there is none of this name. */
+  reopen(id: string): Promise<boolean>;
 }>;
 
 type Waiter = Readonly<{ upTo: number; resolve: () => void }>;
@@ -86,19 +94,19 @@ export function relay(store: RelayStore, publisher: Publisher, options: RelayOpt
     }
   };
 
-  const pass = async (context: PassContext): Promise<PassResult> => {
-    const result = await passOver(ports, context);
-    if (options.inbox === undefined || context.signal.aborted) return result;
-    const { published, failed } = await publishPending(options.inbox, publisher, {
-      log,
-      signal: context.signal,
-    });
-    return { ...result, published: result.published + published, failed: result.failed + failed };
+  const passInbox = async (
+    context: PassContext,
+  ): Promise<Readonly<{ published: number; failed: number }>> => {
+    const { inbox } = options;
+    if (inbox === undefined || context.signal.aborted) return { published: 0, failed: 0 };
+    return within(clock, context, Infinity, (signal) => publishPending(inbox, publisher, { log, signal }));
   };
 
   /** Until nobody waits: who asks during a run and is not served by it gets another one, for its rows may be newer. */
   const serve = async (name: string, ref: StreamRef): Promise<void> => {
-    for (let asked = flushing.get(name) ?? []; asked.length > 0; asked = flushing.get(name) ?? []) {
+    // Copied: who comes later is added to the list itself.
+    const waiting = (): readonly Waiter[] => [...(flushing.get(name) ?? [])];
+    for (let asked = waiting(); asked.length > 0; asked = waiting()) {
       const served = (isServed: (waiter: Waiter) => boolean): void => {
         const waiters = flushing.get(name) ?? [];
         flushing.set(
@@ -128,16 +136,26 @@ export function relay(store: RelayStore, publisher: Publisher, options: RelayOpt
     async flushRows(ids) {
       for (const id of ids) await quietly({ row: id }, () => publishLoose(ports, id));
     },
-    pass,
+    async pass(context) {
+      const result = await passOver(ports, context);
+      const { published, failed } = await passInbox(context);
+      return { ...result, published: result.published + published, failed: result.failed + failed };
+    },
     async run(signal) {
       while (!signal.aborted) {
-        await quietly({}, () => pass({ signal }));
-        await sleep(clock, intervalMs, signal);
+        let isBehind = false;
+        await quietly({}, async () => {
+          const { published, pending } = await passOver(ports, { signal });
+          // Rows were committed while it was at work: others may be waiting already.
+          isBehind = published > pending;
+          await passInbox({ signal });
+        });
+        if (!isBehind) await sleep(clock, intervalMs, signal);
       }
     },
     troubled: (limit = 100) => store.troubled(limit),
-    resume: (key) => resume(store, key),
-    skip: (key) => skip(store, key),
+    resume: (stream) => resume(store, stream),
+    skip: (stream, number) => skip(store, stream, number),
     reopen: (id) => store.reopen(id),
   };
 }
@@ -158,6 +176,7 @@ export function portsOf(store: RelayStore, publisher: Publisher, options: RelayO
   return {
     store,
     publisher,
+    payloads: options.payloads,
     clock: options.clock ?? systemClock(),
     log: options.log ?? consoleLog(),
     leaseMs,

@@ -8,6 +8,7 @@ import { ATTRIBUTE, parseWishes } from '../attributes.ts';
 import { PermanentError } from '../errors.ts';
 import { checkOutgoing, checkTypes, type OutgoingMessage } from '../message.ts';
 import { withNumber } from '../order/sequencer.ts';
+import type { PayloadRef } from '../payload/payload-room.ts';
 import { decodeMessage, encodeMessage } from '../stored-message.ts';
 
 /** One stream of one counter: a counter that was replaced begins another stream, under another epoch. */
@@ -27,6 +28,8 @@ export type Row = Readonly<{
   message: Uint8Array;
   /** Absent: a row without order. */
   place?: Place;
+  /** Where its data is. Absent: in the message. */
+  payload?: PayloadRef;
 }>;
 
 export type RowLimits = Readonly<{
@@ -38,8 +41,16 @@ export type RowLimits = Readonly<{
 }>;
 
 /** Throws PermanentError, before anything is written, for what no topic or no row would take. */
-export function rowOf(id: string, message: OutgoingMessage, limits: RowLimits, place?: Place): Row {
+export function rowOf(
+  id: string,
+  message: OutgoingMessage,
+  limits: RowLimits,
+  place?: Place,
+  payload?: PayloadRef,
+): Row {
   checkTypes(message);
+  // What the outbox adds would make a message of one that is empty.
+  if (message.data.length === 0) checkOutgoing(message, limits.maxBytes);
   for (const name of [ATTRIBUTE.sequence, ATTRIBUTE.sequenceKey, ATTRIBUTE.sequenceEpoch]) {
     if (place === undefined || message.attributes[name] === undefined) continue;
     const text = `attribute ${name} is set; the outbox numbers the messages of a sequenceKey itself`;
@@ -54,19 +65,26 @@ export function rowOf(id: string, message: OutgoingMessage, limits: RowLimits, p
   const { topic, data, attributes, orderingKey } = whole;
   const bytes = encodeMessage({
     id,
-    data: Buffer.from(data),
+    data: payload === undefined ? Buffer.from(data) : Buffer.alloc(0),
     attributes,
     ...(orderingKey !== undefined && { orderingKey }),
     publishTime: new Date(limits.nowMs),
   });
   if (bytes.length > limits.maxMessageBytes) {
     const text = `an outgoing message takes ${bytes.length} bytes in the outbox`;
-    throw new PermanentError('LIMIT_EXCEEDED', `${text}; accepted: at most ${limits.maxMessageBytes} bytes`);
+    const accepted = `at most ${limits.maxMessageBytes} bytes, or one that \`prepare\` has put in the payload room`;
+    throw new PermanentError('LIMIT_EXCEEDED', `${text}; accepted: ${accepted}`);
   }
-  return { id, topic, message: bytes, ...(place !== undefined && { place }) };
+  return {
+    id,
+    topic,
+    message: bytes,
+    ...(place !== undefined && { place }),
+    ...(payload !== undefined && { payload }),
+  };
 }
 
-/** Throws PermanentError for bytes that are no message. */
+/** Without the data that is elsewhere. Throws PermanentError for bytes that are no message. */
 export function outgoingOf({ topic, message }: Row): OutgoingMessage {
   const { data, attributes, orderingKey } = decodeMessage(message);
   return { topic, data, attributes, ...(orderingKey !== undefined && { orderingKey }) };

@@ -11,6 +11,7 @@ import { TransientError } from '../errors.ts';
 import { byteLength, LIMITS, messageBytes, type OutgoingMessage } from '../message.ts';
 import { checkSequenceKey } from '../order/sequencer.ts';
 import { type Added, outbox, type OutboxOptions } from './outbox.ts';
+import { isLarge } from './large.ts';
 import type { OutboxWriter } from './outbox-store.ts';
 import { rowOf } from './rows.ts';
 
@@ -50,6 +51,8 @@ export function outboxSender<Tx extends object>(
 
   const commit = async (sequenceKey: string, messages: readonly OutgoingMessage[]): Promise<Added> => {
     const id = newId();
+    // Here, so that who sends a large message first is numbered first.
+    await box.prepare(...messages);
     for (let left = TRIES; ; left -= 1) {
       try {
         return await transact(async (transaction) => {
@@ -89,15 +92,19 @@ export function outboxSender<Tx extends object>(
   return {
     async send(sequenceKey, ...messages) {
       checkSequenceKey(sequenceKey);
-      const limits = { maxMessageBytes: writer.maxMessageBytes, maxBytes, nowMs: clock.now() };
+      const maxMessageBytes = options.payloads === undefined ? writer.maxMessageBytes : Infinity;
+      const limits = { maxMessageBytes, maxBytes, nowMs: clock.now() };
       const longest = { key: sequenceKey, epoch: newId(), number: Number.MAX_SAFE_INTEGER, after: 0 };
       for (const message of messages) rowOf('i'.repeat(ID_LENGTH), message, limits, longest);
       if (messages.length === 0) return [];
       const copies = messages.map((message) => ({ ...message, attributes: { ...message.attributes } }));
-      const bytes = copies.reduce(
-        (sum, message) => sum + messageBytes(message) + byteLength(sequenceKey) + ROW_BYTES,
-        0,
-      );
+      const isApart = (message: OutgoingMessage): boolean =>
+        options.payloads !== undefined &&
+        isLarge(message, { ...limits, maxMessageBytes: writer.maxMessageBytes });
+      const bytes = copies.reduce((sum, message) => {
+        const own = messageBytes(message) - (isApart(message) ? message.data.length : 0);
+        return sum + own + byteLength(sequenceKey) + ROW_BYTES;
+      }, 0);
       return new Promise((resolve, reject) => {
         const waiter = { messages: copies, bytes, resolve, reject };
         const queue = waiting.get(sequenceKey);

@@ -6,6 +6,7 @@
  */
 import type { Clock } from '../clock.ts';
 import type { Log } from '../log.ts';
+import type { PayloadRoom } from '../payload/payload-room.ts';
 import type { Publisher } from '../publish/publisher.ts';
 import { type Pauses, standing, type Standing, UNKNOWN } from './decide.ts';
 import type { RelayStore, StreamState, StreamWrite } from './outbox-store.ts';
@@ -15,6 +16,7 @@ export type DrainPorts = Pauses &
   Readonly<{
     store: RelayStore;
     publisher: Publisher;
+    payloads: PayloadRoom | undefined;
     clock: Clock;
     log: Log;
     leaseMs: number;

@@ -3,7 +3,8 @@ import test from 'node:test';
 import { PermanentError, TransientError } from '../errors.ts';
 import type { OutgoingMessage } from '../message.ts';
 import { virtualClock } from '../testing/index.ts';
-import { batching, type BatchingOptions, REFUSED } from './batching.ts';
+import { batching, type BatchingOptions } from './batching.ts';
+import { REFUSED } from './send-all.ts';
 
 type Request = Readonly<{
   texts: readonly string[];

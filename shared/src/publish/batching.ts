@@ -8,11 +8,9 @@
  * - Every publish is answered within `timeoutMs`. One that has been answered is not sent any more.
  */
 import type { Cancel, Clock } from '../clock.ts';
-import { PermanentError, TransientError } from '../errors.ts';
+import { TransientError } from '../errors.ts';
 import { messageBytes, type OutgoingMessage } from '../message.ts';
-
-/** Publishes all of them to one topic, under one ordering key or none, in one request; answers their IDs. */
-export type Send = (messages: readonly OutgoingMessage[]) => Promise<readonly string[]>;
+import { behind, type Entry, type Send, sendAll } from './send-all.ts';
 
 export type BatchingOptions = Readonly<{
   clock: Clock;
@@ -29,16 +27,6 @@ export type Batching = Readonly<{
   idle(): Promise<void>;
 }>;
 
-/** The code with which `Send` says that something in the request is refused for its content. */
-export const REFUSED = 'PUBLISH_REFUSED';
-
-type Entry = Readonly<{
-  message: OutgoingMessage;
-  bytes: number;
-  isAnswered(): boolean;
-  resolve(id: string): void;
-  reject(error: unknown): void;
-}>;
 type Lane = {
   waiting: Entry[];
   bytes: number;
@@ -98,8 +86,9 @@ export function batching(send: Send, options: BatchingOptions): Batching {
     lane.isSending = true;
     while (lane.waiting.length > 0) {
       lane.isAnswered = false;
-      const failure = await sendAll(send, take(lane));
-      if (failure !== undefined && !lane.isAnswered) rejectFrom(lane, 0, failure);
+      await sendAll(send, take(lane), (failure) => {
+        if (!lane.isAnswered) rejectFrom(lane, 0, failure);
+      });
     }
     lanes.delete(name);
   };
@@ -126,7 +115,7 @@ export function batching(send: Send, options: BatchingOptions): Batching {
       void drain(name, lane);
     } else {
       lanes.delete(name);
-      while (lane.waiting.length > 0) void sendAll(send, take(lane));
+      while (lane.waiting.length > 0) void sendAll(send, take(lane), () => {});
     }
   };
 
@@ -160,37 +149,5 @@ const emptyLane = (): Lane => ({
   isAnswered: false,
 });
 
-/** Answers every entry. The failure comes back when the entries behind must not be sent. */
-async function sendAll(send: Send, entries: readonly Entry[]): Promise<unknown> {
-  if (entries.length === 0) return undefined;
-  try {
-    const ids = await send(entries.map((entry) => entry.message));
-    for (const [index, entry] of entries.entries()) {
-      const id = ids[index];
-      if (id === undefined || id === '') entry.reject(unconfirmed());
-      else entry.resolve(id);
-    }
-    return undefined;
-  } catch (error) {
-    const isPermanent = error instanceof PermanentError;
-    if (isPermanent && error.code === REFUSED && entries.length > 1) return sendEach(send, entries);
-    for (const entry of entries) entry.reject(error);
-    return isPermanent ? undefined : error;
-  }
-}
-
-async function sendEach(send: Send, entries: readonly Entry[]): Promise<unknown> {
-  let failure: unknown;
-  for (const entry of entries) {
-    if (failure !== undefined) entry.reject(behind(failure));
-    else if (!entry.isAnswered()) failure = await sendAll(send, [entry]);
-  }
-  return failure;
-}
-
 const timedOut = (timeoutMs: number): TransientError =>
   new TransientError('PUBLISH_TIMEOUT', `the publish was not confirmed within ${timeoutMs} ms`);
-const unconfirmed = (): TransientError =>
-  new TransientError('PUBLISH_UNCONFIRMED', 'the service answered without an ID for the message');
-const behind = (cause: unknown): TransientError =>
-  new TransientError('PUBLISH_FAILED', 'a publish before it failed', { cause });

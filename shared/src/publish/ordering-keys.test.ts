@@ -84,6 +84,34 @@ test('who publishes again as soon as it is rejected keeps its order', async () =
   assert.equal(mostOutstanding(), 1);
 });
 
+test('who publishes again as soon as it is rejected keeps its order, also with others waiting behind it', async () => {
+  for (const how of ['refused', 'reply lost'] as const) {
+    const { clock, taken, send, mostOutstanding } = setUp({ a: [{ afterMs: 500, how }] });
+    const attempts = new Map<string, number>();
+    const insist = async (text: string): Promise<void> => {
+      for (let attempt = 1; attempt < 5; attempt += 1) {
+        attempts.set(text, attempt);
+        try {
+          return void (await send('a', text));
+        } catch {
+          // Again.
+        }
+      }
+      throw new Error(`${text} was never taken`);
+    };
+    const first = insist('a1');
+    await clock.advance(10);
+    await clock.until(Promise.all([first, ...['a2', 'a3'].map(insist)]));
+    assert.deepEqual(taken.slice(-3), ['a1', 'a2', 'a3']);
+    assert.deepEqual(
+      [...attempts.values()],
+      [2, 2, 2],
+      'what comes after the failure is not rejected with it',
+    );
+    assert.equal(mostOutstanding(), 1);
+  }
+});
+
 test('a key that fails, or whose server is silent, holds no other key', async () => {
   const { clock, taken, send } = setUp({ a: [{ afterMs: 0, how: 'never answered' }] }, 20_000);
   const stuck = send('a', 'a1').catch(() => 'rejected');

@@ -5,7 +5,7 @@
  * at the project (permissions, credentials, keys) is not the message's fault: it is tried again.
  */
 import { PermanentError, textOf, TransientError } from '../errors.ts';
-import { REFUSED } from './batching.ts';
+import { REFUSED } from './send-all.ts';
 
 /** https://grpc.io/docs/guides/status-codes/ */
 const PERMANENT: ReadonlyMap<number, string> = new Map([

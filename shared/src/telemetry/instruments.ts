@@ -13,6 +13,7 @@ import {
   type MeterProvider,
   metrics,
 } from '@opentelemetry/api';
+import { COUNTERS, GAUGES, HISTOGRAMS } from './definitions.ts';
 
 export const LIBRARY = 'pubsub-guarantees';
 
@@ -27,70 +28,6 @@ export const ATTR = {
 } as const;
 
 export type Capability = 'delivery' | 'once' | 'later' | 'in_order' | 'republish';
-
-type Definition = Readonly<{ name: string; unit: string; description: string }>;
-
-const COUNTERS = {
-  outcomes: counter('outcomes', '{outcome}', 'Outcomes that a stage handed outward'),
-  leasesLost: counter('leases.lost', '{lease}', 'Leases lost while a handler ran under them'),
-  recoveries: counter('recoveries', '{recovery}', 'Take-overs of work whose owner had died'),
-  conflicts: counter('conflicts', '{message}', 'Messages under an identity that was used with other content'),
-  foreignRecords: counter(
-    'foreign_records',
-    '{record}',
-    'Records in the claim store that are not the library’s',
-  ),
-  possibleDuplicates: counter('possible_duplicates', '{message}', 'Messages whose work may be done twice'),
-  storeUnavailable: counter(
-    'store.unavailable',
-    '{call}',
-    'Calls of the claim store without a known outcome',
-  ),
-  putOff: counter(
-    'retries.put_off',
-    '{message}',
-    'Messages that come back after a pause, without a delivery attempt',
-  ),
-  hops: counter('hops', '{task}', 'Tasks on the way to an instant that one task cannot reach'),
-  schedules: counter(
-    'schedules',
-    '{change}',
-    'Changes of entries in the schedule ledger, by what became of them',
-  ),
-  gaps: counter('gaps', '{gap}', 'Streams seen waiting for a number that has not come'),
-  headFailures: counter(
-    'head_failures',
-    '{failure}',
-    'Failures of the next message of a stream, which waits',
-  ),
-  poison: counter('poison', '{message}', 'Messages at which a stream stood still or was led past'),
-  gapRepairs: counter('gaps.repaired', '{message}', 'Missing numbers that were published again'),
-  gapSkips: counter('gaps.skipped', '{gap}', 'Gaps that a stream was led past'),
-} satisfies Readonly<Record<string, Definition>>;
-
-const HISTOGRAMS = {
-  /** https://opentelemetry.io/docs/specs/semconv/messaging/messaging-metrics/ */
-  process: {
-    name: 'messaging.process.duration',
-    unit: 's',
-    description: 'Duration of processing operation.',
-  },
-  store: histogram('claim_store.duration', 'Time that a call of the claim store took'),
-  wait: histogram('claim.wait.duration', 'Time that a delivery waited for another of the same message'),
-  handler: histogram('handler.duration', 'Time that a handler took under its claim'),
-  lateness: histogram('lateness', 'From the instant that was asked for to the publish'),
-} satisfies Readonly<Record<string, Definition>>;
-
-const GAUGES = {
-  pendingSchedules: counter(
-    'schedules.pending',
-    '{entry}',
-    'Entries of the ledger that wait for their instant',
-  ),
-  haltedKeys: counter('streams.halted', '{stream}', 'Streams that stand still at poison'),
-  waitingKeys: counter('streams.waiting', '{stream}', 'Streams that wait for a number that has not come'),
-  oldestGap: counter('gaps.age', 's', 'How long the oldest of them has waited'),
-} satisfies Readonly<Record<string, Definition>>;
 
 /** Of every metric that the library may make. */
 export const METRIC_NAMES: readonly string[] = [COUNTERS, HISTOGRAMS, GAUGES].flatMap((definitions) =>
@@ -181,12 +118,4 @@ function instruments(): Instruments | undefined {
     made.set(provider, known);
   }
   return known === 'nobody measures' ? undefined : known;
-}
-
-function counter(name: string, unit: string, description: string): Definition {
-  return { name: `pubsub_guarantees.${name}`, unit, description };
-}
-
-function histogram(name: string, description: string): Definition {
-  return { name: `pubsub_guarantees.${name}`, unit: 's', description };
 }

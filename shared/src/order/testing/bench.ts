@@ -11,7 +11,7 @@ import type { KeyState } from '../key-state.ts';
 import { type MemoryOrder, memoryOrder } from '../memory.ts';
 import type { InOrderOptions } from '../options.ts';
 import { type SweepResult, sweepOrder } from '../sweep.ts';
-import { type Fault, faultyOrder } from './faulty-order.ts';
+import { type Fault, faultyCall, faultyOrder } from './faulty-order.ts';
 
 export const LEASE_MS = 12_000;
 export const CONSUMER = 'orders';
@@ -77,7 +77,7 @@ export function bench(options: Partial<InOrderOptions> & Readonly<{ maxHeldBytes
     worker({ faults = {}, handler = async () => ack() } = {}) {
       let isAlive = true;
       const calls = new Map<string, number>();
-      const faulty = faultyOrder(store, clock, {
+      const call = faultyCall(clock, {
         faultOf(method) {
           const nth = (calls.get(method) ?? 0) + 1;
           calls.set(method, nth);
@@ -86,6 +86,7 @@ export function bench(options: Partial<InOrderOptions> & Readonly<{ maxHeldBytes
         alive: () => isAlive,
         crash: () => void (isAlive = false),
       });
+      const faulty = faultyOrder(store, call);
       const recording: Handler = async (message, inner) => {
         runs.push(`${message.attributes.sequence}:${message.data.toString()}`);
         contexts.push(inner);

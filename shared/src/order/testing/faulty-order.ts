@@ -20,19 +20,25 @@ export type Fault =
   /** The process ends before or after the call is applied: nothing comes back. */
   | Readonly<{ kind: 'crash'; when: 'before' | 'after' }>;
 
-export type Method = Exclude<keyof OrderStore, 'maxHeldBytes'>;
+type Method = Exclude<keyof OrderStore, 'maxHeldBytes'>;
+
+/** What else a consumer waits for: its payload room, its outbox, its dead-letter topic. */
+export type Request = Method | 'put' | 'get' | 'done' | 'republish' | 'dead letter';
 
 export type FaultPlan = Readonly<{
-  faultOf(method: Method): Fault;
+  faultOf(request: Request): Fault;
   /** Whether the process behind this store still runs: if not, no call of it ever answers. */
   alive(): boolean;
   crash(): void;
 }>;
 
-export function faultyOrder(store: OrderStore, clock: Clock, plan: FaultPlan): OrderStore {
-  const call = async <Result>(method: Method, apply: () => Promise<Result>): Promise<Result> => {
+export type Call = <Result>(request: Request, apply: () => Promise<Result>) => Promise<Result>;
+
+/** One request of a process: it goes wrong as planned, and never answers a process that has died. */
+export function faultyCall(clock: Clock, plan: FaultPlan): Call {
+  return async (request, apply) => {
     if (!plan.alive()) return never();
-    const fault = plan.faultOf(method);
+    const fault = plan.faultOf(request);
     switch (fault.kind) {
       case 'none': {
         if (fault.beforeMs !== undefined) await sleep(clock, fault.beforeMs);
@@ -41,13 +47,13 @@ export function faultyOrder(store: OrderStore, clock: Clock, plan: FaultPlan): O
         return plan.alive() ? result : never();
       }
       case 'refused':
-        throw storeUnavailable(`${method}: refused`);
+        throw storeUnavailable(`${request}: refused`);
       case 'reply lost':
         await apply();
-        throw storeUnavailable(`${method}: reply lost`);
+        throw storeUnavailable(`${request}: reply lost`);
       case 'delayed':
-        clock.after(fault.byMs, () => void apply());
-        throw storeUnavailable(`${method}: delayed`);
+        clock.after(fault.byMs, () => void apply().catch(() => undefined));
+        throw storeUnavailable(`${request}: delayed`);
       case 'repeated':
         await apply();
         return apply();
@@ -57,6 +63,9 @@ export function faultyOrder(store: OrderStore, clock: Clock, plan: FaultPlan): O
         return never();
     }
   };
+}
+
+export function faultyOrder(store: OrderStore, call: Call): OrderStore {
   return {
     maxHeldBytes: store.maxHeldBytes,
     read: (ref) => call('read', () => store.read(ref)),

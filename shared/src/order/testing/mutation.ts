@@ -2,6 +2,7 @@
  * Named mistakes, made around the protocol instead of in it: a store that hides something, an outcome that is changed
  * on its way out. The simulation must notice each.
  */
+import type { Clock } from '../../clock.ts';
 import { codeOf } from '../../errors.ts';
 import type { Handler } from '../../handler.ts';
 import type { Message } from '../../message.ts';
@@ -16,7 +17,9 @@ export type Mutation = Readonly<{
   /** As one delivery sees it. */
   deliveryStore?(store: OrderStore, message: Message): OrderStore;
   outcome?(outcome: Outcome): Outcome;
-  handler?(handler: Handler): Handler;
+  handler?(handler: Handler, clock: Clock): Handler;
+  /** What repeats does not reach the handler: what is done may have been done under an earlier lease. */
+  behindOnce?: true;
   sweeps?: false;
 }>;
 

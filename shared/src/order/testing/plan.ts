@@ -18,6 +18,10 @@ export type Plan = TrafficPlan &
     gaps: 'wait' | 'skip';
     /** Whether the outbox still has what was dropped. */
     repairs: boolean;
+    /** Whether held messages wait in the payload room. */
+    large: boolean;
+    /** Whether wake-ups come, so that not all is left to the sweep. */
+    woken: boolean;
     /** Messages are published in random order over this time. */
     spreadMs: number;
     /** Where processes die more often than elsewhere. */

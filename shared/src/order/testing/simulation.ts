@@ -4,21 +4,17 @@
  */
 import type { VirtualClock } from '../../testing/virtual-clock.ts';
 import { virtualClock } from '../../testing/virtual-clock.ts';
-import { compose, type Context, type Middleware } from '../../handler.ts';
 import type { Outcome } from '../../outcome.ts';
-import { inOrder } from '../in-order.ts';
+import { memoryPayloads } from '../../payload/memory.ts';
 import { type MemoryOrder, memoryOrder } from '../memory.ts';
-import { orders } from '../orders.ts';
-import type { InOrderOptions } from '../options.ts';
-import { sweepOrder } from '../sweep.ts';
-import { type Habits, type Witness, witness } from './checking-handler.ts';
-import { type Fault, faultyOrder, type Method, randomFault } from './faulty-order.ts';
+import { type Witness, witness } from './checking-handler.ts';
+import { drawnFaults, FAULTS_END_MS } from './drawn-faults.ts';
 import type { Mutation } from './mutation.ts';
-import { graveyard, outbox } from './neighbours.ts';
-import { CONSUMER, contextFor, MAX_ATTEMPTS, type Plan } from './plan.ts';
+import { CONSUMER, contextFor, type Plan } from './plan.ts';
+import { type Process, startProcess, type World } from './process.ts';
 import { randomFrom } from './random.ts';
-import { type Sites, site } from './sites.ts';
-import { keysOf, messageOf, type Sent, type Traffic, traffic } from './traffic.ts';
+import type { Sites } from './sites.ts';
+import { keysOf, type Sent, type Traffic, traffic } from './traffic.ts';
 
 export type Simulated = Readonly<{
   traffic: Traffic;
@@ -32,8 +28,9 @@ export type Simulated = Readonly<{
   clock: VirtualClock;
 }>;
 
-const FAULTS_END_MS = 120_000;
 const ACK_DEADLINE_MS = 30_000;
+/** So that every message that is held is too large for the store. */
+const LEAST_BYTES = 1;
 const SWEEP_EVERY_MS = 10_000;
 const OPERATED_EVERY_MS = 15_000;
 /** Half an hour after the last fault at the latest everything is quiet. */
@@ -42,90 +39,23 @@ const LIMIT_MS = FAULTS_END_MS + 1_800_000;
 export async function simulate(plan: Plan, mutation: Mutation = {}, sites?: Sites): Promise<Simulated> {
   const random = randomFrom(plan.seed);
   const clock = virtualClock();
-  const store = memoryOrder({ clock });
-  const seen = witness(clock, store);
+  const store = memoryOrder({ clock, ...(plan.large && { maxHeldBytes: LEAST_BYTES }) });
+  const seen = witness(clock, store, mutation.behindOnce);
   const settled = new Map<string, Outcome>();
   const deliveries = new Map<string, number>();
   const letters = new Set<string>();
   const made = traffic(plan, random);
-  let faults = 0;
-  const faultsOn = (): boolean => clock.monotonic() < FAULTS_END_MS;
-  const goesWrong = (share: number): boolean => faultsOn() && random.chance(share);
-  const faultOf = (method: Method): Fault => {
-    const place = plan.crashSite === undefined ? '' : site(method);
-    if (sites !== undefined && place !== '') sites.seen.add(place);
-    const isTarget = place !== '' && place === plan.crashSite && goesWrong(0.5);
-    if (!isTarget && !goesWrong(plan.faultRate)) {
-      return { kind: 'none', beforeMs: random.upTo(20), afterMs: random.upTo(20) };
-    }
-    faults += 1;
-    const fault = isTarget
-      ? ({ kind: 'crash', when: random.pick<'before' | 'after'>(['before', 'after']) } as const)
-      : randomFault(random);
-    if (fault.kind === 'crash' && sites !== undefined) {
-      const where = place === '' ? site(method) : place;
-      sites.crashes.set(where, (sites.crashes.get(where) ?? 0) + 1);
-    }
-    return fault;
-  };
+  const faults = drawnFaults(plan, random, clock, sites);
+  const payloads = memoryPayloads({ clock });
+  const shared = { plan, mutation, random, clock, store, payloads, witness: seen, faults, letters };
+  const world: World = { ...shared, traffic: made, deliver, wake };
 
-  const startWorker = (): (() => ReturnType<typeof startProcess>) => {
+  const startWorker = (): (() => Process) => {
     const restart = (): void => {
-      clock.after(1_000 + random.upTo(20_000), () => (process = startProcess(restart)));
+      clock.after(1_000 + random.upTo(20_000), () => (process = startProcess(world, restart)));
     };
-    let process = startProcess(restart);
+    let process = startProcess(world, restart);
     return () => process;
-  };
-  const startProcess = (onCrash: () => void) => {
-    let isAlive = true;
-    const alive = (): boolean => isAlive;
-    const crash = (): void => {
-      if (isAlive) onCrash();
-      isAlive = false;
-    };
-    const habits: Habits = {
-      consumer: CONSUMER,
-      alive,
-      crash,
-      traffic: made,
-      next() {
-        const [isSlow, dies] = [goesWrong(plan.faultRate / 2), goesWrong(plan.faultRate / 4)];
-        faults += Number(isSlow) + Number(dies);
-        return { takesMs: random.upTo(isSlow ? 40_000 : 300), obeys: random.chance(0.7), dies };
-      },
-    };
-    const plain = faultyOrder(store, clock, { faultOf, alive, crash });
-    const faulty = mutation.store?.(plain) ?? plain;
-    const life = { alive, crash, goesWrong: () => goesWrong(plan.faultRate) };
-    const deadLetters = graveyard(letters, life);
-    const options: InOrderOptions = {
-      clock,
-      lease: '12s',
-      retryMax: '20s',
-      maxRun: 4,
-      maxAttempts: MAX_ATTEMPTS,
-      poison: plan.poison,
-      deadLetters,
-      gaps: {
-        timeout: '40s',
-        policy: plan.gaps,
-        ...(plan.repairs && { repair: outbox(made, life, deliver) }),
-      },
-    };
-    const checked = seen.handler(habits);
-    const handler = compose(mutation.handler?.(checked) ?? checked, []);
-    const chain = (stage: Middleware) => compose(handler, [stage]);
-    const usual = chain(inOrder(faulty, options));
-    return {
-      alive,
-      deliver: (sent: Sent, context: Context): Promise<Outcome> => {
-        const message = messageOf(sent);
-        const hidden = mutation.deliveryStore?.(faulty, message);
-        return (hidden === undefined ? usual : chain(inOrder(hidden, options)))(message, context);
-      },
-      sweep: sweepOrder(faulty, options, handler),
-      orders: orders(faulty, { consumer: CONSUMER, clock, deadLetters }),
-    };
   };
 
   function deliver(sent: Sent): void {
@@ -142,6 +72,13 @@ export async function simulate(plan: Plan, mutation: Mutation = {}, sites?: Site
       expire();
     });
   }
+  /** Who is asked to look at a key is any process, by then. */
+  function wake(key: string, atMs: number): void {
+    clock.after(atMs - clock.now(), () => {
+      const process = worker();
+      if (process.alive()) void process.wake(key, contextFor(clock, 50_000)).catch(() => undefined);
+    });
+  }
   const sweep = (): void => {
     clock.after(SWEEP_EVERY_MS, sweep);
     const process = worker();
@@ -152,6 +89,7 @@ export async function simulate(plan: Plan, mutation: Mutation = {}, sites?: Site
     clock.after(OPERATED_EVERY_MS, () => void operate().catch(() => undefined));
     const process = worker();
     if (!process.alive()) return;
+    await process.orders.inspect(random.pick(keysOf(plan)));
     for (const { key, next } of (await process.orders.list({ state: 'halted' })).streams) {
       if (random.chance(0.5)) {
         for (const content of made.fatal.keys()) {
@@ -170,10 +108,10 @@ export async function simulate(plan: Plan, mutation: Mutation = {}, sites?: Site
   if (plan.operated) clock.after(OPERATED_EVERY_MS, () => void operate().catch(() => undefined));
   const quiet = (): boolean =>
     made.sent.every(({ id }) => settled.has(id)) && keysOf(plan).every((key) => isQuiet(plan, store, key));
-  while (clock.monotonic() < LIMIT_MS && !(quiet() && !(faultsOn() && plan.faultRate > 0))) {
+  while (clock.monotonic() < LIMIT_MS && !(quiet() && !(faults.on() && plan.faultRate > 0))) {
     await clock.advance(5_000);
   }
-  return { traffic: made, settled, deliveries, letters, store, witness: seen, faults, clock };
+  return { traffic: made, settled, deliveries, letters, store, witness: seen, faults: faults.count(), clock };
 }
 
 /** Nothing more will happen to the key: drained, standing still with nobody to help, or waiting for ever. */

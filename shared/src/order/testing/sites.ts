@@ -1,23 +1,26 @@
 /**
- * Where the protocol waits for its store: each place in the sources, and how often a process died there.
+ * Where the protocol waits: each place in its sources, and how often a process died there.
  */
-
 export type Sites = Readonly<{
-  /** By place: how often a process died before or after the call was applied. */
+  /** By place: how often a process died before or after the request was applied. */
   crashes: Map<string, number>;
-  /** Every place that a call came from, as far as it was looked at. */
-  seen: Set<string>;
 }>;
 
-export const newSites = (): Sites => ({ crashes: new Map(), seen: new Set() });
+export const newSites = (): Sites => ({ crashes: new Map() });
 
-/** The place in the sources of in-order delivery that called, for example `drain:87 held`. Costs a stack trace. */
-export function site(method: string): string {
+/** The place inside the handler. */
+export const HANDLER = 'the handler';
+/** The publish of a dead letter: by the consumer, or by an operator. */
+export const DEAD_LETTER = 'the dead letter';
+
+/** The place in the sources of in-order delivery that asks, for example `drain:87 held`. Costs a stack trace. */
+export function site(request: string): string {
+  if (request === 'dead letter') return DEAD_LETTER;
   const { stackTraceLimit } = Error;
-  Error.stackTraceLimit = 12;
+  Error.stackTraceLimit = 16;
   const frames = (new Error('for its stack').stack ?? '').split('\n');
   Error.stackTraceLimit = stackTraceLimit;
   const frame = frames.find((line) => /\/order\/[a-z-]+\.ts:/.test(line) && !/\.test\.ts/.test(line));
   const [, file = 'somewhere', line = ''] = /\/order\/([a-z-]+)\.ts:(\d+)/.exec(frame ?? '') ?? [];
-  return `${file}:${line} ${method}`;
+  return `${file}:${line} ${request}`;
 }

@@ -72,6 +72,8 @@ export const messageOf = (sent: Sent): Message => ({
   id: sent.id,
   data: Buffer.from(sent.content),
   attributes: {
+    // Each time that it is published.
+    dedupId: sent.content,
     sequence: String(sent.number),
     sequenceKey: sent.key,
     ...(sent.epoch !== undefined && { sequenceEpoch: sent.epoch }),

@@ -1,8 +1,10 @@
 /**
  * A process that commits orders with their messages, publishes by the fast path, and relays what others left behind, until
- * it is killed. Started by kills.test.ts; it ends with its parent.
+ * it is killed. Started by kills.test.ts here and in order/; it ends with its parent.
  */
 import { randomUUID } from 'node:crypto';
+import { flushCompileCache } from 'node:module';
+import { setTimeout as pause } from 'node:timers/promises';
 import { Firestore } from '@google-cloud/firestore';
 import { PubSub } from '@google-cloud/pubsub';
 import { silent } from '../../log.ts';
@@ -11,7 +13,14 @@ import { firestoreOutbox } from '../firestore.ts';
 import { outbox } from '../outbox.ts';
 import { relay } from '../relay.ts';
 
-export type PublishingTask = Readonly<{ name: string; firestore: string; pubsub: string; keys: number }>;
+export type PublishingTask = Readonly<{
+  name: string;
+  firestore: string;
+  pubsub: string;
+  keys: number;
+  /** At most, between two orders: what reads them shares the machine. Default: none. */
+  pauseMs?: number;
+}>;
 
 const task = JSON.parse(process.argv[2] ?? '') as PublishingTask;
 process.once('disconnect', () => process.exit());
@@ -28,6 +37,8 @@ const relayed = relay(store, pubsubPublisher(pubsub, { timeout: '2s' }), {
 });
 const box = outbox(store, { relay: relayed });
 void relayed.run(new AbortController().signal);
+// What was compiled serves those that come after; a killed process would not leave it behind.
+flushCompileCache();
 
 for (let count = 0; ; count += 1) {
   const order = `${task.name}-${count}-${randomUUID()}`;
@@ -48,4 +59,5 @@ for (let count = 0; ; count += 1) {
   } catch {
     // Contention, or a server that is going: the next order is another one.
   }
+  if (task.pauseMs !== undefined) await pause(Math.random() * task.pauseMs);
 }

@@ -20,6 +20,7 @@ const REQUESTS = [
   'bound',
   'raise',
   'pending',
+  'look',
   'claim',
   'sent',
   'put off',

@@ -1,0 +1,75 @@
+/**
+ * What a function reads of its publishers in Firestore: their counters, and the outbox with the inbox's rows. All of
+ * them are under the function's own prefix, in its own database, as the library's publishers have them by default.
+ */
+import type { Firestore } from '@google-cloud/firestore';
+import {
+  type Clock,
+  type CounterStart,
+  type GapRepair,
+  gapRepair,
+  type Log,
+  type PassResult,
+  type PayloadRoom,
+  type Publisher,
+  relay,
+  type SweepContext,
+} from 'pubsub-guarantees';
+import type { Config } from './config.ts';
+
+export type OutboxPorts = Readonly<{
+  repair: GapRepair;
+  /** One pass over everything that is pending. */
+  sweep(context: SweepContext): Promise<PassResult>;
+  /** Where the data of large messages waits. */
+  payloads: PayloadRoom;
+}>;
+
+export async function counterStart(
+  config: Config,
+  firestore: Firestore,
+  clock: Clock,
+): Promise<CounterStart> {
+  const { firestoreCounterStart } = await import('pubsub-guarantees/order/firestore');
+  const { counters: collection, scope } = countersOf(config);
+  return firestoreCounterStart(firestore, { collection, ...scope, clock });
+}
+
+export async function outboxPorts(
+  config: Config,
+  firestore: Firestore,
+  publisher: Publisher,
+  clock: Clock,
+  log: Log,
+): Promise<OutboxPorts> {
+  const [{ firestoreOutbox }, { firestoreInbox }, { firestorePayloads }] = await Promise.all([
+    import('pubsub-guarantees/outbox/firestore'),
+    import('pubsub-guarantees/dedup/firestore'),
+    import('pubsub-guarantees/payload/firestore'),
+  ]);
+  const { collectionPrefix: prefix } = config.firestore;
+  const { counters, scope } = countersOf(config);
+  const store = firestoreOutbox(firestore, {
+    rows: `${prefix}-outbox-rows`,
+    streams: `${prefix}-outbox-streams`,
+    counters,
+    ...scope,
+    clock,
+  });
+  const inbox = firestoreInbox(firestore, {
+    collection: `${prefix}-claims`,
+    outbox: `${prefix}-outbox`,
+    clock,
+  });
+  const payloads = firestorePayloads(firestore, { collection: `${prefix}-payload`, clock });
+  return {
+    repair: gapRepair(store, publisher, { clock, log, payloads }),
+    sweep: relay(store, publisher, { clock, log, inbox, payloads }).pass,
+    payloads,
+  };
+}
+
+const countersOf = ({ firestore, outbox }: Config) => ({
+  counters: `${firestore.collectionPrefix}-counters`,
+  scope: outbox.counterScope === undefined ? {} : { scope: outbox.counterScope },
+});

@@ -1,0 +1,29 @@
+/**
+ * The clients of Cloud Tasks that a function needs. Its client does not know an emulator variable, so the address comes
+ * from the configuration.
+ */
+import { type Clock, severalQueues, type TaskQueue } from 'pubsub-guarantees';
+import type { DelayConfig } from './delay-config.ts';
+import type { WakeConfig } from './wake-config.ts';
+
+export async function taskQueue(delay: DelayConfig, clock: Clock): Promise<TaskQueue> {
+  const { cloudTasksClient, cloudTasksQueue } = await import('pubsub-guarantees/delay/cloud-tasks');
+  const client = cloudTasksClient({
+    ...(delay.emulatorHost !== undefined && { emulatorHost: delay.emulatorHost }),
+  });
+  const target = 'service' in delay.republisher ? { appEngine: delay.republisher } : delay.republisher;
+  // Their clock is that of the delivery, whose deadline they keep to.
+  return severalQueues(
+    delay.queues.map((queue) => ({ name: queue, queue: cloudTasksQueue(client, { queue, target, clock }) })),
+  );
+}
+
+export async function wakeQueue(
+  { queue, url, serviceAccount, emulatorHost }: WakeConfig,
+  clock: Clock,
+): Promise<TaskQueue> {
+  const { cloudTasksClient, cloudTasksQueue } = await import('pubsub-guarantees/delay/cloud-tasks');
+  const client = cloudTasksClient({ ...(emulatorHost !== undefined && { emulatorHost }) });
+  const target = { url: new URL('/wake', url).href, serviceAccount, audience: url };
+  return cloudTasksQueue(client, { queue, target, clock });
+}

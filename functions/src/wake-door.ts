@@ -1,0 +1,55 @@
+/**
+ * `POST /wake`: what a wake-up task of a stream calls. It does for that stream what the sweep does for all.
+ *
+ * The queue calls again after any answer but success. So what can never succeed, and what did not after a few times,
+ * ends with a success that says so, whatever limit the queue has: nothing is lost by it, the sweep finds what is due.
+ */
+import {
+  type HttpRequest,
+  type HttpResponse,
+  type Log,
+  PermanentError,
+  readWake,
+  type SweepContext,
+  taskHeaders,
+  type Woken,
+} from 'pubsub-guarantees';
+
+export type WakeOne = (key: string, context: SweepContext) => Promise<Woken>;
+
+/** Above the longest key in JSON, where a byte may be six. */
+const MOST_BYTES = 16_384;
+/** So many calls of one task that fail, and it is left to the sweep. */
+const MOST_CALLS = 5;
+
+/** Answers 200, or 400 for a body that is no wake-up, 404 for a stream that nobody knows, 503 when it failed. */
+export async function answerWake(
+  request: Pick<HttpRequest, 'headers' | 'rawBody'>,
+  consumer: string,
+  wake: (key: string) => Promise<Woken>,
+  log: Log,
+): Promise<HttpResponse> {
+  const refused = (status: number, error: string): HttpResponse => {
+    const { retryCount = 0 } = taskHeaders(request.headers);
+    const isOver = retryCount + 1 >= MOST_CALLS;
+    log.error('a wake-up came to nothing', { event: 'wake_refused', status, error, retryCount, isOver });
+    return { status: isOver ? 200 : status, body: JSON.stringify({ error }) };
+  };
+  try {
+    if (request.rawBody.length > MOST_BYTES) {
+      return refused(400, `the body is no wake-up; accepted: at most ${MOST_BYTES} bytes`);
+    }
+    const call = readWake(request.rawBody);
+    if (call.consumer !== consumer) {
+      return refused(400, `the wake-up is for ${JSON.stringify(call.consumer)}; accepted: ${consumer}`);
+    }
+    const woken = await wake(call.key);
+    if (woken.kind === 'unknown') {
+      return refused(404, `no message of sequenceKey ${JSON.stringify(call.key)} has come to ${consumer}`);
+    }
+    return { status: 200, body: JSON.stringify(woken) };
+  } catch (error) {
+    const text = error instanceof Error ? error.message : String(error);
+    return refused(error instanceof PermanentError ? 400 : 503, text);
+  }
+}

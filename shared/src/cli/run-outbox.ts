@@ -1,0 +1,73 @@
+/**
+ * What each command of `outbox` does, and what it prints. Nothing is printed before the store has answered.
+ */
+import { PermanentError } from '../errors.ts';
+import { resume, skip } from '../outbox/operate.ts';
+import type { RelayStore, Troubled } from '../outbox/outbox-store.ts';
+import type { StreamRef } from '../outbox/rows.ts';
+import type { OutboxCommand } from './outbox-command.ts';
+import { columns, type Printed, shown } from './usage.ts';
+
+export async function runOutbox(store: RelayStore, command: OutboxCommand): Promise<Printed> {
+  switch (command.kind) {
+    case 'troubled': {
+      const troubled = await store.troubled(command.limit);
+      const streams = troubled.streams.map(({ ref, sent, halted }) => ({ ...ref, sent, ...halted }));
+      return { object: { streams, rows: troubled.rows }, lines: troubledLines(troubled) };
+    }
+    case 'resume': {
+      const ref = await streamOf(store, command);
+      const resumed = await resume(store, ref);
+      const line = resumed
+        ? 'resumed: the next pass of a relay goes on with it'
+        : 'nothing to do: it does not stand still';
+      return { object: { ...ref, resumed }, lines: [line] };
+    }
+    case 'skip': {
+      const { number } = command;
+      const ref = await streamOf(store, command);
+      const skipped = (await skip(store, ref, number)) !== undefined;
+      const line = skipped
+        ? `given up ${number}: the next pass of a relay goes on behind it`
+        : `nothing to do: the stream has passed ${number}, or nothing of it was ever relayed`;
+      return { object: { ...ref, number, skipped }, lines: [line] };
+    }
+    case 'reopen': {
+      const { row } = command;
+      const reopened = await store.reopen(row);
+      const line = reopened
+        ? 'put back: the next pass of a relay publishes it'
+        : 'nothing to do: no row of this name has failed for good';
+      return { object: { row, reopened }, lines: [line] };
+    }
+  }
+}
+
+async function streamOf(
+  store: RelayStore,
+  { key, epoch }: Readonly<{ key: string; epoch?: string }>,
+): Promise<StreamRef> {
+  if (epoch !== undefined) return { key, epoch };
+  const ref = await store.streamOf(key);
+  if (ref !== undefined) return ref;
+  throw new PermanentError(
+    'STREAM_UNKNOWN',
+    `nobody took a number for ${shown(key)}; --epoch names a stream`,
+  );
+}
+
+function troubledLines({ streams, rows }: Troubled): readonly string[] {
+  if (streams.length === 0 && rows.length === 0) return ['nothing stands still, and no row has failed'];
+  const ofStreams = streams.map(({ ref, sent, halted }) => [
+    shown(ref.key),
+    String(halted.number),
+    String(sent),
+    shown(ref.epoch),
+    `${shown(halted.code)}: ${shown(halted.text)}`,
+  ]);
+  const ofRows = rows.map(({ id, code, text }) => [id, `${shown(code)}: ${shown(text)}`]);
+  return [
+    ...(streams.length === 0 ? [] : columns([['KEY', 'NUMBER', 'SENT', 'EPOCH', ''], ...ofStreams])),
+    ...(rows.length === 0 ? [] : columns([['ROW', ''], ...ofRows])),
+  ];
+}

@@ -1,0 +1,93 @@
+/**
+ * A process that pulls a subscription through `inOrder`, sweeps, and writes what its handler does to a file, line by line,
+ * so that it is known when it is killed. Started by pubsub-workers.ts; it ends with its parent.
+ */
+import { appendFileSync } from 'node:fs';
+import { flushCompileCache } from 'node:module';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Firestore } from '@google-cloud/firestore';
+import { PubSub } from '@google-cloud/pubsub';
+import { systemClock } from '../../clock.ts';
+import { compose, type Handler } from '../../handler.ts';
+import { silent } from '../../log.ts';
+import { ack } from '../../outcome.ts';
+import { receive } from '../../receive/pubsub.ts';
+import { firestoreOrder } from '../firestore.ts';
+import { inOrder } from '../in-order.ts';
+import type { InOrderOptions } from '../options.ts';
+import type { OrderStore } from '../order-store.ts';
+import { sweepOrder } from '../sweep.ts';
+import { CONSUMER, type ConsumingLine, type ConsumingTask } from './consuming-task.ts';
+
+const SWEEP_EVERY_MS = 500;
+/** Some are told of, and long enough to be killed in. */
+const LONG_RUNS = 0.25;
+const LONG_RUN_MS = 500;
+
+const task = JSON.parse(process.argv[2] ?? '') as ConsumingTask;
+process.once('disconnect', () => process.exit());
+const note = (line: ConsumingLine): void => appendFileSync(task.file, `${JSON.stringify(line)}\n`);
+
+const clock = systemClock();
+const [host = '', port] = task.firestore.split(':');
+const firestore = new Firestore({ projectId: 'demo-project', host, port: Number(port), ssl: false });
+const store = notingTakeovers(firestoreOrder(firestore));
+const client = new PubSub({ projectId: 'demo-project', apiEndpoint: task.pubsub });
+// A head that is killed again and again is not poison here: it was all of them that were killed.
+const options: InOrderOptions = { clock, lease: '2s', maxAttempts: 1_000 };
+
+const handler: Handler = async ({ attributes, data }, { deadline, fencingToken = '', signal }) => {
+  const run = {
+    worker: task.name,
+    key: attributes['sequenceKey'] ?? '',
+    number: Number(attributes['sequence']),
+    dedupId: attributes['dedupId'] ?? '',
+    text: data.toString(),
+    token: fencingToken,
+    untilMs: Date.now() + deadline - clock.monotonic(),
+  };
+  note({ ...run, what: 'begun', atMs: Date.now() });
+  const isLong = Math.random() < LONG_RUNS;
+  if (isLong) process.send?.('begun');
+  await pause(isLong ? LONG_RUN_MS : Math.random() * 20);
+  signal.throwIfAborted();
+  note({ ...run, what: 'effect', atMs: Date.now() });
+  // A moment in which the effect is there and nothing says so.
+  await pause(Math.random() * 10);
+  return ack();
+};
+
+/** A take that writes attempts counts the end of whoever had the key before. */
+function notingTakeovers(inner: OrderStore): OrderStore {
+  return {
+    ...inner,
+    async write(...args) {
+      const version = await inner.write(...args);
+      const { lease, attempts = 0 } = args[2];
+      if (version !== undefined && lease && attempts > 0) note({ what: 'takeover', worker: task.name });
+      return version;
+    },
+  };
+}
+
+async function sweeping(): Promise<never> {
+  const sweep = sweepOrder(store, options, compose(handler, []));
+  for (;;) {
+    await pause(SWEEP_EVERY_MS);
+    const { signal } = new AbortController();
+    const context = { consumer: CONSUMER, now: clock.now, deadline: clock.monotonic() + 5_000, signal };
+    const swept = await sweep({ ...context, log: silent }).catch(() => undefined);
+    if (swept !== undefined && swept.taken > 0) note({ what: 'swept', worker: task.name });
+  }
+}
+
+// What was compiled serves those that come after; a killed process would not leave it behind.
+flushCompileCache();
+receive(client.subscription(task.subscription), compose(handler, [inOrder(store, options)]), {
+  consumer: CONSUMER,
+  concurrency: 20,
+  timeout: '20s',
+  log: silent,
+});
+process.send?.('ready');
+void sweeping();

@@ -1,0 +1,48 @@
+/** What stands still in Firestore, and what failed for good. */
+import { type CollectionReference, FieldValue, type Firestore, Timestamp } from '@google-cloud/firestore';
+import type { Calls } from '../order/firestore-call.ts';
+import type { Halt, RelayStore } from './outbox-store.ts';
+
+export function firestoreTrouble(
+  firestore: Firestore,
+  call: Calls['call'],
+  rows: CollectionReference,
+  streams: CollectionReference,
+): Pick<RelayStore, 'troubled' | 'reopen'> {
+  return {
+    troubled: (limit) =>
+      call('query of what is halted', async () => {
+        const [halted, failed] = await Promise.all([
+          streams.orderBy('haltedAt', 'desc').where('haltedAt', '>', new Timestamp(0, 0)).limit(limit).get(),
+          rows.orderBy('failedAt', 'desc').limit(limit).select('failure').get(),
+        ]);
+        return {
+          streams: halted.docs.map((document) => ({
+            ref: { key: String(document.get('key')), epoch: String(document.get('epoch')) },
+            halted: document.get('halted') as Halt,
+            sent: Number(document.get('sent')),
+          })),
+          rows: failed.docs.map((document) => ({
+            id: document.id,
+            code: String(document.get('failure.code')),
+            text: String(document.get('failure.text')),
+          })),
+        };
+      }),
+    reopen: (id) =>
+      call('write of a row', () =>
+        firestore.runTransaction(async (transaction) => {
+          if ((await transaction.get(rows.doc(id))).get('state') !== 'failed') return false;
+          transaction.update(rows.doc(id), {
+            state: 'pending',
+            attempts: 0,
+            nextTryAt: null,
+            pendingAt: FieldValue.serverTimestamp(),
+            failedAt: FieldValue.delete(),
+            failure: FieldValue.delete(),
+          });
+          return true;
+        }),
+      ),
+  };
+}

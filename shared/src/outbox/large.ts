@@ -1,0 +1,48 @@
+/**
+ * Messages that are larger than a row: their data waits in the payload room, and the row refers to it.
+ *
+ * The data is stored before the transaction begins, for nothing outside of a transaction can be written with its commit:
+ * whoever gives the transaction up, or dies, leaves data that nobody refers to. It ends by its expiry, as the data of what
+ * was published does, from which a gap is repaired meanwhile; nothing ends it sooner, so that no copy finds a hole.
+ */
+import { TransientError } from '../errors.ts';
+import type { OutgoingMessage } from '../message.ts';
+import type { PayloadRef, PayloadRoom } from '../payload/payload-room.ts';
+import { outgoingOf, type Row, type RowLimits, rowOf } from './rows.ts';
+
+/**
+ * With what the room adds (`KEEP_MS`) 90 days: three times what Pub/Sub keeps at most. A row that is still pending then
+ * halts its stream (`PAYLOAD_MISSING`).
+ */
+const NEEDED_MS = 30 * 86_400_000;
+
+/** Of a row's ID. */
+const ID = 'i'.repeat(43);
+/** What a place adds to a stored message: a key and an epoch of 1,024 bytes each, and a number. */
+const PLACE_BYTES = 3_000;
+
+/** The data of a message in the room; undefined where its row has room for it. */
+export async function storedApart(
+  payloads: PayloadRoom,
+  owner: string,
+  message: OutgoingMessage,
+  limits: RowLimits,
+): Promise<PayloadRef | undefined> {
+  if (!isLarge(message, limits)) return undefined;
+  return payloads.put(owner, message.data, limits.nowMs + NEEDED_MS);
+}
+
+/** Whether its row has no room for it. Throws PermanentError for what no topic takes. */
+export function isLarge(message: OutgoingMessage, limits: RowLimits): boolean {
+  const row = rowOf(ID, message, { ...limits, maxMessageBytes: Infinity });
+  return row.message.length + PLACE_BYTES > limits.maxMessageBytes;
+}
+
+/** As `outgoingOf`; TransientError where nobody knows whether the data is there, or there is no room to look into. */
+export async function readable(row: Row, payloads: PayloadRoom | undefined): Promise<OutgoingMessage> {
+  const outgoing = outgoingOf(row);
+  if (row.payload === undefined) return outgoing;
+  if (payloads !== undefined) return { ...outgoing, data: await payloads.get(row.payload) };
+  const text = 'the data of the row is in the payload room; accepted: a relay with `payloads`';
+  throw new TransientError('PAYLOAD_ROOM_MISSING', text);
+}

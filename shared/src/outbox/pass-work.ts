@@ -1,0 +1,62 @@
+/**
+ * How the work of a pass runs: several at once, each within its time, and none failing the others.
+ */
+import type { Clock } from '../clock.ts';
+import { codeOf, textOf } from '../errors.ts';
+import type { Log } from '../log.ts';
+
+export type PassContext = Readonly<{
+  signal: AbortSignal;
+  /** Monotonic instant at which the pass ends; a publish that is under way is waited for. Default: none. */
+  deadline?: number;
+}>;
+
+/** Streams, and rows without order, at work at once. */
+const CONCURRENCY = 8;
+
+export async function inParallel(
+  jobs: readonly ((() => Promise<unknown>) | undefined)[],
+  isOver: () => boolean,
+): Promise<void> {
+  const queue = jobs.values();
+  const work = async (): Promise<void> => {
+    for (const job of queue) {
+      if (isOver()) return;
+      await job?.();
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(CONCURRENCY, jobs.length) }, work));
+}
+
+/** Runs `work` with a signal that is aborted with the pass's, at its deadline, or after `limitMs`. */
+export async function within<Result>(
+  clock: Clock,
+  { signal, deadline = Infinity }: PassContext,
+  limitMs: number,
+  work: (limited: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const over = new AbortController();
+  const cancel = clock.after(Math.min(limitMs, deadline - clock.monotonic()), () => over.abort());
+  try {
+    return await work(AbortSignal.any([signal, over.signal]));
+  } finally {
+    cancel();
+  }
+}
+
+/** Undefined where `work` rejects, which is logged and counted: the next pass tries again. */
+export async function tried<Result>(
+  log: Log,
+  fields: Readonly<Record<string, string>>,
+  failed: () => void,
+  work: () => Promise<Result>,
+): Promise<Result | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    failed();
+    const failure = { code: codeOf(error), error: textOf(error) };
+    log.warn('outbox: not relayed; the next pass tries again', { ...fields, ...failure });
+    return undefined;
+  }
+}

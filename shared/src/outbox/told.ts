@@ -1,0 +1,21 @@
+/**
+ * What the relay measures. Nothing in it names a key or a row.
+ */
+import { ATTR, count, gauge, record } from '../telemetry/instruments.ts';
+import { errorType } from '../telemetry/spans.ts';
+
+/** A row was published so long after its commit. A copy after a lost reply or a lost lease counts again. */
+export function told(lagMs: number): void {
+  count('outboxPublished', {});
+  record('outboxLag', lagMs, {});
+}
+
+export function toldFailure(error: unknown): void {
+  count('outboxFailures', { [ATTR.reason]: errorType(error) });
+}
+
+/** What a pass that went to the end has seen. */
+export function toldPass(halted: number, oldestMs: number): void {
+  gauge('haltedOutbox', halted, {});
+  gauge('oldestPending', oldestMs / 1_000, {});
+}

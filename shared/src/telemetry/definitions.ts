@@ -1,0 +1,95 @@
+/** The name, unit and meaning of every metric of the library. docs/operations.md says what to do about each. */
+
+type Definition = Readonly<{ name: string; unit: string; description: string }>;
+
+export const COUNTERS = {
+  outcomes: counter('outcomes', '{outcome}', 'Outcomes that a stage handed outward'),
+  leasesLost: counter('leases.lost', '{lease}', 'Leases lost while a handler ran under them'),
+  recoveries: counter('recoveries', '{recovery}', 'Take-overs of work whose owner had died'),
+  conflicts: counter('conflicts', '{message}', 'Messages under an identity that was used with other content'),
+  foreignRecords: counter(
+    'foreign_records',
+    '{record}',
+    'Records in the claim store that are not the library’s',
+  ),
+  possibleDuplicates: counter('possible_duplicates', '{message}', 'Messages whose work may be done twice'),
+  storeUnavailable: counter(
+    'store.unavailable',
+    '{call}',
+    'Calls of the claim store without a known outcome',
+  ),
+  putOff: counter(
+    'retries.put_off',
+    '{message}',
+    'Messages that come back after a pause, without a delivery attempt',
+  ),
+  hops: counter('hops', '{task}', 'Tasks on the way to an instant that one task cannot reach'),
+  schedules: counter(
+    'schedules',
+    '{change}',
+    'Changes of entries in the schedule ledger, by what became of them',
+  ),
+  gaps: counter('gaps', '{gap}', 'Streams seen waiting for a number that has not come'),
+  headFailures: counter(
+    'head_failures',
+    '{failure}',
+    'Failures of the next message of a stream, which waits',
+  ),
+  poison: counter('poison', '{message}', 'Messages at which a stream stood still or was led past'),
+  gapRepairs: counter('gaps.repaired', '{message}', 'Missing numbers that were published again'),
+  gapSkips: counter('gaps.skipped', '{gap}', 'Gaps that a stream was led past'),
+  outboxPublished: counter('outbox.published', '{message}', 'Rows of the outbox that were published'),
+  outboxFailures: counter(
+    'outbox.failures',
+    '{failure}',
+    'Failures to publish a row of the outbox, each time that it is tried',
+  ),
+} satisfies Readonly<Record<string, Definition>>;
+
+export const HISTOGRAMS = {
+  /** https://opentelemetry.io/docs/specs/semconv/messaging/messaging-metrics/ */
+  process: {
+    name: 'messaging.process.duration',
+    unit: 's',
+    description: 'Duration of processing operation.',
+  },
+  store: histogram('claim_store.duration', 'Time that a call of the claim store took'),
+  wait: histogram('claim.wait.duration', 'Time that a delivery waited for another of the same message'),
+  handler: histogram('handler.duration', 'Time that a handler took under its claim'),
+  outboxLag: histogram('outbox.lag', 'From the commit of a row of the outbox to its publish'),
+  lateness: histogram('lateness', 'From the instant that was asked for to the publish'),
+} satisfies Readonly<Record<string, Definition>>;
+
+export const GAUGES = {
+  pendingSchedules: counter(
+    'schedules.pending',
+    '{entry}',
+    'Entries of the ledger that wait for their instant',
+  ),
+  haltedKeys: counter('streams.halted', '{stream}', 'Streams that stand still at poison'),
+  waitingKeys: counter('streams.waiting', '{stream}', 'Streams that wait for a number that has not come'),
+  heldMessages: counter(
+    'messages.held',
+    '{message}',
+    'Messages that the oldest streams hold which wait or stand still',
+  ),
+  oldestGap: counter('gaps.age', 's', 'How long the oldest of them has waited'),
+  haltedOutbox: counter(
+    'outbox.streams.halted',
+    '{stream}',
+    'Streams of the outbox that stand still at a row that can never be published',
+  ),
+  oldestPending: counter(
+    'outbox.pending.age',
+    's',
+    'How long the oldest row had been pending when a pass over the outbox found it',
+  ),
+} satisfies Readonly<Record<string, Definition>>;
+
+function counter(name: string, unit: string, description: string): Definition {
+  return { name: `pubsub_guarantees.${name}`, unit, description };
+}
+
+function histogram(name: string, description: string): Definition {
+  return { name: `pubsub_guarantees.${name}`, unit: 's', description };
+}
