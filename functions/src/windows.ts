@@ -1,25 +1,35 @@
 /**
  * Says once, in one line each, which windows do not fit: record lifetime, lease, deadlines, retention, eviction. In the
  * background and never in the way: a function starts and serves the same whether anything can be read or not.
+ *
+ * The subscription is asked when a delivery finds the process warm: the first one waits for the process to start, and
+ * nothing that it does not need runs beside it. Between deliveries a platform may give no CPU time, so that a question
+ * stays without an answer: later deliveries ask again, a few times.
  */
-import { checkWindows, type Middleware, type Windows } from 'pubsub-guarantees';
+import { checkWindows, type Middleware, type SubscriptionWindows, type Windows } from 'pubsub-guarantees';
 import type { Ports } from './clients.ts';
 import type { Config } from './config.ts';
 
 type Asked = Pick<Ports, 'log' | 'subscriptionWindows' | 'evictionPolicy'>;
 
-/** Asks at once where the subscription is configured, and else with the first delivery, which names it. */
-export function windowsChecked(config: Config, ports: Asked): Middleware {
-  let asked = !config.checkWindows;
+/** A subscription that may not be read never answers. */
+const TRIES = 3;
 
+export function windowsChecked(config: Config, ports: Asked): Middleware {
+  let triesLeft = config.checkWindows ? TRIES : 0;
+  let isAsking = false;
+  let isWarm = false;
+
+  const quietly = (work: () => Promise<void>): void =>
+    void work().catch((error: unknown) =>
+      ports.log.warn('the windows could not be checked', { error: String(error) }),
+    );
   const tell = (windows: Windows): void => {
     for (const { code, text } of checkWindows(windows)) {
       ports.log.warn(text, { event: 'windows_do_not_fit', code });
     }
   };
-  const ask = async (subscription: string): Promise<void> => {
-    asked = true;
-    const settings = await ports.subscriptionWindows(subscription);
+  const tellTimes = (settings: SubscriptionWindows | undefined): void => {
     const { dedup, functionTimeout } = config;
     tell({
       handlerTimeout: config.timeout,
@@ -27,17 +37,34 @@ export function windowsChecked(config: Config, ports: Asked): Middleware {
       ...(functionTimeout !== undefined && { functionTimeout }),
       ...(settings !== undefined && { subscription: settings }),
     });
-    const evictionPolicy = await ports.evictionPolicy;
-    if (evictionPolicy !== undefined) tell({ evictionPolicy });
   };
-  const askQuietly = (subscription: string): void =>
-    void ask(subscription).catch((error: unknown) =>
-      ports.log.warn('the windows could not be checked', { error: String(error) }),
-    );
+  const ask = async (subscription: string): Promise<void> => {
+    triesLeft -= 1;
+    isAsking = true;
+    try {
+      const settings = await ports.subscriptionWindows(subscription);
+      if (settings !== undefined) triesLeft = 0;
+      // Without an answer the rest is judged alone, once: an answer may yet say that it fits.
+      if (triesLeft === 0) tellTimes(settings);
+      isAsking = false;
+    } catch (error) {
+      triesLeft = 0;
+      throw error;
+    }
+  };
 
-  if (!asked && config.source !== undefined) askQuietly(config.source);
-  return (next) => (message, context) => {
-    if (!asked) askQuietly(context.source);
-    return next(message, context);
+  if (config.checkWindows) {
+    quietly(async () => {
+      const evictionPolicy = await ports.evictionPolicy;
+      if (evictionPolicy !== undefined) tell({ evictionPolicy });
+    });
+  }
+  return (next) => async (message, context) => {
+    if (isWarm && !isAsking && triesLeft > 0) quietly(() => ask(config.source ?? context.source));
+    try {
+      return await next(message, context);
+    } finally {
+      isWarm = true;
+    }
   };
 }

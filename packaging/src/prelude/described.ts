@@ -21,18 +21,28 @@ export type DescribedMethod = Readonly<{
 }>;
 
 /** By full name. */
-export type Names = ReadonlyMap<string, Described>;
+export type Names = Pick<ReadonlyMap<string, Described>, 'get' | 'has'>;
 
+/** Looked for when asked for: an API has hundreds of names, and a message refers to a few. */
 export function namesOf(all: Described): Names {
-  return new Map(within(all, ''));
+  const get = (name: string): Described | undefined =>
+    name.split('.').reduce<Described | undefined>((at, key) => own(at?.nested, key), all);
+  return { get, has: (name) => get(name) !== undefined };
 }
 
-function* within({ nested = {} }: Described, scope: string): Generator<readonly [string, Described]> {
-  for (const [key, inner] of Object.entries(nested)) {
+/** A name may be that of something that every object has. */
+const own = (nested: Described['nested'], key: string): Described | undefined =>
+  nested !== undefined && Object.hasOwn(nested, key) ? nested[key] : undefined;
+
+export type Service = Readonly<{ name: string; methods: Readonly<Record<string, DescribedMethod>> }>;
+
+/** Messages hold none, and most of a description is within messages. */
+export function servicesOf({ nested = {} }: Described, scope = ''): readonly Service[] {
+  return Object.entries(nested).flatMap(([key, inner]) => {
     const name = scoped(scope, key);
-    yield [name, inner];
-    yield* within(inner, name);
-  }
+    if (inner.methods !== undefined) return [{ name, methods: inner.methods }];
+    return inner.fields === undefined ? servicesOf(inner, name) : [];
+  });
 }
 
 /**

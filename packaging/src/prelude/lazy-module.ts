@@ -6,12 +6,11 @@
  */
 import Module from 'node:module';
 
+/** By name: each gives the export when it is asked for. */
+export type Known = Readonly<Record<string, () => unknown>>;
+
 /** `path` is the module's file, as `require.resolve` gives it. Nothing is done for one that is loaded already. */
-export function loadLazily(
-  require: NodeJS.Require,
-  path: string,
-  known: Readonly<Record<string, unknown>> = {},
-): void {
+export function loadLazily(require: NodeJS.Require, path: string, known: Known = {}): void {
   if (require.cache[path] !== undefined) return;
   let loaded: object | undefined;
   const load = (): object => {
@@ -30,7 +29,8 @@ export function loadLazily(
       // Compiled code asks this of everything that it requires, and then leaves the rest alone.
       get: (_, key) => {
         if (key === '__esModule') return true;
-        return Object.hasOwn(known, key) ? Reflect.get(known, key) : Reflect.get(load(), key);
+        const here = typeof key === 'string' && Object.hasOwn(known, key) ? known[key] : undefined;
+        return here === undefined ? Reflect.get(load(), key) : here();
       },
       has: (_, key) => Reflect.has(load(), key),
       ownKeys: () => Reflect.ownKeys(load()),

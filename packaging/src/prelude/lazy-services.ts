@@ -1,16 +1,17 @@
 /**
  * The services of an API as gRPC wants them, with every method, whose messages are built when a method is first
  * called: those of the methods that are expected from what they and those they are called with need, those of all
- * others from the whole description. So nothing is missing, and what is not called costs nothing.
+ * others from the whole description. So nothing is missing, and what is not called costs nothing. Where there are
+ * classes for what is expected, nothing is built.
  *
  * Messages are converted as @grpc/proto-loader does it, which builds all messages of an API at once, and a descriptor
  * of each besides, that only reflection reads.
  */
-import { type Described, type DescribedMethod, find, namesOf } from './described.ts';
+import { type Described, type DescribedMethod, find, namesOf, servicesOf } from './described.ts';
 import { leanTypes } from './lean-types.ts';
 
 /** What is needed of a message type of protobufjs. */
-type MessageType = Readonly<{
+export type MessageType = Readonly<{
   name: string;
   fromObject(object: Readonly<Record<string, unknown>>): object;
   encode(message: object): Readonly<{ finish(): Uint8Array }>;
@@ -20,6 +21,9 @@ type MessageType = Readonly<{
 
 /** Builds a description; what comes back finds a message type by its full name. */
 export type Build = (description: Described) => Readonly<{ lookupType(name: string): MessageType }>;
+
+/** A class that is there already, made by protobufjs ahead of time from the same description; by its full name. */
+export type Classes = (name: string) => MessageType | undefined;
 
 export type LazyMethod = Readonly<{
   path: string;
@@ -32,7 +36,7 @@ export type LazyMethod = Readonly<{
   responseDeserialize(bytes: Buffer): object;
 }>;
 
-/** By full name, then by the method's. */
+/** By full name, then by the method's. A service is made when somebody looks at it. */
 export type LazyServices = Readonly<Record<string, Readonly<Record<string, LazyMethod>>>>;
 
 /**
@@ -44,9 +48,10 @@ export function lazyServices(
   expected: readonly (readonly string[])[],
   build: Build,
   options: object,
+  classes: Classes = () => undefined,
 ): LazyServices {
   const names = namesOf(all);
-  const services = [...names].flatMap(([name, { methods }]) => (methods ? [{ name, methods }] : []));
+  const services = servicesOf(all);
   const full = (type: string, service: string): string => find(names, type, service) ?? type;
   const leanOf = (group: readonly string[]): ReturnType<Build> => {
     const types = services.flatMap(({ name, methods }) =>
@@ -65,12 +70,13 @@ export function lazyServices(
   const whole = once(() => build(all));
   const of = (service: string, method: string, type: string): (() => MessageType) =>
     once(() => {
-      const root = lean.get(`${service}.${method}`) ?? whole;
-      return root().lookupType(full(type, service));
+      const name = full(type, service);
+      const root = lean.get(`${service}.${method}`);
+      if (root === undefined) return whole().lookupType(name);
+      return classes(name) ?? root().lookupType(name);
     });
-  return Object.fromEntries(
-    services.map(({ name, methods }) => [
-      name,
+  const made = services.map(({ name, methods }) => {
+    const get = once(() =>
       Object.fromEntries(
         Object.entries(methods).map(([method, described]) => {
           const request = of(name, method, described.requestType);
@@ -78,8 +84,10 @@ export function lazyServices(
           return [method, lazyMethod(`/${name}/${method}`, described, request, response, options)];
         }),
       ),
-    ]),
-  );
+    );
+    return [name, { get, enumerable: true }] as const;
+  });
+  return Object.create(Object.prototype, Object.fromEntries(made)) as LazyServices;
 }
 
 function lazyMethod(
@@ -111,7 +119,7 @@ function serializer(type: () => MessageType): (value: Readonly<Record<string, un
   };
 }
 
-function once<Value>(make: () => Value): () => Value {
+export function once<Value>(make: () => Value): () => Value {
   let made: Readonly<{ value: Value }> | undefined;
   return () => {
     made ??= { value: make() };

@@ -1,33 +1,29 @@
 /**
  * Runs before everything else in a packaged process, for the sake of cold starts (docs/decisions/0017-packaging.md):
- * Google's clients build the messages of a method when it is first called, and load their second copy of all messages,
- * the classes that they export for their users, when somebody asks for one. By themselves they do both for whole APIs
- * when they are loaded and made, also for administration and for versions that nobody calls.
+ * Google's clients build the messages of a method when it is first called, those of Firestore not at all, and load what
+ * they have for others when somebody asks for it (stand-ins.ts). By themselves they do both for whole APIs when they are
+ * loaded and made, also for administration and for versions that nobody calls.
  *
  * It replaces one public method of google-gax, which is pinned. What it cannot read or find is left as it was: a process
  * then starts more slowly, and works as well.
  */
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import {
-  constructSettings,
-  createDefaultBackoffSettings,
-  GoogleError,
-  grpc,
-  GrpcClient,
-  protobuf,
-  RetryOptions,
-} from 'google-gax';
+import type { GrpcClient as GaxGrpcClient, protobuf as Protobuf } from 'google-gax';
 import type { Described } from './described.ts';
-import { loadLazily } from './lazy-module.ts';
-import { type Build, lazyServices } from './lazy-services.ts';
+import { type Build, type LazyServices, lazyServices, once } from './lazy-services.ts';
+import { loadedClasses } from './loaded-classes.ts';
+import { stoodIn } from './stand-ins.ts';
+
+// Not a static import: in a bundle those come first, and the stand-ins must.
+const { grpc, GrpcClient, protobuf } = await import('google-gax');
 
 const FIRESTORE = 'google.firestore.v1.Firestore';
 /**
  * What a function or the republisher calls in its first minutes: in one group what one message calls together. Any
  * other method works as well, and begins slower.
  */
-const EXPECTED: readonly (readonly string[])[] = [
+export const EXPECTED: readonly (readonly string[])[] = [
   ['google.pubsub.v1.Publisher.Publish'],
   ['google.pubsub.v1.Subscriber.GetSubscription'],
   ['google.cloud.tasks.v2.CloudTasks.CreateTask'],
@@ -39,7 +35,7 @@ const EXPECTED: readonly (readonly string[])[] = [
 /** Those that google-gax gives to @grpc/proto-loader, as far as they are protobufjs's: a test compares them. */
 export const AS_GAX_READS = { longs: String, enums: String, defaults: true, oneofs: true };
 
-type Load = (typeof GrpcClient)['prototype']['loadProtoJSON'];
+type Load = GaxGrpcClient['loadProtoJSON'];
 type Json = Parameters<Load>[0];
 type Loaded = ReturnType<Load>;
 
@@ -47,21 +43,45 @@ const whole = Reflect.get(GrpcClient.prototype, 'loadProtoJSON') as Load | undef
 const known = new WeakMap<Json, Loaded>();
 
 const build: Build = (description) =>
-  protobuf.Root.fromJSON(description as protobuf.INamespace) as unknown as ReturnType<Build>;
+  protobuf.Root.fromJSON(description as Protobuf.INamespace) as unknown as ReturnType<Build>;
+
+const require = createRequire(import.meta.url);
+
+/** Firestore's client loads them with itself, for a single conversion of its own. */
+const firestoreClasses = loadedClasses(
+  require,
+  once(() => {
+    const client = createRequire(require.resolve('@google-cloud/firestore'));
+    return join(dirname(dirname(client.resolve('@google-cloud/firestore-api'))), 'protos/protos.js');
+  }),
+);
 
 function lazily(json: Json): Loaded | undefined {
   try {
-    const services = lazyServices(json as Described, EXPECTED, build, AS_GAX_READS);
-    return grpc.loadPackageDefinition(services);
+    const services = lazyServices(json as Described, EXPECTED, build, AS_GAX_READS, firestoreClasses);
+    return clientsOf(services);
   } catch {
     return undefined;
   }
 }
 
+/** As grpc.loadPackageDefinition has them, in scopes; each is made when somebody looks at it. */
+function clientsOf(services: LazyServices): Loaded {
+  const all: Loaded = {};
+  for (const name of Object.keys(services)) {
+    const scopes = name.split('.');
+    const last = scopes.pop() ?? name;
+    const scope = scopes.reduce<Loaded>((at, key) => (at[key] ??= {}) as Loaded, all);
+    const made = once(() => grpc.loadPackageDefinition({ [last]: services[name] ?? {} })[last]);
+    Object.defineProperty(scope, last, { get: made, enumerable: true });
+  }
+  return all;
+}
+
 // A google-gax that has no such method loads in its own way.
 if (typeof whole === 'function') {
   GrpcClient.prototype.loadProtoJSON = function (
-    this: GrpcClient,
+    this: GaxGrpcClient,
     json: Json,
     ignoreCache?: boolean,
   ): Loaded {
@@ -71,37 +91,5 @@ if (typeof whole === 'function') {
   };
 }
 
-const require = createRequire(import.meta.url);
-
-/** Not Firestore's: its client uses them. */
-function messageClasses(): readonly string[] {
-  const folderOf = (main: string): string => dirname(dirname(main));
-  const pubsub = require.resolve('@google-cloud/pubsub');
-  const api = createRequire(pubsub).resolve('@google-cloud/pubsub-api');
-  const tasks = require.resolve('@google-cloud/tasks');
-  return [pubsub, api, tasks].map((main) => join(folderOf(main), 'protos/protos.js'));
-}
-
-/** What Firestore's client takes from the transport without gRPC, which nobody here uses: google-gax's own as well. */
-export const FROM_GAX = { constructSettings, createDefaultBackoffSettings, GoogleError, RetryOptions };
-
-function transportWithoutGrpc(): string {
-  return createRequire(require.resolve('@google-cloud/firestore')).resolve('google-gax/fallback');
-}
-
-/** Whether it was done: a test looks, so that an upgrade that undoes it does not go unnoticed. */
-export const isAsExpected = {
-  messageClasses: stoodIn(() => messageClasses().forEach((path) => loadLazily(require, path))),
-  transportWithoutGrpc: stoodIn(() => loadLazily(require, transportWithoutGrpc(), FROM_GAX)),
-  loadProtoJSON: typeof whole === 'function',
-};
-
-/** What is not found is loaded at once, as everywhere else. */
-function stoodIn(stand: () => void): boolean {
-  try {
-    stand();
-    return true;
-  } catch {
-    return false;
-  }
-}
+/** A test looks, so that an upgrade that undoes it does not go unnoticed. */
+export const isAsExpected = { ...stoodIn, loadProtoJSON: typeof whole === 'function' };
