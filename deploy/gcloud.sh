@@ -125,7 +125,7 @@ for function in "${functions[@]}"; do
   matches "$name" '^[a-z][a-z0-9-]{1,18}[a-z0-9]$' || stop "--function is $function; the name must have 3 to 20 lower-case letters, digits and hyphens"
   matches "$kind" '^(dedup|delay|fifo|pipeline)$' || stop "--function is $function; the kind must be dedup, delay, fifo or pipeline"
   for topic in "$source" "$target"; do
-    topic_id "$topic" || stop "--function is $function; $topic is not the ID of a topic"
+    topic_id "$topic" || stop "--function is $function; $topic is not the ID of a topic: 3 to 255 letters, digits and -._~+%, the first a letter, not goog…"
     [ "$topic" != "$name-dead-letters" ] || stop "--function is $function; $topic is where its own dead letters go"
   done
   [ "$source" != "$target" ] || stop "--function is $function; a message that is published to where it came from comes round for ever"
@@ -151,7 +151,7 @@ for each in "${outboxes[@]}"; do
   name=${each%%:*} list=${each#*:}
   [ "$name" != "$each" ] || list=''
   [ -n "${kinds[$name]:-}" ] || stop "--outbox is $each; accepted: NAME:TOPIC,TOPIC with the name of a --function"
-  for topic in ${list//,/ }; do topic_id "$topic" || stop "--outbox is $each; $topic is not the ID of a topic"; done
+  for topic in ${list//,/ }; do topic_id "$topic" || stop "--outbox is $each; $topic is not the ID of a topic: 3 to 255 letters, digits and -._~+%, the first a letter, not goog…"; done
   outbox[$name]=" ${list//,/ } "
   # A gap is mended through the function's own source.
   case "${kinds[$name]}" in fifo | pipeline)

@@ -14,11 +14,13 @@ import { PubSub } from '@google-cloud/pubsub';
 import {
   ack,
   compose,
+  consoleLog,
   type Handler,
   inOrder,
   outgoing,
   sequencer,
   sleep,
+  sweepOrder,
   systemClock,
 } from 'pubsub-guarantees';
 import { firestoreCounters, firestoreOrder } from 'pubsub-guarantees/order/firestore';
@@ -45,8 +47,23 @@ const ship: Handler = async (message) => {
   if (seen.length === STEPS) finished.resolve();
   return ack();
 };
-const ordered = inOrder(firestoreOrder(firestore), { clock });
-const receiver = receive(subscription, compose(ship, [ordered]), { consumer: 'example-shipping' });
+const store = firestoreOrder(firestore);
+const consumer = 'example-shipping';
+const receiver = receive(subscription, compose(ship, [inOrder(store, { clock })]), { consumer });
+
+// Its sweep, with the same store, options and handler: tries a number again that failed, takes over from a process that
+// died, looks at old gaps. Every minute will do.
+const sweep = sweepOrder(store, { clock }, ship);
+const stopping = new AbortController();
+async function sweeps({ signal }: AbortController): Promise<void> {
+  while (!signal.aborted) {
+    const deadline = clock.monotonic() + 60_000;
+    const context = { consumer, now: () => clock.now(), deadline, signal, log: consoleLog() };
+    await sweep(context).catch((error: Error) => console.error(error.message));
+    await sleep(clock, 1_000, signal);
+  }
+}
+const swept = sweeps(stopping);
 
 // Three publishers: each takes the next number of the order's stream and publishes when it gets round to it.
 const publisher = pubsubPublisher(pubsub);
@@ -65,6 +82,8 @@ await Promise.all(publishers);
 await finished.promise;
 console.log(`published as ${published.join(', ')}; handled as ${seen.join(', ')}`);
 
+stopping.abort();
+await swept;
 await receiver.close();
 await publisher.close();
 await subscription.delete();

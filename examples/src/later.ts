@@ -9,24 +9,29 @@
  */
 import { randomUUID } from 'node:crypto';
 import { PubSub } from '@google-cloud/pubsub';
-import { ack, type Handler, outgoing } from 'pubsub-guarantees';
+import { ack, clockFrom, type Handler, outgoing } from 'pubsub-guarantees';
 import { pubsubPublisher } from 'pubsub-guarantees/publish/pubsub';
 import { receive } from 'pubsub-guarantees/receive/pubsub';
 import { localProject } from './local-stack.ts';
 
 const projectId = await localProject('PUBSUB_EMULATOR_HOST');
 const pubsub = new PubSub({ projectId });
+// The stack's clock, where LOCAL_STACK_CONTROL says where it is: it may have been moved.
+const clock = clockFrom(process.env);
+await clock.sync();
 const run = randomUUID();
 const [subscription] = await pubsub.topic('delay-out').createSubscription(`example-later-${run}`);
 
-// The subscriber. Others may use the topic as well: it looks for its own messages.
+// The subscriber. Others may use the topic as well: it looks for its own messages. When one came out says the server.
 const due = new Map<string, number>();
 const finished = Promise.withResolvers<void>();
 const remind: Handler = async (message) => {
   const dedupId = message.attributes['dedupId'] ?? '';
   const instant = due.get(dedupId);
   if (instant === undefined) return ack();
-  console.log(`${message.data.toString()}: ${Date.now() >= instant ? 'not early' : 'EARLY'}`);
+  console.log(
+    `${message.data.toString()}: ${message.publishTime.getTime() >= instant ? 'not early' : 'EARLY'}`,
+  );
   due.delete(dedupId);
   if (due.size === 0) finished.resolve();
   return ack();
@@ -34,8 +39,8 @@ const remind: Handler = async (message) => {
 
 // The publisher. A delay counts from the server's publish time, so an instant noted before is never too late.
 const publisher = pubsubPublisher(pubsub);
-const at = new Date(Date.now() + 3_000);
-due.set(`${run}-1`, Date.now() + 2_000).set(`${run}-2`, at.getTime());
+const at = new Date(clock.now() + 3_000);
+due.set(`${run}-1`, clock.now() + 2_000).set(`${run}-2`, at.getTime());
 const receiver = receive(subscription, remind, { consumer: 'example-reminders' });
 await publisher.publish(outgoing('delay-in', { data: 'in two seconds', delay: '2s', dedupId: `${run}-1` }));
 await publisher.publish(outgoing('delay-in', { data: 'at an instant', deliverAt: at, dedupId: `${run}-2` }));

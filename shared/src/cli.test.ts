@@ -109,6 +109,23 @@ suite('the command on the local stack', () => {
   });
 });
 
+test('a Firestore that does not answer is one line as well, without what its client says when it is closed', async () => {
+  const env = {
+    PATH: process.env['PATH'],
+    METADATA_SERVER_DETECTION: 'none',
+    FIRESTORE_EMULATOR_HOST: '127.0.0.1:1',
+    GOOGLE_CLOUD_PROJECT: PROJECT,
+    CONSUMER: 'fifo',
+  };
+  const [code, err] = await new Promise<[unknown, string]>((resolve) => {
+    execFile(process.execPath, [BIN, 'orders', 'list'], { env, timeout: 30_000 }, (error, _, text) => {
+      resolve([error?.code, text]);
+    });
+  });
+  assert.equal(code, 1);
+  assert.match(err, /^error: Firestore: no answer .*\(STORE_UNAVAILABLE\)\n$/);
+});
+
 test('a command line is refused by the name of what is wrong', () => {
   const environment = { GOOGLE_CLOUD_PROJECT: 'p', CONSUMER: 'c' };
   const refused: [readonly string[], RegExp][] = [

@@ -25,12 +25,11 @@ async function answer(line: CommandLine): Promise<Printed> {
   return closing(close, () => runOrders(orders, line.command));
 }
 
+/** What failed is not closed: a client that is closed while it still tries throws where nobody catches it. */
 async function closing(close: () => Promise<void>, work: () => Promise<Printed>): Promise<Printed> {
-  try {
-    return await work();
-  } finally {
-    await close();
-  }
+  const printed = await work();
+  await close();
+  return printed;
 }
 
 try {
@@ -41,5 +40,5 @@ try {
   const text = textOf(error).split('\n')[0] ?? '';
   const isUsage = error instanceof CommandLineError;
   console.error(`error: ${text}${isUsage ? '' : ` (${codeOf(error)})`}`);
-  process.exitCode = isUsage ? 2 : 1;
+  process.exit(isUsage ? 2 : 1);
 }

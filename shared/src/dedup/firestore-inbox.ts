@@ -22,6 +22,7 @@ import {
 import { type Clock, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { ConfigError } from '../errors.ts';
+import { sameFirestore } from '../firestore-copy.ts';
 import { documentInbox, type InboxDocuments } from './document-inbox.ts';
 import { at, completionOf, firestoreDocuments } from './firestore-documents.ts';
 import { transactionFailure, unavailable } from './firestore-errors.ts';
@@ -72,7 +73,7 @@ export function firestoreInbox(
     const text = `maxAttempts is ${JSON.stringify(maxAttempts)}; accepted: a whole number from 1`;
     throw new ConfigError('INVALID_OPTION', text);
   }
-  const claims = firestore.collection(collection);
+  const claims = sameFirestore(firestore).collection(collection);
   const rows = firestore.collection(outbox);
   const documents: InboxDocuments<Transaction> = {
     ...firestoreDocuments(claims, clock),

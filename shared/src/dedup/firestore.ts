@@ -7,6 +7,7 @@
 import type { Firestore } from '@google-cloud/firestore';
 import { type Clock, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
+import { sameFirestore } from '../firestore-copy.ts';
 import type { ClaimStore } from './claim-store.ts';
 import { documentClaims } from './document-claims.ts';
 import { firestoreDocuments } from './firestore-documents.ts';
@@ -21,7 +22,7 @@ export type FirestoreClaimsOptions = Readonly<{
   clock?: Clock;
 }>;
 
-/** The caller makes the client and terminates it. */
+/** The caller makes the client and terminates it. Throws ConfigError for a client of another copy of its package. */
 export function firestoreClaims(
   firestore: Firestore,
   {
@@ -30,6 +31,6 @@ export function firestoreClaims(
     clock = systemClock(),
   }: FirestoreClaimsOptions = {},
 ): ClaimStore {
-  const claims = firestore.collection(collection);
+  const claims = sameFirestore(firestore).collection(collection);
   return documentClaims(firestoreDocuments(claims, clock), clock, toMilliseconds(timeout, 'timeout'));
 }

@@ -8,7 +8,7 @@ import type { Context, Handler } from '../handler.ts';
 import type { Message } from '../message.ts';
 import { decodeMessage } from '../stored-message.ts';
 import { observedHeld } from '../telemetry/stages.ts';
-import { halting } from './decisions.ts';
+import { halting, retrying } from './decisions.ts';
 import { givingUp, type KeyPatch, patched, progress } from './key-state.ts';
 import { commit, type Lease, storeTime } from './lease.ts';
 import type { Ports } from './options.ts';
@@ -105,7 +105,7 @@ async function committedBatch(
     const message = (): Promise<Message> => readable(ports.payloads, ref, held);
     if (!poison || !(await buried(ports, lease, message, held.source, failure, context))) {
       const nextTryAt = storeTime(ports, lease) + pauseMs;
-      const patch: KeyPatch = { ...moved, attempts, nextTryAt, readyAt: nextTryAt, lease: null };
+      const patch: KeyPatch = { ...moved, ...retrying(attempts, nextTryAt) };
       const committed = await commit(ports, ref, lease, patch, remove);
       logFailure(context, ref, held.number, attempts, failure.error);
       requestWake(ports, context, ref, nextTryAt);

@@ -2,13 +2,7 @@
  * What the protocol's transactions decide, as pure functions of what they read. Each may be called again after its
  * commit was applied and the reply lost, and then recognises its own work.
  */
-import {
-  type Halt,
-  type KeyPatch,
-  type KeyState,
-  isSkipped,
-  NO_GAP,
-} from './key-state.ts';
+import { type Halt, type KeyPatch, type KeyState, isSkipped, NO_GAP } from './key-state.ts';
 import type { Decision, HeldMessage } from './order-store.ts';
 import type { Arrival } from './place.ts';
 import { admittedOf, startingOf } from './line.ts';
@@ -49,9 +43,7 @@ export function failing(
     const { attempts, pauseMs } = headRetry(pauses, state.attempts, failure);
     const nextTryAt = nowMs + pauseMs;
     const waiting =
-      halt === undefined
-        ? { lease: null, attempts, nextTryAt, readyAt: nextTryAt }
-        : halting(attempts, { ...halt, atMs: nowMs });
+      halt === undefined ? retrying(attempts, nextTryAt) : halting(attempts, { ...halt, atMs: nowMs });
     const copy = held.find(({ number }) => number === arrival.number);
     if (copy !== undefined && copy.hash !== arrival.hash) {
       return { result: { kind: 'conflict' }, patch: waiting };
@@ -73,6 +65,15 @@ export function failing(
     return { result: { kind: 'kept', attempts, nextTryAt }, patch: waiting, create: [message] };
   };
 }
+
+/** A key whose head is held and has failed: it is due at `nextTryAt`, and no gap is counted. */
+export const retrying = (attempts: number, nextTryAt: number): KeyPatch => ({
+  lease: null,
+  attempts,
+  nextTryAt,
+  readyAt: nextTryAt,
+  ...NO_GAP,
+});
 
 /** A key that stands still: nobody has it, nothing is due, and no gap is counted. */
 export const halting = (attempts: number, halted: Halt): KeyPatch => ({

@@ -13,6 +13,7 @@
  */
 import type { DocumentReference, Firestore } from '@google-cloud/firestore';
 import { TransientError } from '../errors.ts';
+import { sameFirestore } from '../firestore-copy.ts';
 import { hashOf } from '../hash.ts';
 import { type Counter, type CounterStore, type NumberRange, taken } from './counter-store.ts';
 import { boundedCalls, type CallOptions, isContention } from './firestore-call.ts';
@@ -32,11 +33,11 @@ export function counterDocuments(
   options: Pick<FirestoreCountersOptions, 'collection' | 'scope'>,
 ): (key: string) => DocumentReference {
   const { collection = 'pubsub-guarantees-counters', scope } = options;
-  return (key) =>
-    firestore.collection(collection).doc(scope === undefined ? hashOf(key) : hashOf(scope, key));
+  const client = sameFirestore(firestore);
+  return (key) => client.collection(collection).doc(scope === undefined ? hashOf(key) : hashOf(scope, key));
 }
 
-/** The caller owns `firestore` and closes it. */
+/** The caller owns `firestore` and closes it. Throws ConfigError for a client of another copy of its package. */
 export function firestoreCounters(
   firestore: Firestore,
   options: FirestoreCountersOptions = {},

@@ -38,7 +38,9 @@ export const KEY_FIELDS: Fields = {
   halted: (value) =>
     value === undefined || value === null || has({ at: isTime, code: isText, text: isText })(value),
   // `behind`: only where several run in a row.
-  run: orNull(has({ number: isWhole, hash: isText, behind: (value) => value === undefined || isText(value) })),
+  run: orNull(
+    has({ number: isWhole, hash: isText, behind: (value) => value === undefined || isText(value) }),
+  ),
   skipped: (value) => Array.isArray(value) && value.every(isRange),
   ring: isText,
   // Only where the stream began at its counter.

@@ -18,6 +18,7 @@ import type {
   Transaction,
 } from '@google-cloud/firestore';
 import { Timestamp } from '@google-cloud/firestore';
+import { sameFirestore } from '../firestore-copy.ts';
 import { hashOf } from '../hash.ts';
 import { boundedCalls, type CallOptions, isRefused } from './firestore-call.ts';
 import {
@@ -44,13 +45,14 @@ const MAX_HELD_BYTES = 1_040_000;
 /** A key that is due this much longer is found by the next sweep; a second query for it would not be worth its price. */
 const TOLERATED_SKEW_MS = 5_000;
 
-/** The caller owns `firestore` and closes it. */
+/** The caller owns `firestore` and closes it. Throws ConfigError for a client of another copy of its package. */
 export function firestoreOrder(firestore: Firestore, options: FirestoreOrderOptions = {}): OrderStore {
   const { collection = 'pubsub-guarantees-order' } = options;
   const calls = boundedCalls(options);
+  const client = sameFirestore(firestore);
 
   const keysOf = (consumer: string): CollectionReference =>
-    firestore.collection(collection).doc(hashOf(consumer)).collection(`${collection}-keys`);
+    client.collection(collection).doc(hashOf(consumer)).collection(`${collection}-keys`);
   const keyOf = (ref: KeyRef): DocumentReference => keysOf(ref.consumer).doc(hashOf(ref.consumer, ref.key));
   const heldOf = (key: DocumentReference): CollectionReference => key.collection(`${collection}-held`);
   const heldDoc = (key: DocumentReference, number: number): DocumentReference =>

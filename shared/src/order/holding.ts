@@ -53,8 +53,9 @@ function holdingOne(
           : { kind: 'conflict' },
     };
   }
-  // A stream that stands still waits for somebody to resume it, not for a number.
-  const opensGap = arrival.number > state.last + 1 && state.waitingSince === null && state.halted === null;
+  // A stream that stands still waits for somebody to resume it, and one whose head has failed for that, not for a number.
+  const waitsForNumber = state.halted === null && state.nextTryAt === 0;
+  const opensGap = waitsForNumber && arrival.number > state.last + 1 && state.waitingSince === null;
   const patch: KeyPatch = {
     ...(opensGap && { waitingSince: nowMs, gapAt: state.last, repairedAt: null }),
     ...firstEpoch(state, arrival),

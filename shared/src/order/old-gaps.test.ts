@@ -1,15 +1,21 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Handler } from '../handler.ts';
 import { jsonLog } from '../log.ts';
+import { ack, retry } from '../outcome.ts';
 import { reportOldGaps } from './old-gaps.ts';
 import { type InOrderOptions, portsOf } from './options.ts';
 import { bench, CONSUMER } from './testing/bench.ts';
 
-/** 1 is done, 5 waits for 2 to 4 since `waitedMs`. */
-async function reported(waitedMs: number): Promise<readonly Record<string, unknown>[]> {
+/** By default 1 is done, and 5 waits for 2 to 4 since `waitedMs`. */
+async function reported(
+  waitedMs: number,
+  numbers: readonly number[] = [1, 5],
+  handler: Handler = async () => ack(),
+): Promise<readonly Record<string, unknown>[]> {
   const { clock, store, worker } = bench();
-  const { deliver } = worker();
-  for (const number of [1, 5]) await deliver(number);
+  const { deliver } = worker({ handler });
+  for (const number of numbers) await deliver(number);
   await clock.advance(waitedMs);
   const lines: Record<string, unknown>[] = [];
   const log = jsonLog((line) => lines.push(JSON.parse(line) as Record<string, unknown>));
@@ -41,6 +47,19 @@ test('a stream that has waited for a number for its time is told of, with the nu
 
 test('a gap that is younger is told to nobody', async () => {
   assert.deepEqual(await reported(2 * 60_000 - 1), []);
+});
+
+test('a stream whose head has come and fails waits for no number, whatever comes behind it and in whatever order', async () => {
+  const fails: Handler = async (message) =>
+    message.attributes['sequence'] === '2' ? retry(new Error('no')) : ack();
+  for (const order of [
+    [1, 2, 3],
+    [3, 1, 2],
+    [1, 3, 2],
+    [1, 2, 4, 3],
+  ]) {
+    assert.deepEqual(await reported(3 * 60_000, order, fails), [], String(order));
+  }
 });
 
 test('every sweep looks for them', async () => {

@@ -98,7 +98,8 @@ export async function mendKey(
     repaired = published.length;
     for (const _ of published) count('gapRepairs', { [ATTR.consumer]: ref.consumer });
     if (published.length > 0 || gapPolicy === 'wait') {
-      report(context, ref, missing, 'order_gap_repaired', published.length);
+      const event = published.length > 0 ? 'order_gap_repaired' : 'order_gap_not_found';
+      report(context, ref, missing, event, published.length);
       await store.transact(ref, base, query, markingRepair(missing));
       return { repaired, skipped };
     }

@@ -16,6 +16,7 @@ import { type Duration, toMilliseconds } from '../duration.ts';
 import { ConfigError } from '../errors.ts';
 import { boundedCalls, type CallOptions } from '../order/firestore-call.ts';
 import { counterDocuments, counterOf } from '../order/firestore-counters.ts';
+import { sameFirestore } from '../firestore-copy.ts';
 import { firestoreRelay } from './firestore-relay.ts';
 import { newRowFields, rowOfFields } from './firestore-rows.ts';
 import type { OutboxStore } from './outbox-store.ts';
@@ -50,7 +51,7 @@ export function firestoreOutbox(
   if (retentionMs < 60_000) {
     throw new ConfigError('INVALID_OPTION', `retention is ${retention}; accepted: at least 1m`);
   }
-  const rowsOf = firestore.collection(rows);
+  const rowsOf = sameFirestore(firestore).collection(rows);
   const counterAt = counterDocuments(firestore, {
     ...(counters !== undefined && { collection: counters }),
     ...(scope !== undefined && { scope }),

@@ -4,10 +4,9 @@
  *   <collection>/<ref.id>                               the manifest: length, digest, whether it is done
  *   <collection>-chunks/<hashOf(ref.id, index)>         900,000 bytes of the content
  *
- * Names are hashes over the owner, the content and the index: well spread, and the same for every repeat. The manifest
- * is written in the last commit, so a crash leaves chunks that nobody refers to, which a repeat writes over and the
- * sweep removes. Both collections want a TTL policy on `expiresAt`, an ascending index on it, one on `unfinishedAt` for
- * the chunks, and no other index.
+ * Names are hashes of owner, content and index: well spread, and the same for every repeat. The manifest is written in the
+ * last commit, so a crash leaves chunks that nobody refers to: a repeat overwrites them, the sweep removes them. Both
+ * collections want a TTL policy on `expiresAt`, an ascending index on it, one on `unfinishedAt` for the chunks, no other.
  *
  * Cost of n chunks: put 1 read and n + 1 writes (and a second write of the first eight where there are more), a repeat
  * 1 read; get n + 1 reads; done 1 read and n + 1 writes; n + 1 deletes in the end.
@@ -17,6 +16,7 @@ import { FieldValue } from '@google-cloud/firestore';
 import { PermanentError } from '../errors.ts';
 import { hashOf } from '../hash.ts';
 import { boundedCalls, type CallOptions, isRefused } from '../order/firestore-call.ts';
+import { sameFirestore } from '../firestore-copy.ts';
 import { forEachAtMost } from './at-most.ts';
 import {
   chunkFields,
@@ -62,12 +62,12 @@ const TRIES = 3;
 /** Chunks that a `get` has in memory besides the content itself. */
 const READS_AT_ONCE = 4;
 
-/** The caller owns `firestore` and closes it. */
+/** The caller owns `firestore` and closes it. Throws ConfigError for a client of another copy of its package. */
 export function firestorePayloads(firestore: Firestore, options: FirestorePayloadsOptions = {}): PayloadRoom {
   const { collection = 'pubsub-guarantees-payload' } = options;
   const calls = boundedCalls(options);
   const { clock } = calls;
-  const manifests = firestore.collection(collection);
+  const manifests = sameFirestore(firestore).collection(collection);
   const chunks = firestore.collection(`${collection}-chunks`);
   const chunkOf = (id: string, index: number): DocumentReference => chunks.doc(hashOf(id, String(index)));
   const chunksOf = (ref: PayloadRef, chunkBytes: number): readonly DocumentReference[] =>

@@ -12,6 +12,7 @@ import type { Firestore, Query, QueryDocumentSnapshot, Transaction } from '@goog
 import { toMilliseconds, type Duration } from '../duration.ts';
 import { ConfigError } from '../errors.ts';
 import { boundedCalls, type CallOptions } from '../order/firestore-call.ts';
+import { sameFirestore } from '../firestore-copy.ts';
 import { entryOf, fieldsOf, millisOf } from './firestore-entries.ts';
 import { type DueEntry, LEDGER_TIMES, type Page, type TransactionalLedger } from './ledger.ts';
 import { dueRange, isListed, listRange, pendingRange, type Range } from './sort-keys.ts';
@@ -44,7 +45,7 @@ export function firestoreLedger(
     throw new ConfigError('INVALID_OPTION', text);
   }
   const times = { ...LEDGER_TIMES, endedRetentionMs, lostGraceMs: toMilliseconds(lostAfter, 'lostAfter') };
-  const entries = firestore.collection(collection);
+  const entries = sameFirestore(firestore).collection(collection);
 
   const inRange = ({ field, from, to }: Range, limit: number, after?: string): Query => {
     const query = entries.where(field, '>=', from).where(field, '<', to).orderBy(field);

@@ -8,7 +8,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { PubSub } from '@google-cloud/pubsub';
-import { type Clock, startPubsub, systemClock } from 'pubsub-guarantees-emulator';
+import { startPubsub, systemClock } from 'pubsub-guarantees-emulator';
+import { end, heard } from '../../testing/child-processes.ts';
+import { hurried } from '../../testing/hurried.ts';
 import type { WorkerLine, WorkerTask } from './pubsub-worker.ts';
 
 /** `begun`: its first run. */
@@ -24,10 +26,10 @@ export type Reckoning = Readonly<{
 }>;
 
 /**
- * Ack deadlines pass this much faster, so that what a killed process had comes back soon: the client asks for 60 s, which
- * are 2.5 s here, a little more than the lease.
+ * Ack deadlines pass this much faster, so that what a killed process had comes back soon: the client asks for 10 s at first,
+ * which are 2.5 s here, a little more than the lease.
  */
-const HURRY = 24;
+const HURRY = 4;
 const WORKERS = 2;
 /** Started in advance: a process takes a second to load its clients. */
 const SPARES = 2;
@@ -44,7 +46,7 @@ export async function killWorkers(
 ): Promise<Reckoning> {
   const directory = await mkdtemp(join(tmpdir(), 'kills-'));
   const file = join(directory, 'lines');
-  const server = await startPubsub({ clock: hurried(systemClock()) });
+  const server = await startPubsub({ clock: hurried(systemClock(), HURRY) });
   const client = new PubSub({ apiEndpoint: server.address, projectId: 'demo-project' });
   const children = new Set<ChildProcess>();
   const killed = new Set<string>();
@@ -126,24 +128,3 @@ export async function killWorkers(
     await rm(directory, { recursive: true, force: true });
   }
 }
-
-/** Its next word. Rejects when it ends without one, so that a process that cannot start fails the test at once. */
-async function heard(child: ChildProcess): Promise<unknown> {
-  const ended = async (): Promise<never> => {
-    const [code, signal] = await once(child, 'exit');
-    throw new Error(`a worker ended with ${code ?? signal}`);
-  };
-  return Promise.race([once(child, 'message'), ended()]);
-}
-
-async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const exited = once(child, 'exit');
-  child.kill('SIGKILL');
-  await exited;
-}
-
-const hurried = (clock: Clock): Clock => ({
-  now: () => clock.now(),
-  after: (milliseconds, callback) => clock.after(milliseconds / HURRY, callback),
-});
