@@ -3,10 +3,13 @@
  * the same call, in turn, because machines are noisy; the last line is one JSON object with the figures.
  */
 import { coldStart } from './cold-start/cold-start.ts';
+import { inOrderBench } from './in-order/in-order.ts';
 import { later } from './later/later.ts';
 import { onceFirestore } from './once-firestore/once-firestore.ts';
 import { onceRedis } from './once-redis/once-redis.ts';
+import { orderCost } from './order-cost/order-cost.ts';
 import { ready } from './ready/ready.ts';
+import { sequencerBench } from './sequencer/sequencer.ts';
 import { sideBySide } from './side-by-side/side-by-side.ts';
 import { soak } from './soak/soak.ts';
 
@@ -17,6 +20,10 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
     what: 'process start to first answered push of each packaged function, against a hello-world and its clients alone',
     run: coldStart,
   },
+  'in-order': {
+    what: 'messages of one key in order, against the algorithm of an article and native ordering keys',
+    run: inOrderBench,
+  },
   later: { what: 'lateness, scheduled messages a second, and the cost of pending tasks', run: later },
   'once-firestore': {
     what: 'once over Firestore: calls, time and bursts of duplicates, against a get-then-set transaction',
@@ -26,7 +33,15 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
     what: 'once over Redis: speed, CPU time and memory, against raw commands and a peer',
     run: onceRedis,
   },
+  'order-cost': {
+    what: 'Firestore operations per message in order, counted on the wire; many keys beside one',
+    run: orderCost,
+  },
   ready: { what: 'time until the servers answer, against the official Java emulators', run: ready },
+  sequencer: {
+    what: 'numbers a second of one hot key, against a transaction for each; the outbox',
+    run: sequencerBench,
+  },
   'side-by-side': {
     what: 'ready, memory, latency, throughput and contention, against the official emulators',
     run: sideBySide,

@@ -9,9 +9,12 @@ export type Beside<Ready> = Readonly<{ ready: Ready; close(): Promise<void> }>;
 /** As the stack's own command starts it. */
 const FLAGS = ['--conditions=source', '--max-semi-space-size=16'];
 
-export async function beside<Ready>(file: string): Promise<Beside<Ready>> {
+export async function beside<Ready>(
+  file: string | URL,
+  args: readonly string[] = [],
+): Promise<Beside<Ready>> {
   const path = fileURLToPath(new URL(file, import.meta.url));
-  const child = spawn(process.execPath, [...FLAGS, path], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, [...FLAGS, path, ...args], { stdio: ['pipe', 'pipe', 'inherit'] });
   // It ends with its standard input, also when this process is killed.
   const close = async (): Promise<void> => {
     if (child.exitCode !== null || child.signalCode !== null) return;

@@ -1,6 +1,6 @@
 /**
  * A relay in front of a gRPC server that counts what passes, by method and status, and can hold each call back as a
- * network does. It understands HTTP/2 and nothing of what is in it.
+ * network does. It understands HTTP/2 and nothing of what is in it, and lets somebody else watch that.
  */
 import {
   type ClientHttp2Stream,
@@ -21,8 +21,20 @@ export type Relay = Readonly<{
   close(): Promise<void>;
 }>;
 
-/** On the loopback interface. `delayMs`: from the arrival of a call until it goes on. */
-export async function relayTo(port: number, delayMs = 0): Promise<Relay> {
+/** The bytes of one call as they pass. */
+export type Watch = Readonly<{
+  sent(bytes: Buffer): void;
+  answered(bytes: Buffer): void;
+  /** Once, also where the client or the server broke off. */
+  ended(): void;
+}>;
+
+/** On the loopback interface. `delayMs`: from the arrival of a call until it goes on. `watch`: for each call, by its path. */
+export async function relayTo(
+  port: number,
+  delayMs = 0,
+  watch?: (path: string | undefined) => Watch,
+): Promise<Relay> {
   const target = connect(`http://127.0.0.1:${port}`);
   const server = createServer();
   const sessions = new Set<ServerHttp2Session>();
@@ -36,7 +48,9 @@ export async function relayTo(port: number, delayMs = 0): Promise<Relay> {
     session.once('close', () => sessions.delete(session));
   });
   server.on('stream', (stream, headers) => {
-    const go = (): void => pass(stream, target.request(headers), (status) => count(headers[':path'], status));
+    const watching = watch?.(headers[':path']);
+    const ended = (status: Status): void => count(headers[':path'], status);
+    const go = (): void => pass(stream, target.request(headers), ended, watching);
     if (delayMs === 0) go();
     else setTimeout(go, delayMs);
   });
@@ -58,8 +72,18 @@ export async function relayTo(port: number, delayMs = 0): Promise<Relay> {
 
 type Status = string | string[] | undefined;
 
-function pass(inner: ServerHttp2Stream, outer: ClientHttp2Stream, ended: (status: Status) => void): void {
+function pass(
+  inner: ServerHttp2Stream,
+  outer: ClientHttp2Stream,
+  ended: (status: Status) => void,
+  watching: Watch | undefined,
+): void {
   let trailers: IncomingHttpHeaders = {};
+  if (watching !== undefined) {
+    inner.on('data', (bytes: Buffer) => watching.sent(bytes));
+    outer.on('data', (bytes: Buffer) => watching.answered(bytes));
+    outer.once('close', () => watching.ended());
+  }
   outer.once('response', (headers, flags) => {
     // An answer of headers alone: its status is among them.
     const isAll = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0;

@@ -26,12 +26,17 @@ const EMBEDDED = fileURLToPath(new URL('./embedded.ts', import.meta.url));
 /** As the stack's own command starts it. */
 const FLAGS = ['--conditions=source', '--max-semi-space-size=16'];
 
+type EmbeddedOptions = Readonly<{
+  /** How much longer each call to Firestore takes (default 0). */
+  storeDelayMs?: number;
+}>;
+
 /** Pub/Sub, Firestore and Cloud Tasks of the local stack, in one process. */
-export async function startEmbedded(): Promise<RunningServers> {
+export async function startEmbedded({ storeDelayMs = 0 }: EmbeddedOptions = {}): Promise<RunningServers> {
   const probes = [PUBSUB, FIRESTORE, TASKS];
   const ports = await freePorts(probes.length);
   const begun = performance.now();
-  const child = spawn(process.execPath, [...FLAGS, EMBEDDED, ...ports.map(String)], {
+  const child = spawn(process.execPath, [...FLAGS, EMBEDDED, ...[...ports, storeDelayMs].map(String)], {
     stdio: ['pipe', 'ignore', 'ignore'],
   });
   try {

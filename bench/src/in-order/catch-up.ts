@@ -1,0 +1,47 @@
+/** A stopped consumer with many messages of one key held: how long it takes to catch up, and its memory. */
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import type { OrderStore } from 'pubsub-guarantees';
+import { firestoreOrder } from 'pubsub-guarantees/order/firestore';
+import type { RunningServers } from '../servers/start.ts';
+import { heldStream } from './held-stream.ts';
+import { CONSUMER } from './receiving.ts';
+import { connect } from './world.ts';
+
+export type CatchUp = Readonly<{ held: number; elapsedMs: number; perMessageMs: number; peakMb: number }>;
+
+const CONSUMER_FILE = fileURLToPath(new URL('./catch-up-consumer.ts', import.meta.url));
+/**
+ * The heap that Node gives itself in a container of 256 MiB or a little more. On a machine with much memory it would
+ * leave its garbage for long, and the size of the process would say little about what it needs.
+ */
+const FLAGS = ['--conditions=source', '--max-old-space-size=128'];
+const LIMIT_MS = 600_000;
+
+type Caught = Readonly<{ elapsedMs: number; peakMb: number; ran: number }>;
+
+export async function catchUp(servers: RunningServers, held: number): Promise<CatchUp> {
+  const world = connect(servers);
+  try {
+    const store = firestoreOrder(world.firestore);
+    const key = await heldStream(store, held);
+    await letGo(store, key);
+  } finally {
+    await world.close();
+  }
+  const args = [...FLAGS, CONSUMER_FILE, String(servers.firestorePort), String(held + 1)];
+  const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: LIMIT_MS });
+  const { elapsedMs, peakMb, ran } = JSON.parse(stdout) as Caught;
+  if (ran !== held + 1) throw new Error(`${ran} of ${held + 1} messages ran`);
+  return { held, elapsedMs, peakMb, perMessageMs: elapsedMs / held };
+}
+
+/** The missing number has run, and the key is as a process leaves it whose time was over: due, and nobody's. */
+async function letGo(store: OrderStore, key: string): Promise<void> {
+  const ref = { consumer: CONSUMER, key };
+  const { state } = await store.read(ref);
+  if (state === undefined) throw new Error('nothing is held');
+  const patch = { last: 1, waitingSince: null, gapAt: null, repairedAt: null, readyAt: Date.now() };
+  await store.transact(ref, state, { numbers: [1] }, () => ({ result: undefined, patch }));
+}

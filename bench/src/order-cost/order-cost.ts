@@ -1,0 +1,149 @@
+/**
+ * What in-order delivery costs in Firestore: operations per message as they are billed, counted on the wire behind
+ * Google's client; how they grow with a stream's length; many keys at once beside one. On the local stack's Firestore, on
+ * the same one where each call takes 15 ms more, and on Google's emulator where that is installed.
+ *
+ * `once` in front of it would cost two writes more. Messages come straight from an array: no delivery is lost or doubled.
+ */
+import { startOfficialFirestore } from 'pubsub-guarantees-emulator/official';
+import { type Limits, limits } from '../in-order/limits.ts';
+import { officialEmulators } from '../servers/java.ts';
+import { startEmbedded } from '../servers/start.ts';
+import { type Case, type Cost, cost, HEADINGS, shown } from './cases.ts';
+import { type Counted, counted } from './counted.ts';
+import { type Keys, manyKeys } from './keys.ts';
+
+type Print = (line: string) => void;
+
+/** `lengths`: of one stream in its turn, to see whether a message costs more in a longer one. */
+export type Sizes = Readonly<{
+  warmUp: Case;
+  cases: readonly (Case & Readonly<{ most: number }>)[];
+  lengths?: Readonly<{ messages: readonly number[]; outstanding: number }>;
+  keys: Keys;
+}>;
+
+const STORE_DELAY_MS = 15;
+const WINDOW = 50;
+const warmUp: Case = { name: '', messages: 200, window: WINDOW, outstanding: 20 };
+
+const casesOf = (trickle: number, one: number, four: number, twenty: number): Sizes['cases'] => [
+  { name: 'in turn, 1 outstanding', messages: trickle, window: 0, outstanding: 1, most: 5 },
+  { name: 'shuffled over 50, 1 outstanding', messages: one, window: WINDOW, outstanding: 1, most: 7.2 },
+  { name: 'shuffled over 50, 4 outstanding', messages: four, window: WINDOW, outstanding: 4, most: 6.6 },
+  { name: 'shuffled over 50, 20 outstanding', messages: twenty, window: WINDOW, outstanding: 20, most: 5 },
+];
+const PLAIN: Sizes = {
+  warmUp,
+  cases: casesOf(200, 500, 500, 1_000),
+  // Shuffled, 100,000 messages would take many minutes.
+  lengths: { messages: [1_000, 10_000, 100_000], outstanding: 50 },
+  keys: { keys: 200, messages: 20, window: WINDOW, outstanding: 4 },
+};
+const DELAYED: Sizes = { warmUp, cases: casesOf(50, 200, 300, 1_000), keys: PLAIN.keys };
+// Each of its transactions that meets another one waits for a lock for seconds.
+const OFFICIAL: Sizes = {
+  warmUp,
+  cases: casesOf(100, 200, 300, 500),
+  keys: { ...PLAIN.keys, keys: 20 },
+};
+
+const [FLAT, LIKE_ONE, LONGEST_WAIT] = [1.1, 1.2, 3];
+
+export async function orderCost(print: Print): Promise<object> {
+  process.env['METADATA_SERVER_DETECTION'] = 'none';
+  const official = officialEmulators(print);
+  const judged = limits(print);
+  const found: Record<string, object> = {};
+  for (const [name, storeDelayMs, sizes] of [
+    ['embedded', 0, PLAIN],
+    ['delayed', STORE_DELAY_MS, DELAYED],
+  ] as const) {
+    const servers = await startEmbedded({ storeDelayMs });
+    const title = `local stack${storeDelayMs === 0 ? '' : `, ${storeDelayMs} ms a call`}`;
+    try {
+      found[name] = await costsAt(title, servers.firestorePort, sizes, judged, print);
+    } finally {
+      await servers.close();
+    }
+  }
+  if (official !== undefined) {
+    const java = await startOfficialFirestore({ found: official });
+    try {
+      found['official'] = await costsAt('official emulator', java.port, OFFICIAL, judged, print);
+    } finally {
+      await java.close();
+    }
+  }
+  if (judged.missed().length > 0) process.exitCode = 1;
+  return { ...found, missed: judged.missed() };
+}
+
+export function costsAt(
+  title: string,
+  port: number,
+  { warmUp: first, cases, lengths, keys }: Sizes,
+  judged: Limits,
+  print: Print,
+): Promise<object> {
+  return counted(port, async (server) => {
+    await cost(server, first);
+    print('');
+    print(`${title}:`);
+    print(HEADINGS);
+    const costs: Record<string, Cost> = {};
+    for (const one of cases) {
+      const figures = await cost(server, one);
+      costs[one.name] = figures;
+      print(shown(one.name, one.messages, figures));
+      judged.atMost(`${title}: ${one.name}`, figures.operations, one.most);
+    }
+    return {
+      ...costs,
+      ...(lengths !== undefined && { lengths: await longer(title, server, lengths, judged, print) }),
+      keys: await besideOne(title, server, keys, judged, print),
+    };
+  });
+}
+
+async function longer(
+  title: string,
+  server: Counted,
+  { messages, outstanding }: NonNullable<Sizes['lengths']>,
+  judged: Limits,
+  print: Print,
+): Promise<object> {
+  const costs: Cost[] = [];
+  for (const count of messages) {
+    const name = `in turn, ${outstanding} outstanding`;
+    const figures = await cost(server, { name, messages: count, window: 0, outstanding });
+    print(shown(name, count, figures));
+    costs.push(figures);
+  }
+  const all = costs.map(({ operations }) => operations);
+  const what = `${title}: a message among ${messages.join(' and ')}, the dearest to the cheapest`;
+  judged.atMost(what, Math.max(...all) / Math.min(...all), FLAT);
+  return costs;
+}
+
+async function besideOne(
+  title: string,
+  server: Counted,
+  keys: Keys,
+  judged: Limits,
+  print: Print,
+): Promise<object> {
+  const figures = await manyKeys(server, keys);
+  const { one, many, medianMs, slowestMs } = figures;
+  const manner = `${keys.outstanding} outstanding each`;
+  print(shown(`one key alone, ${manner}`, keys.messages, one));
+  print(shown(`${keys.keys} keys, ${manner}`, keys.keys * keys.messages, many));
+  print(
+    `a key's last message: after ${medianMs.toFixed(0)} ms (median), ${slowestMs.toFixed(0)} ms (slowest)`,
+  );
+  const what = `${title}: ${keys.keys} keys to one,`;
+  judged.atMost(`${what} operations`, many.operations / one.operations, LIKE_ONE);
+  judged.atLeast(`${what} throughput`, many.perSecond / one.perSecond, 1);
+  judged.atMost(`${what} the slowest key to the median`, slowestMs / medianMs, LONGEST_WAIT);
+  return figures;
+}
