@@ -60,7 +60,7 @@ export async function heldStream(store: OrderStore, waiting: number): Promise<st
   return ref.key;
 }
 
-export const contextOf = (limitMs = 600_000): Context => ({
+const contextOf = (limitMs = 600_000): Context => ({
   consumer: CONSUMER,
   source: SOURCE,
   now: Date.now,

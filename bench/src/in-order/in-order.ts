@@ -89,7 +89,7 @@ export async function gaps(
   return all;
 }
 
-export async function caughtUp(
+async function caughtUp(
   servers: RunningServers,
   sizes: readonly [number, number],
   judged: Limits,

@@ -5,7 +5,7 @@ import type { RunningServers } from '../servers/start.ts';
 
 export type World = Readonly<{ pubsub: PubSub; firestore: Firestore; close(): Promise<void> }>;
 
-export const PROJECT = 'bench';
+const PROJECT = 'bench';
 
 export function connect({
   pubsub: apiEndpoint,

@@ -11,7 +11,7 @@ export type Counted = Readonly<{
 }>;
 
 /** `calls` by method and status, as in `Commit OK`. */
-export type Taken = Readonly<{ operations: Operations; calls: Readonly<Record<string, number>> }>;
+type Taken = Readonly<{ operations: Operations; calls: Readonly<Record<string, number>> }>;
 
 export async function counted<Value>(
   port: number,
