@@ -737,25 +737,45 @@ alert() { # name, condition, filter, threshold, duration, aligner, text
     --documentation="$7" --notification-channels="$channels" --format=none
 }
 
-stream_alert() { # title, condition, event, severity, when it closes by itself, text
-  local title="pubsub-guarantees: $1" either='' filter service
-  for service in "${streams[@]}"; do either+="${either:+ OR }\"$service\""; done
-  filter="resource.type = \"cloud_run_revision\" AND resource.labels.service_name = ($either) AND jsonPayload.event = \"$3\""
+either() { # values: one of them
+  local list
+  printf -v list ' OR "%s"' "$@"
+  printf '(%s)' "${list# OR }"
+}
+
+log_alert() { # title, condition, filter, severity, when it closes by itself, text
+  local title="pubsub-guarantees: $1"
   ! alert_there "$title" || return 0
   # Lines of the log can be asked for in a whole policy alone.
   run gcloud alpha monitoring policies create --project="$project" --notification-channels="$channels" --format=none --policy="$(
     printf '{"displayName":"%s","combiner":"OR","severity":"%s","conditions":[{"displayName":"%s","conditionMatchedLog":{"filter":"%s"}}],"alertStrategy":{"autoClose":"%s","notificationRateLimit":{"period":"3600s"}},"documentation":{"mimeType":"text/markdown","content":"%s"}}' \
-      "$title" "$4" "$2" "${filter//\"/\\\"}" "$5" "$6"
+      "$title" "$4" "$2" "${3//\"/\\\"}" "$5" "$6"
   )"
 }
 
 if [ -n "$monitoring" ]; then
+  on_run='resource.type = "cloud_run_revision" AND resource.labels.service_name ='
   if [ ${#streams[@]} -gt 0 ]; then
-    mapfile -t streams < <(printf '%s\n' "${streams[@]}" | sort)
-    stream_alert 'streams stand still' 'A stream stands still at a message that failed for good' order_halted ERROR 604800s \
+    mapfile -t streams < <(printf '%s\n' "${streams[@]}" | LC_ALL=C sort)
+    log_alert 'streams stand still' 'A stream stands still at a message that failed for good' \
+      "$on_run $(either "${streams[@]}") AND jsonPayload.event = $(either order_halted)" ERROR 604800s \
       'The log line names the key and the number: docs/operations.md'
-    stream_alert gaps 'A stream has waited for a missing number for longer than ORDER_GAP_TIMEOUT' order_gap_old WARNING 3600s \
+    log_alert gaps 'A stream has waited for a missing number for longer than ORDER_GAP_TIMEOUT' \
+      "$on_run $(either "${streams[@]}") AND jsonPayload.event = $(either order_gap_old)" WARNING 3600s \
       'The log line names the stream and the number: docs/operations.md'
+  fi
+  if [ ${#outbox[@]} -gt 0 ]; then
+    mapfile -t relays < <(printf '%s\n' "${!outbox[@]}" | LC_ALL=C sort)
+    log_alert outbox 'A row of the outbox could not be published, and what is behind it waits' \
+      "$on_run $(either "${relays[@]}") AND jsonPayload.event = $(either outbox_halted outbox_failed)" ERROR 604800s \
+      'npx pubsub-guarantees outbox troubled, then resume, skip or reopen: docs/operations.md'
+  fi
+  if [ -n "$delayed" ]; then
+    on_republisher="$on_run $(either republisher)"
+    [ "$republisher" = cloud-run ] || on_republisher="resource.type = \"gae_app\" AND resource.labels.module_id = $(either "$service")"
+    log_alert 'refused tasks' 'The republisher refuses a task for its topic, or for who sends it' \
+      "$on_republisher AND jsonPayload.event = $(either topic_not_allowed caller_refused)" ERROR 3600s \
+      'Nothing is lost, and messages are late until the topics or the caller are mended: docs/operations.md'
   fi
   subscription='resource.type = "pubsub_subscription" AND resource.labels.subscription_id ='
   dead=("${names[@]}")

@@ -18,10 +18,14 @@ export type Callers = Readonly<{
 /** Google's keys, by key ID, as PEM. `fresh`: read anew, whatever was kept. */
 export type KeySource = (fresh?: 'fresh') => Promise<Certificates>;
 
-/** 401: no proof, or one that does not hold. 403: a proof of somebody else. 503: the keys cannot be had now. */
+/**
+ * 401: no proof, or one that does not hold. 403: a proof of somebody else. 503: the keys cannot be had now.
+ * `proof`: anybody can come with none; one that is refused may be that of a task whose message waits.
+ */
 export type Verdict =
   | Readonly<{ allowed: true }>
-  | Readonly<{ allowed: false; status: 401 | 403 | 503; reason: string }>;
+  | Readonly<{ allowed: false; status: 401 | 403 | 503; reason: string; proof: Proof }>;
+type Proof = 'none' | 'refused' | 'not judged';
 
 type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
 
@@ -54,9 +58,10 @@ export function authentication(
   return async (headers) => {
     const queueName = headers['x-appengine-queuename'];
     if (appEngine && typeof queueName === 'string' && queueName !== '') return { allowed: true };
-    if (oidc === undefined) return refused(403, 'the request does not come from a queue of this application');
+    if (oidc === undefined)
+      return unproven(403, 'the request does not come from a queue of this application');
     const token = /^Bearer ([\w.~+/=-]+)$/i.exec(textOf(headers['authorization']))?.[1];
-    if (token === undefined) return refused(401, 'the request has no bearer token');
+    if (token === undefined) return unproven(401, 'the request has no bearer token');
     const { alg, kid } = headerOf(token);
     // Google signs with nothing else; whatever a token says of itself, no other way of checking it is tried.
     if (alg !== 'RS256' || typeof kid !== 'string') {
@@ -66,7 +71,7 @@ export function authentication(
     try {
       certificates = await keysFor(kid);
     } catch {
-      return refused(503, "Google's keys cannot be read");
+      return { allowed: false, status: 503, reason: "Google's keys cannot be read", proof: 'not judged' };
     }
     return verdictOn(await payloadOf(token, certificates, oidc.audiences), oidc.serviceAccounts);
   };
@@ -138,4 +143,8 @@ function verdictOn(payload: TokenPayload | undefined, serviceAccounts: readonly 
 const textOf = (value: string | readonly string[] | undefined): string =>
   typeof value === 'string' ? value : '';
 
-const refused = (status: 401 | 403 | 503, reason: string): Verdict => ({ allowed: false, status, reason });
+const refusal =
+  (proof: Proof) =>
+  (status: 401 | 403, reason: string): Verdict => ({ allowed: false, status, reason, proof });
+const unproven = refusal('none');
+const refused = refusal('refused');

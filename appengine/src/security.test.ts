@@ -161,6 +161,18 @@ test('security: on Cloud Run each forged or wrong proof is refused over HTTP, an
   assert.doesNotMatch(lines.join('\n'), /SECRET|PAYLOAD|eyJ|PUBLIC KEY/);
 });
 
+test('a proof that is refused is an event of the log, a request without one is not, because anybody can make it', async () => {
+  const { post, lines } = await republisher(CLOUD_RUN);
+  for (const [what, , headers] of REFUSED) {
+    await post(headers);
+    const hasProof = headers['Authorization']?.startsWith('Bearer ') === true;
+    assert.equal(lines.at(-1)?.includes('"event":"caller_refused"'), hasProof, what);
+  }
+  const onAppEngine = await republisher(APP_ENGINE);
+  await onAppEngine.post(bearer(token()));
+  assert.match(onAppEngine.lines.join('\n'), /^a caller was refused\{"status":403/);
+});
+
 test('security: on App Engine the platform’s header counts, and neither X-CloudTasks-* nor a token nobody asked for', async () => {
   const { post, published } = await republisher(APP_ENGINE);
   for (const headers of [{}, HEADERS, bearer(token()), { 'X-AppEngine-QueueName': '' }]) {

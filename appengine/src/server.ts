@@ -87,8 +87,14 @@ async function answer(ports: ServerPorts, request: IncomingMessage, response: Se
   }
   const verdict = await authenticate(request.headers);
   if (!verdict.allowed) {
-    log.warn('a caller was refused', { status: verdict.status, reason: verdict.reason });
-    return refuse(response, verdict.status, verdict.reason);
+    const { status, reason, proof } = verdict;
+    // Of a proof alone somebody is told: a stranger's request without one makes no message late.
+    log.warn('a caller was refused', {
+      ...(proof === 'refused' && { event: 'caller_refused' }),
+      status,
+      reason,
+    });
+    return refuse(response, status, reason);
   }
   const body = await read(request);
   if (body === undefined) {

@@ -176,7 +176,10 @@ test('a topic that is not on the list is answered 403, and nothing is published 
     assert.deepEqual(await answer(delayed({ topic })), { status: 403 }, topic);
   }
   assert.deepEqual([published.length, dead.published.length], [0, 0]);
-  assert.match(lines[0] ?? '', /^for a topic that is not on the list.*"code":"TOPIC_NOT_ALLOWED"/);
+  assert.match(
+    lines[0] ?? '',
+    /^for a topic that is not on the list.*"event":"topic_not_allowed","code":"TOPIC_NOT_ALLOWED"/,
+  );
 });
 
 test('a topic that is not on the list does not lose a message to a queue that limits its attempts', async () => {

@@ -23,7 +23,8 @@ export function report(outcome: Outcome, log: Log): void {
   };
   const isGivenUp = outcome.kind === 'deadLetter' && outcome.published === true;
   if (isGivenUp) log.error('given to the dead letters', fields);
-  else if (fields.code === NOT_ALLOWED) log.error('for a topic that is not on the list', fields);
+  else if (fields.code === NOT_ALLOWED)
+    log.error('for a topic that is not on the list', { event: 'topic_not_allowed', ...fields });
   else log.warn('to be tried again', fields);
 }
 

@@ -68,8 +68,9 @@ describe('the dry run', () => {
     );
   });
 
-  test('comes to what Terraform plans with Redis', async () => {
-    const more = ['--redis', 'default:default', '--app-engine-service', 'default'];
+  test('comes to what Terraform plans with Redis and relays of outboxes', async () => {
+    const outboxes = ['--outbox', 'orders-once:reminders', '--outbox', 'ledger-fifo:orders'];
+    const more = ['--redis', 'default:default', '--app-engine-service', 'default', ...outboxes];
     const { code, out, err } = await script(['--dry-run', ...COMPLETE, ...more]);
     assert.equal(code, 0, err);
     const plan = factsOfPlan((await readPlan('redis')).resources);

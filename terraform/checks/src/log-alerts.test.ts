@@ -3,32 +3,63 @@
  * other line.
  */
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { factsOfDryRun } from './facts/of-commands.ts';
+import { factsOfPlan } from './facts/of-plan.ts';
 import { at, text } from './facts/values.ts';
 import { passesLogFilter } from './filters.ts';
 import type { Json, JsonObject } from './module.ts';
-import { readPlan } from './plans.ts';
+import { plan, type Planned, readPlan, runPlan } from './plans.ts';
+import { terraform } from './terraform.ts';
+
+const ROOT = new URL('../../../', import.meta.url);
 
 type Made = (...given: unknown[]) => unknown;
 /** By its place: the workspaces of what is deployed are no dependencies of the checks. */
-const imported = async (path: string): Promise<Record<string, Made>> =>
-  (await import(new URL(`../../../shared/src/${path}`, import.meta.url).href)) as Record<string, Made>;
+const imported = async <Exports = Record<string, Made>>(path: string): Promise<Exports> =>
+  (await import(new URL(path, ROOT).href)) as Exports;
 
-const { jsonLog } = await imported('log.ts');
-const { logPoison } = await imported('order/poison.ts');
-const { reportOldGaps } = await imported('order/old-gaps.ts');
+const { jsonLog } = await imported('shared/src/log.ts');
+const { logPoison } = await imported('shared/src/order/poison.ts');
+const { reportOldGaps } = await imported('shared/src/order/old-gaps.ts');
 
-/** What a function writes, as an entry of its service. */
-async function entryOf(service: string, write: (log: unknown) => unknown): Promise<Json> {
+type World = Readonly<{
+  failing: Map<string, string[]>;
+  add: (text: string, slot?: object) => Promise<unknown>;
+  relayOf: (options: object) => Readonly<{ pass(context: object): Promise<unknown> }>;
+}>;
+const { world } = await imported<{ world: () => World }>('shared/src/outbox/testing/world.ts');
+const { publishPending } = await imported('shared/src/dedup/publish-pending.ts');
+const { virtualClock } = await imported<{ virtualClock: () => object }>('shared/src/testing/index.ts');
+const { memoryTasks } = await imported('shared/src/delay/memory.ts');
+const { republish } = await imported('shared/src/delay/republish.ts');
+const { encodeDelayed } = await imported<{ encodeDelayed: (delayed: object) => Uint8Array<ArrayBuffer> }>(
+  'shared/src/delay/task-body.ts',
+);
+const { authentication } = await imported('appengine/src/auth.ts');
+type Running = Readonly<{ port: number; close(): Promise<void> }>;
+const { startServer } = await imported<{ startServer: (...given: object[]) => Promise<Running> }>(
+  'appengine/src/server.ts',
+);
+
+const onCloudRun = (service: string): JsonObject => ({
+  type: 'cloud_run_revision',
+  labels: { service_name: service },
+});
+const onAppEngine = (service: string): JsonObject => ({ type: 'gae_app', labels: { module_id: service } });
+
+/** What a service writes, as an entry of its own. */
+async function entryOf(resource: JsonObject, write: (log: unknown) => unknown): Promise<Json> {
   const lines: string[] = [];
   await write(jsonLog?.((line: unknown) => lines.push(String(line)), { labels: { function: 'fifo' } }));
-  assert.equal(lines.length, 1);
+  assert.equal(lines.length, 1, lines.join('\n'));
   const { severity, ...payload } = JSON.parse(lines[0] ?? '') as JsonObject;
-  return {
-    severity: severity ?? '',
-    resource: { type: 'cloud_run_revision', labels: { service_name: service } },
-    jsonPayload: payload,
-  };
+  return { severity: severity ?? '', resource, jsonPayload: payload };
 }
 
 const ref = { consumer: 'ledger-fifo', key: 'k' };
@@ -40,39 +71,172 @@ const oldGap = (log: unknown) => {
   return reportOldGaps?.({ store, gapTimeoutMs: 300_000 }, { consumer: 'ledger-fifo', log });
 };
 
-const filters = new Map(
-  (await readPlan('complete')).resources
-    .filter(({ type }) => type === 'google_monitoring_alert_policy')
-    .map(
-      ({ address, values }) =>
-        [
-          /\["(\w+)"\]$/.exec(address)?.[1] ?? '',
-          text(at(values, 'conditions', 'condition_matched_log', 'filter')),
-        ] as const,
-    )
-    .filter(([, filter]) => filter !== ''),
-);
-const passed = async (service: string, write: (log: unknown) => unknown): Promise<readonly string[]> => {
-  const entry = await entryOf(service, write);
-  return [...filters].filter(([, filter]) => passesLogFilter(filter, entry)).map(([name]) => name);
+/** A pass over one row whose publish ends so. */
+const passed = (how: string, slot?: object) => async (log: unknown) => {
+  const { failing, add, relayOf } = world();
+  failing.set('bad', [how]);
+  await add('bad', slot);
+  await relayOf({ log }).pass({ signal: new AbortController().signal });
+};
+/** A sweep over one row of the inbox, which is not the library's. */
+const swept = async (log: unknown) => {
+  const rows = { page: async () => [{ id: 'k.1.0', ageMs: 120_000, what: 'a text' }] };
+  await publishPending?.({ rows }, {}, { log });
 };
 
-test('there are two, about streams that stand still and about old gaps', () => {
-  assert.deepEqual([...filters.keys()].toSorted(), ['gaps', 'halted']);
+const OIDC = { audiences: ['https://republisher.example'], serviceAccounts: ['caller@p.example'] };
+const QUEUE = { 'X-AppEngine-QueueName': 'delay' };
+/** A task for a topic that is not on the list, over HTTP, to a republisher that takes either proof of its callers. */
+const task =
+  (headers: Readonly<Record<string, string>>, keys = async () => ({})) =>
+  async (log: unknown) => {
+    const clock = virtualClock();
+    const ports = { clock, log, publisher: {}, deadLetters: (handler: unknown) => handler };
+    const { port, close } = await startServer(
+      {
+        authenticate: authentication?.({ appEngine: true, oidc: OIDC }, keys),
+        republish: republish?.(
+          { ...ports, queue: memoryTasks?.({ clock }) },
+          { allowedTopics: ['projects/p/topics/out'] },
+        ),
+        log: log as object,
+      },
+      { port: 0, host: '127.0.0.1' },
+    );
+    const message = { id: '7', data: Buffer.from('x'), attributes: {}, publishTime: new Date(0) };
+    const due = { instantMs: 0, scheduleTimeMs: 0, attempt: 0, hop: 0 };
+    const body = encodeDelayed({ key: 'k', topic: 'projects/p/topics/other', ...due, message });
+    try {
+      await fetch(`http://127.0.0.1:${port}/republish`, { method: 'POST', headers, body });
+    } finally {
+      await close();
+    }
+  };
+
+const filtersOf = (resources: readonly Planned[]): ReadonlyMap<string, string> =>
+  new Map(
+    resources
+      .filter(({ type }) => type === 'google_monitoring_alert_policy')
+      .map(
+        ({ address, values }) =>
+          [
+            /\["(\w+)"\]$/.exec(address)?.[1] ?? '',
+            text(at(values, 'conditions', 'condition_matched_log', 'filter')),
+          ] as const,
+      )
+      .filter(([, filter]) => filter !== ''),
+  );
+/** The plan with all that is made on request. */
+const filters = filtersOf((await readPlan('redis')).resources);
+const alertsOf = async (
+  resource: JsonObject,
+  write: (log: unknown) => unknown,
+  of = filters,
+): Promise<readonly string[]> => {
+  const entry = await entryOf(resource, write);
+  return [...of].filter(([, filter]) => passesLogFilter(filter, entry)).map(([name]) => name);
+};
+
+test('there are four, that of the outbox only where a sweep relays one', async () => {
+  assert.deepEqual([...filters.keys()].toSorted(), ['gaps', 'halted', 'outbox', 'refused']);
+  const without = filtersOf((await readPlan('complete')).resources);
+  assert.deepEqual([...without.keys()].toSorted(), ['gaps', 'halted', 'refused']);
 });
 
 test('a stream that stands still is told of, in every function with streams', async () => {
   for (const service of ['ledger-fifo', 'payments-pipe'])
-    assert.deepEqual(await passed(service, halted('halt')), ['halted']);
+    assert.deepEqual(await alertsOf(onCloudRun(service), halted('halt')), ['halted']);
 });
 
 test('an old gap is told of', async () => {
-  assert.deepEqual(await passed('ledger-fifo', oldGap), ['gaps']);
+  assert.deepEqual(await alertsOf(onCloudRun('ledger-fifo'), oldGap), ['gaps']);
 });
 
 test('a stream that goes on, and a service of somebody else, are told of to nobody', async () => {
-  assert.deepEqual(await passed('ledger-fifo', halted('skip')), []);
-  assert.deepEqual(await passed('reminders', halted('halt')), []);
+  assert.deepEqual(await alertsOf(onCloudRun('ledger-fifo'), halted('skip')), []);
+  assert.deepEqual(await alertsOf(onCloudRun('reminders'), halted('halt')), []);
+});
+
+test('a row of the outbox that can never be published is told of, in every function that relays, and no other', async () => {
+  for (const write of [passed('permanent', { sequenceKey: 'k' }), passed('permanent'), swept]) {
+    for (const service of ['ledger-fifo', 'orders-once'])
+      assert.deepEqual(await alertsOf(onCloudRun(service), write), ['outbox']);
+    assert.deepEqual(await alertsOf(onCloudRun('payments-pipe'), write), []);
+  }
+});
+
+test('a row of the outbox that is tried again is told of to nobody', async () => {
+  for (const slot of [{ sequenceKey: 'k' }, undefined])
+    assert.deepEqual(await alertsOf(onCloudRun('ledger-fifo'), passed('refused', slot)), []);
+});
+
+const badProof = { Authorization: 'Bearer a.b.c' };
+const signed = `Bearer ${Buffer.from('{"alg":"RS256","kid":"k"}').toString('base64url')}.e30.e30`;
+const noKeys = async () => Promise.reject(new Error('no network'));
+
+test('a task for a topic that is not on the list, and a proof that is refused, are told of on App Engine', async () => {
+  // Where the plan makes the app, its first service is the default one.
+  assert.deepEqual(await alertsOf(onAppEngine('default'), task(QUEUE)), ['refused']);
+  assert.deepEqual(await alertsOf(onAppEngine('default'), task(badProof)), ['refused']);
+  const named = filtersOf((await readPlan('complete')).resources);
+  assert.deepEqual(await alertsOf(onAppEngine('republisher'), task(QUEUE), named), ['refused']);
+});
+
+test('a stranger without a proof, keys that cannot be read, and another service, are told of to nobody', async () => {
+  assert.deepEqual(await alertsOf(onAppEngine('default'), task({})), []);
+  assert.deepEqual(await alertsOf(onAppEngine('default'), task({ Authorization: signed }, noKeys)), []);
+  for (const resource of [onAppEngine('shop'), onCloudRun('default'), onCloudRun('republisher')])
+    assert.deepEqual(await alertsOf(resource, task(QUEUE)), []);
+});
+
+const there = await terraform();
+test('on Cloud Run the republisher is told of too, by Terraform and by gcloud alike', {
+  skip: there === undefined && 'terraform is not on the path',
+}, async () => {
+  try {
+    const file = join(there!.folder, 'examples/existing-project/main.tf');
+    const example = await readFile(file, 'utf8');
+    const watched = (republisher: string, outboxes: string): string => `${example}
+        module "monitoring" {
+          source = "../../modules/monitoring"
+          project_id = var.project_id
+          functions = { later = { subscription = module.later.subscription.name } }
+          dead_letter_subscriptions = {}
+          republisher = ${republisher}
+          outboxes = ${outboxes}
+        }`;
+    await writeFile(file, watched('module.republisher.service', '[]'));
+    const resources = await plan(there!, 'existing-project');
+    const own = filtersOf(resources);
+    assert.deepEqual([...own.keys()], ['refused']);
+    assert.deepEqual(await alertsOf(onCloudRun('republisher'), task(QUEUE), own), ['refused']);
+    assert.deepEqual(await alertsOf(onCloudRun('republisher'), task(badProof), own), ['refused']);
+    assert.deepEqual(await alertsOf(onAppEngine('republisher'), task(QUEUE), own), []);
+
+    const given = '--project demo-project --region europe-west1 --republisher cloud-run --dry-run';
+    const { stdout } = await promisify(execFile)('bash', [
+      fileURLToPath(new URL('deploy/gcloud.sh', ROOT)),
+      ...given.split(' '),
+      '--function',
+      'later:delay:reminders:reminders-due',
+    ]);
+    const name = 'alert pubsub-guarantees: refused tasks';
+    assert.notEqual(factsOfPlan(resources).get(name), undefined);
+    assert.deepEqual(factsOfDryRun(stdout).get(name), factsOfPlan(resources).get(name));
+
+    for (const [republisher, outboxes, says] of [
+      ['{}', '[]', /republisher must have one of app_engine and cloud_run/],
+      ['{ app_engine = "a", cloud_run = "b" }', '[]', /republisher must have one of/],
+      ['null', '["other"]', /outboxes must be names that functions has/],
+    ] as const) {
+      await writeFile(file, watched(republisher, outboxes));
+      const { code, output } = await runPlan(there!, 'existing-project');
+      assert.equal(code, 1, output);
+      assert.match(output.replaceAll(/\s*\n[│|]?\s*/g, ' '), says);
+    }
+  } finally {
+    await there?.close();
+  }
 });
 
 test('a filter that is not understood is an error, not a pass', () => {

@@ -42,6 +42,7 @@ export const CASES: Readonly<
       project_number: PROJECT_NUMBER,
       redis_network: '{network="default",subnetwork="default"}',
       app_engine_location: 'europe-west',
+      outbox: '{orders-once=["reminders"],ledger-fifo=["orders"]}',
     },
   },
   'existing-project': { example: 'existing-project', variables: EXISTING },

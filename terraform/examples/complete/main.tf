@@ -1,5 +1,5 @@
 # All there is: a function for each guarantee and one for all three, the republisher on App Engine, sweeps, alerts, and
-# on request Redis.
+# on request Redis and relays of outboxes.
 
 provider "google" {
   project = var.project_id
@@ -115,6 +115,10 @@ module "guarantees" {
   delay                 = contains(["delay", "pipeline"], each.value.function) ? local.delay : null
   wake_queue            = contains(["fifo", "pipeline"], each.value.function) ? module.wake_queue.id : null
   build_service_account = module.project.build_account
+  # Those of its own topics are there before somebody may publish to them.
+  outbox = contains(keys(var.outbox), each.key) ? {
+    topics = [for topic in var.outbox[each.key] : try(google_pubsub_topic.topics[topic].name, topic)]
+  } : null
   bundle = {
     bucket = module.project.bucket.name
     zip    = "${var.packages}/functions.zip"
@@ -123,10 +127,10 @@ module "guarantees" {
   depends_on = [module.project]
 }
 
-# dedup alone has nothing to sweep.
+# dedup without an outbox has nothing to sweep.
 module "sweeps" {
   source   = "../../modules/sweep"
-  for_each = { for name, function in local.functions : name => function if function.function != "dedup" }
+  for_each = { for name, function in local.functions : name => function if function.function != "dedup" || contains(keys(var.outbox), name) }
 
   project_id = var.project_id
   region     = var.region
@@ -140,6 +144,8 @@ module "monitoring" {
   queues                = module.queues.ids
   notification_channels = var.notification_channels
   streams               = [for name, function in local.functions : name if contains(["fifo", "pipeline"], function.function)]
+  outboxes              = keys(var.outbox)
+  republisher           = module.republisher.service
   functions             = { for name, guarantee in module.guarantees : name => { subscription = guarantee.subscription.name } }
   dead_letter_subscriptions = merge(
     { for name, guarantee in module.guarantees : name => guarantee.dead_letter_subscription.name },

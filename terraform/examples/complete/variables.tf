@@ -33,6 +33,12 @@ variable "notification_channels" {
   default     = []
 }
 
+variable "outbox" {
+  description = "Functions whose sweep also publishes what outboxes left behind, each with the IDs of the topics that this is for."
+  type        = map(set(string))
+  default     = {}
+}
+
 variable "redis_network" {
   description = "A network and a subnetwork in the region, where claims are to be kept in Redis as well as in Firestore."
   type = object({

@@ -6,10 +6,18 @@ locals {
     for key, id in var.queues : key => { location = split("/", id)[3], name = split("/", id)[5] }
   }
 
-  # By the `event` that a function's line has.
-  stream_alerts = {
+  # Where the republisher's lines come from.
+  republisher = {
+    services = var.republisher == null ? [] : compact([var.republisher.app_engine, var.republisher.cloud_run])
+    is_gae   = try(var.republisher.app_engine, null) != null
+  }
+
+  # By the `event` that a line has, and the services that write it, on Cloud Run or (`is_gae`) on App Engine.
+  log_alerts = {
     halted = {
-      event      = "order_halted"
+      services   = sort(tolist(var.streams))
+      is_gae     = false
+      events     = ["order_halted"]
       title      = "streams stand still"
       condition  = "A stream stands still at a message that failed for good"
       severity   = "ERROR"
@@ -17,12 +25,34 @@ locals {
       content    = "The log line names the key and the number. Mend the cause, then let the stream go on or give the message up: `npx pubsub-guarantees orders resume KEY` or `skip`."
     }
     gaps = {
-      event      = "order_gap_old"
+      services   = sort(tolist(var.streams))
+      is_gae     = false
+      events     = ["order_gap_old"]
       title      = "gaps"
       condition  = "A stream has waited for a missing number for longer than ORDER_GAP_TIMEOUT"
       severity   = "WARNING"
       auto_close = "3600s"
       content    = "The log line names the stream that has waited longest, and the number. Look for it in the dead letters, or at its publisher, and publish it again; or give it up: `npx pubsub-guarantees orders skip KEY NUMBER`. The line comes with every sweep until none waits."
+    }
+    outbox = {
+      services   = sort(tolist(var.outboxes))
+      is_gae     = false
+      events     = ["outbox_halted", "outbox_failed"]
+      title      = "outbox"
+      condition  = "A row of the outbox could not be published, and what is behind it waits"
+      severity   = "ERROR"
+      auto_close = "604800s"
+      content    = "`npx pubsub-guarantees outbox troubled` lists the streams that stand still, and the rows without order that were set aside, each with the reason. Mend the cause, then `npx pubsub-guarantees outbox resume KEY`, give the row up with `skip KEY NUMBER`, or put a row without order back with `reopen ROW`. A row that the inbox left behind is not listed: it stays, each sweep tries it again, and the line comes until it is published."
+    }
+    refused = {
+      services   = local.republisher.services
+      is_gae     = local.republisher.is_gae
+      events     = ["topic_not_allowed", "caller_refused"]
+      title      = "refused tasks"
+      condition  = "The republisher refuses a task for its topic, or for who sends it"
+      severity   = "ERROR"
+      auto_close = "3600s"
+      content    = "Nothing is lost: the queue sends each task again, and its message is late until the list is mended. `topic_not_allowed`: the log line names the topic; add it to `allowed_topics` of the module republisher, or delete the task if nobody of yours made it. `caller_refused`: the line says why; the audience or the account is not the one that the functions make their tasks with."
     }
   }
 }
@@ -121,8 +151,8 @@ resource "google_monitoring_alert_policy" "lateness" {
 }
 
 # By lines of the log: no metric has to be made of them, which an alert would not accept for minutes.
-resource "google_monitoring_alert_policy" "streams" {
-  for_each = length(var.streams) == 0 ? {} : local.stream_alerts
+resource "google_monitoring_alert_policy" "log" {
+  for_each = { for key, alert in local.log_alerts : key => alert if length(alert.services) > 0 }
 
   project               = var.project_id
   display_name          = "${var.name}: ${each.value.title}"
@@ -134,7 +164,11 @@ resource "google_monitoring_alert_policy" "streams" {
     display_name = each.value.condition
 
     condition_matched_log {
-      filter = "resource.type = \"cloud_run_revision\" AND resource.labels.service_name = (${join(" OR ", [for name in sort(tolist(var.streams)) : "\"${name}\""])}) AND jsonPayload.event = \"${each.value.event}\""
+      filter = join(" AND ", [
+        "resource.type = \"${each.value.is_gae ? "gae_app" : "cloud_run_revision"}\"",
+        "resource.labels.${each.value.is_gae ? "module_id" : "service_name"} = (${join(" OR ", [for name in each.value.services : "\"${name}\""])})",
+        "jsonPayload.event = (${join(" OR ", [for event in each.value.events : "\"${event}\""])})",
+      ])
     }
   }
 

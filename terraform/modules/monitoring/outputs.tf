@@ -4,7 +4,7 @@ output "alerts" {
     { for key, policy in google_monitoring_alert_policy.backlog : "backlog/${key}" => policy },
     { for key, policy in google_monitoring_alert_policy.dead_letters : "dead-letters/${key}" => policy },
     { for key, policy in google_monitoring_alert_policy.lateness : "lateness/${key}" => policy },
-    { for key, policy in google_monitoring_alert_policy.streams : "streams/${key}" => policy },
+    { for key, policy in google_monitoring_alert_policy.log : "log/${key}" => policy },
   )
 }
 

@@ -55,6 +55,31 @@ variable "streams" {
   }
 }
 
+variable "outboxes" {
+  description = "Names of the functions with `outbox`, whose sweeps somebody is told about when a row of the outbox or the inbox cannot be published."
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = length(setsubtract(var.outboxes, keys(var.functions))) == 0
+    error_message = "outboxes must be names that functions has."
+  }
+}
+
+variable "republisher" {
+  description = "The republisher's service, `service` of the module republisher: somebody is told when it refuses a task. Null: there is none."
+  type = object({
+    app_engine = optional(string)
+    cloud_run  = optional(string)
+  })
+  default = null
+
+  validation {
+    condition     = var.republisher == null ? true : (var.republisher.app_engine == null) != (var.republisher.cloud_run == null)
+    error_message = "republisher must have one of app_engine and cloud_run: the service of the module republisher."
+  }
+}
+
 variable "notification_channels" {
   description = "Full names of the channels that are told. Empty: incidents are opened, and nobody is told."
   type        = list(string)

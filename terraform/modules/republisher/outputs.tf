@@ -7,6 +7,14 @@ output "target" {
   }
 }
 
+output "service" {
+  description = "Name of its service, as `republisher` of the module monitoring takes it."
+  value = {
+    app_engine = local.is_app_engine ? var.app_engine.service : null
+    cloud_run  = one(google_cloud_run_v2_service.service[*].name)
+  }
+}
+
 output "app_engine_version" {
   description = "The version on App Engine; null on Cloud Run."
   value       = one(google_app_engine_standard_app_version.version)

@@ -18,7 +18,7 @@ run "is_planned" {
   }
 
   assert {
-    condition     = length(module.monitoring.alerts) == 13
+    condition     = length(module.monitoring.alerts) == 14
     error_message = "an alert is missing"
   }
 }
