@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { sleep } from '../clock.ts';
-import { codeOf, ConfigError, PermanentError, storeUnavailable } from '../errors.ts';
+import { codeOf, ConfigError, PermanentError, storeUnavailable, TransientError } from '../errors.ts';
 import { compose } from '../handler.ts';
 import { ack, deadLetter, type Outcome } from '../outcome.ts';
 import type { OutgoingMessage } from '../message.ts';
@@ -243,6 +243,19 @@ describe('the sweep of the outbox', () => {
       assert.deepEqual([published.toSorted(), log.events()], [['x', 'z'], ['outbox_failed']]);
     });
   }
+
+  test('tells an operator only of what cannot be published, not of a publisher that is down', async () => {
+    const { clock, store } = await leftBehind({ x: [aLetter('x')] });
+    await clock.advance(60_000);
+    const log = memoryLog();
+    const publish = (): Promise<string> => Promise.reject(new TransientError('PUBLISH_FAILED', 'down'));
+    assert.deepEqual(await publishPending(store, { publish }, { log }), { published: 0, failed: 1, left: 0 });
+    assert.deepEqual(
+      log.lines.map(({ level }) => level),
+      ['warn'],
+    );
+    assert.deepEqual(log.events(), [undefined]);
+  });
 
   test('is bounded: a limit and a signal end it with a cursor, from which the next call goes on', async () => {
     const letters = Object.fromEntries(Array.from({ length: 6 }, (_, n) => [`m${n}`, [aLetter(`${n}`)]]));

@@ -3,7 +3,7 @@
  * died or its publisher failed, and removes it. Any number of sweeps and deliveries may run at once: what two of them
  * publish is the same message with the same `dedupId`.
  */
-import { ConfigError, textOf } from '../errors.ts';
+import { ConfigError, PermanentError, textOf } from '../errors.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { type Log, silent } from '../log.ts';
 import type { Publisher } from '../publish/publisher.ts';
@@ -66,12 +66,13 @@ export async function publishPending(
       sum.failed += failed;
       sum.left += message.length - count - failed;
       if (failed > 0) {
-        const id = message[count]?.id;
-        log.error('an outgoing message could not be published: it stays in the outbox', {
-          event: 'outbox_failed',
-          row: id,
-          error: textOf(failure),
-        });
+        const fields = { row: message[count]?.id, error: textOf(failure) };
+        if (failure instanceof PermanentError) {
+          const text = 'an outgoing message cannot be published: it stays in the outbox';
+          log.error(text, { event: 'outbox_failed', ...fields });
+        } else {
+          log.warn('an outgoing message was not published: the next sweep tries again', fields);
+        }
       }
       if (count < message.length) heldUp = writer;
       cursor = message.at(-1)?.id ?? cursor;
