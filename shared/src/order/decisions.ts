@@ -87,8 +87,8 @@ export const halting = (attempts: number, halted: Halt): KeyPatch => ({
 
 export type ReleaseResult =
   | Readonly<{ kind: 'next' | 'gap' | 'empty' | 'lost' }>
-  /** The lease is kept and renewed for so many of the line. */
-  | Readonly<{ kind: 'line'; length: number }>;
+  /** The lease is kept and renewed for these of the line. */
+  | Readonly<{ kind: 'line'; admitted: readonly Arrival[] }>;
 
 /**
  * Lets go of a key with nothing more to run. Reads the first held message after `last`, whatever its number: if it is
@@ -107,7 +107,7 @@ export function releasing(
     const admitted = admittedOf(state, line(), first);
     if (admitted.length > 0) {
       const patch = { ...kept, ...startingOf(state, admitted) };
-      return { result: { kind: 'line', length: admitted.length }, patch };
+      return { result: { kind: 'line', admitted }, patch };
     }
     return {
       result: { kind: first === undefined ? 'empty' : 'gap' },

@@ -9,7 +9,7 @@ import type { Handler } from '../handler.ts';
 import { ack, deadLetter, type Outcome, retry } from '../outcome.ts';
 import { failing } from './decisions.ts';
 import { heldForm } from './hold.ts';
-import type { Delivery } from './in-hand.ts';
+import type { Delivery } from './turn.ts';
 import { freshKey } from './key-state.ts';
 import { type Lease, settledWithin } from './lease.ts';
 import type { Ports } from './options.ts';

@@ -8,12 +8,13 @@ import type { Context, Handler } from '../handler.ts';
 import { ATTR, count } from '../telemetry/instruments.ts';
 import { type Batch, commitBatch, runBatch } from './batch.ts';
 import { type Found, releasing } from './decisions.ts';
-import { handOver, inHandOf, type Waiting } from './in-hand.ts';
+import { handOver, inHandOf } from './in-hand.ts';
+import type { Waiting } from './turn.ts';
 import { freshKey, hasLiveLease } from './key-state.ts';
 import { type Lease, reread, type Seen, settledWithin, take } from './lease.ts';
 import type { Ports } from './options.ts';
 import type { HeldMessage, KeyRef } from './order-store.ts';
-import { isDue } from './place.ts';
+import { type Arrival, isDue } from './place.ts';
 import { exhausted } from './retry-policy.ts';
 
 /** A drain begins with this many and doubles: never a full batch past a gap, because every read is billed. */
@@ -33,7 +34,7 @@ export async function drainIfDue(
 ): Promise<number | undefined> {
   const { state, nowMs } = seen;
   if (!isDue(state, nowMs) || hasLiveLease(state, nowMs)) return undefined;
-  const done = inHandOf(ports.store).working(ref);
+  const done = inHandOf(ports.store).working(ref, seen.state.last + 1);
   try {
     return await takeAndDrain(ports, ref, seen, next, context);
   } finally {
@@ -93,6 +94,7 @@ export async function drain(
     known = undefined;
     const run = contiguous(found ?? [], from);
     const [head] = run;
+    inHandOf(ports.store).drains(ref, from + run.length);
     if (head === undefined && done.length === 0) {
       const kept = await release(ports, ref, lease, context);
       if (kept === undefined) return doneSoFar();
@@ -148,9 +150,10 @@ async function release(
   const sentAt = ports.clock.monotonic();
   const query = { from: lease.state.last + 1, limit: 1 };
   const base = freshKey(ports.start);
-  let line: readonly Waiting[] = [];
+  const asked = new Map<Arrival, Waiting>();
   const decide = releasing(lease.owner, ports.leaseMs, () => {
-    line = inHandOf(ports.store).line(ref, lease.state.last + 1, 0);
+    const line = inHandOf(ports.store).line(ref, lease.state.last + 1, 0);
+    for (const one of line) asked.set(one.delivery.arrival, one);
     return line.map(({ delivery }) => delivery.arrival);
   });
   const result = await settledWithin(ports, lease.deadline, () =>
@@ -166,7 +169,7 @@ async function release(
     });
   }
   const deadline = sentAt + ports.leaseMs;
-  if (result.kind === 'line' && handOver(ports, ref, { ...lease, deadline }, line.slice(0, result.length))) {
+  if (result.kind === 'line' && handOver(ports, ref, { ...lease, deadline }, asked, result.admitted)) {
     return undefined;
   }
   return result.kind === 'next' || result.kind === 'line' ? reread(ports, ref, lease, sentAt) : undefined;

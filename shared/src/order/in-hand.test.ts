@@ -1,12 +1,19 @@
 /** Deliveries of a key that a process has in hand at once run in a row, without being stored. */
 import assert from 'node:assert/strict';
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { test } from 'node:test';
 import { sleep } from '../clock.ts';
 import { codeOf } from '../errors.ts';
-import type { Handler } from '../handler.ts';
-import { ack, type Outcome, retry } from '../outcome.ts';
+import { compose, type Handler, type Middleware } from '../handler.ts';
+import { ack, deadLetter, type Outcome, retry } from '../outcome.ts';
 import type { VirtualClock } from '../testing/virtual-clock.ts';
-import { bench, LEASE_MS, type Worker } from './testing/bench.ts';
+import { releasing } from './decisions.ts';
+import { inOrder } from './in-order.ts';
+import { freshKey } from './key-state.ts';
+import { admittedOf } from './line.ts';
+import { settling } from './settling.ts';
+import { bench, CONSUMER, LEASE_MS, messageOf, type Worker } from './testing/bench.ts';
+import { contextFor } from './testing/plan.ts';
 
 const kindOf = (outcome: Outcome): string =>
   outcome.kind === 'ack' ? `ack ${outcome.reason}` : `${outcome.kind} ${codeOf(outcome.error)}`;
@@ -163,4 +170,217 @@ test('a process that dies in a line loses nothing', async () => {
     first,
     first.toSorted((a, b) => a - b),
   );
+});
+
+test('V7: what a crashed line has started keeps its content also when its first number is run again by itself', async () => {
+  const { clock, worker, runs, state } = bench();
+  void deliverAll(worker({ faults: { 'transact 2': { kind: 'crash', when: 'before' } } }), numbers(1, 6));
+  await clock.advance(LEASE_MS + 1_000);
+  const other = worker();
+  // Nothing is stored, so the key is idle again, and 2 runs directly.
+  await other.sweep();
+  assert.equal(kindOf(await other.deliver(2)), 'ack handled');
+  assert.equal(kindOf(await other.deliver(3, { content: 'b' })), 'deadLetter SEQUENCE_CONFLICT');
+  assert.equal(kindOf(await other.deliver(4, { content: 'b' })), 'deadLetter SEQUENCE_CONFLICT');
+  const rest = await Promise.all([3, 4].map((number) => other.deliver(number)));
+  assert.deepEqual(new Set(rest.map(kindOf)), new Set(['ack handled']));
+  assert.deepEqual([runs, state().last, state().run], [ranAs([1, 2, 3, 4, 2, 3, 4]), 4, null]);
+});
+
+test('a line is acknowledged when it is counted as done, and only its first delivery waits for the drain behind it', async () => {
+  const { clock, worker, runs, state } = bench();
+  await deliverAll(worker(), numbers(4, 8));
+  const busy = worker({
+    handler: async ({ attributes }) => {
+      await sleep(clock, Number(attributes.sequence) > 3 ? 3_000 : 100);
+      return ack();
+    },
+  });
+  const [first, second, third] = numbers(1, 3).map((number) => busy.deliver(number)) as [
+    Promise<Outcome>,
+    Promise<Outcome>,
+    Promise<Outcome>,
+  ];
+  let isSecondDone = false;
+  void second.then(() => (isSecondDone = true));
+  assert.equal(kindOf(await clock.until(first)), 'ack handled');
+  assert.equal(kindOf(await clock.until(third)), 'ack handled');
+  assert.deepEqual([runs.length <= 4, isSecondDone], [true, false]);
+  assert.equal(kindOf(await clock.until(second)), 'ack handled');
+  assert.deepEqual([runs, state().last], [ranAs(numbers(1, 8)), 8]);
+});
+
+test('each of a line runs in its own asynchronous context, and with the handler that it came to', async () => {
+  const { clock, worker, store } = bench();
+  const request = new AsyncLocalStorage<number>();
+  const seen: string[] = [];
+  const stages = ['x', 'y'].map((name) =>
+    compose(
+      async ({ attributes }) => {
+        seen.push(`${name}${attributes.sequence}:${request.getStore()}`);
+        return ack();
+      },
+      [inOrder(store, { clock })],
+    ),
+  );
+  assert.equal(kindOf(await worker().deliver(1)), 'ack handled');
+  const outcomes = numbers(2, 9).map((number) =>
+    request.run(number, async () =>
+      stages[number % 2]?.(messageOf(number), contextFor(clock, 60_000, CONSUMER)),
+    ),
+  );
+  assert.deepEqual(
+    (await Promise.all(outcomes)).map((outcome) => outcome && kindOf(outcome)),
+    outcomes.map(() => 'ack handled'),
+  );
+  assert.deepEqual(
+    seen,
+    numbers(2, 9).map((number) => `${number % 2 === 0 ? 'x' : 'y'}${number}:${number}`),
+  );
+});
+
+test('what ran before a failure stays done, also where the failure cannot be stored', async () => {
+  const { clock, worker, state } = bench();
+  const refused = { kind: 'refused' } as const;
+  const some = worker({
+    faults: { 'transact 3': refused, 'transact 4': refused, 'transact 5': refused },
+    handler: async ({ attributes }) => (attributes.sequence === '3' ? retry(new Error('no')) : ack()),
+  });
+  const outcomes = await clock.until(deliverAll(some, numbers(1, 3)));
+  assert.deepEqual(outcomes.map(kindOf), ['ack handled', 'ack handled', 'retry STORE_UNAVAILABLE']);
+  assert.equal(state().last, 2);
+});
+
+test('a dead letter in the middle of a line whose lease is lost is left to whoever has the key', async () => {
+  const letters: string[] = [];
+  const deadLetters: Middleware = () => async (message) => {
+    letters.push(String(message.attributes.sequence));
+    return { kind: 'deadLetter', error: new Error('poison'), published: true };
+  };
+  const { clock, worker, state } = bench({ poison: 'skip', deadLetters });
+  const handler: Handler = async ({ attributes }) =>
+    attributes.sequence === '3' ? deadLetter(new Error('poison')) : ack();
+  const stall = { kind: 'none', beforeMs: LEASE_MS + 1_000 } as const;
+  const lost = deliverAll(worker({ handler, faults: { 'transact 2': stall } }), numbers(1, 4));
+  await clock.advance(LEASE_MS + 500);
+  await worker().sweep();
+  const outcomes = (await clock.until(lost)).map(kindOf);
+  assert.deepEqual(outcomes.slice(1, 3), ['retry LEASE_LOST', 'retry LEASE_LOST']);
+  assert.deepEqual(letters, []);
+  const again = (await clock.until(deliverAll(worker({ handler }), [2, 3]))).map(kindOf);
+  assert.deepEqual([again[0]?.startsWith('ack'), letters, state().last], [true, ['3'], 4]);
+});
+
+test('one that hangs in a line keeps back nobody but itself', async () => {
+  const { clock, worker, runs, state } = bench();
+  let hangs = true;
+  const handler: Handler = async ({ attributes }) => {
+    if (attributes.sequence === '3' && hangs) return new Promise(() => undefined);
+    return ack();
+  };
+  const all = deliverAll(worker({ handler }), numbers(1, 6));
+  const outcomes = (await clock.until(all)).map(kindOf);
+  assert.deepEqual(outcomes.slice(0, 3), ['ack handled', 'ack handled', 'retry LEASE_LOST']);
+  assert.deepEqual(new Set(outcomes.slice(3)), new Set(['ack held']));
+  hangs = false;
+  await clock.advance(LEASE_MS);
+  assert.equal(kindOf(await worker({ handler }).deliver(3)), 'ack held');
+  await worker({ handler }).sweep();
+  assert.deepEqual([runs, state().last], [ranAs([1, 2, 3, 3, 4, 5, 6]), 6]);
+});
+
+test('one whose time is over while it waits is not run, and its key waits for no pause', async () => {
+  const { clock, store, state, heldNumbers } = bench();
+  const runs: string[] = [];
+  const chain = compose(
+    async ({ attributes }) => {
+      runs.push(`${attributes.sequence}:a`);
+      await sleep(clock, 700);
+      return ack();
+    },
+    [inOrder(store, { clock })],
+  );
+  const deliver = (number: number, limitMs: number): Promise<Outcome> =>
+    chain(messageOf(number), contextFor(clock, limitMs, CONSUMER));
+  const busy = deliver(1, 60_000);
+  await clock.advance(10);
+  const short = deliver(2, 300);
+  assert.equal(kindOf(await clock.until(busy)), 'ack handled');
+  assert.equal((await clock.until(short)).kind, 'retry');
+  assert.deepEqual([state().last, state().lease, state().readyAt, heldNumbers()], [1, null, null, []]);
+  assert.equal(kindOf(await clock.until(deliver(2, 60_000))), 'ack handled');
+  assert.deepEqual(runs, ranAs([1, 2]));
+});
+
+test('a line is of one epoch: the first that the key sees, also where a line brings it', async () => {
+  const { clock, worker, runs, state } = bench();
+  const busy = worker({ handler: slow(clock, 100) });
+  const of = (number: number, epoch?: string): Promise<Outcome> =>
+    busy.deliver(number, epoch === undefined ? {} : { attributes: { sequenceEpoch: epoch } });
+  const all = [of(1), of(2), of(3, 'a'), of(4, 'b')];
+  const outcomes = (await clock.until(Promise.all(all))).map(kindOf);
+  assert.deepEqual(outcomes, [...outcomes.slice(0, 3), 'deadLetter EPOCH_MISMATCH']);
+  assert.deepEqual([runs, state().last, state().epoch], [ranAs([1, 2, 3]), 3, 'a']);
+  const next = [of(4), of(5, 'b'), of(5, 'a'), of(6, 'a')];
+  const kinds = (await clock.until(Promise.all(next))).map(kindOf);
+  assert.equal(kinds[1], 'deadLetter EPOCH_MISMATCH');
+  assert.deepEqual([runs, state().last], [ranAs(numbers(1, 6)), 6]);
+});
+
+test('a key that is busy for longer than a lease is nobody else’s: each line renews it', async () => {
+  const { clock, worker, contexts, state } = bench();
+  const [busy, other] = [worker({ handler: slow(clock, 600) }), worker()];
+  const last = Math.ceil((2 * LEASE_MS) / 600);
+  const outcomes: Promise<Outcome>[] = [];
+  let [taken, readyAt] = [0, 0];
+  for (const number of numbers(1, last)) {
+    outcomes.push(busy.deliver(number));
+    await clock.advance(number === 1 ? 100 : 600);
+    taken += (await other.sweep()).taken;
+    if (number < last) assert.ok((state().readyAt ?? 0) >= readyAt, 'it is due earlier than before');
+    readyAt = state().readyAt ?? readyAt;
+  }
+  const kinds = (await clock.until(Promise.all(outcomes))).map(kindOf);
+  assert.deepEqual([new Set(kinds), taken, state().last], [new Set(['ack handled']), 0, last]);
+  assert.equal(new Set(contexts.map(({ fencingToken }) => fencingToken)).size, 1, 'it was let go of');
+});
+
+test('a key that was kept for a delivery that has gone meanwhile is drained, and let go of', async () => {
+  const { clock, worker, runs, state } = bench();
+  const { deliver } = worker({ faults: { 'transact 1': { kind: 'none', afterMs: 1_500 } } });
+  const outcomes = [1, 2].map((number) => deliver(number));
+  assert.deepEqual((await clock.until(Promise.all(outcomes))).map(kindOf), ['ack handled', 'ack held']);
+  assert.deepEqual([runs, state().last, state().lease], [ranAs([1, 2]), 2, null]);
+  assert.equal(kindOf(await deliver(3)), 'ack handled');
+});
+
+test('a held message with other content under a number that is done is kept, and said', () => {
+  const state = { ...freshKey(1), last: 1, lease: { owner: 'me', untilMs: 9 } };
+  const held = [{ number: 2, hash: 'b', source: 'sub', message: new Uint8Array() }];
+  const decide = settling('me', { from: 2, hashes: ['a', 'c'] }, LEASE_MS);
+  const { result, remove } = decide(state, held, 1);
+  assert.ok(result.kind === 'done');
+  assert.deepEqual([result.foreign, result.removed, remove, result.upTo], [[2], [], undefined, 3]);
+});
+
+test('a line runs behind no head that has failed or stands still', () => {
+  const line = [{ key: 'k', number: 2, hash: 'a', epoch: undefined }];
+  const state = { ...freshKey(1), last: 1, lease: { owner: 'me', untilMs: 9 } };
+  assert.deepEqual(admittedOf(state, line, undefined), line);
+  assert.deepEqual(admittedOf({ ...state, attempts: 1 }, line, undefined), []);
+  const halted = { code: 'X', text: 'x', atMs: 1 };
+  assert.deepEqual(admittedOf({ ...state, halted }, line, undefined), []);
+});
+
+test('a key that a drain leaves to a line is kept for it, with the identities of all of it', () => {
+  const line = [2, 3].map((number) => ({ key: 'k', number, hash: `h${number}`, epoch: 'e' }));
+  const state = { ...freshKey(1), last: 1, lease: { owner: 'me', untilMs: 9 } };
+  const { result, patch } = releasing('me', LEASE_MS, () => line)(state, [], 5);
+  assert.deepEqual(result, { kind: 'line', admitted: line });
+  assert.deepEqual(patch, {
+    lease: { owner: 'me', lengthMs: LEASE_MS },
+    readyAt: 5 + LEASE_MS,
+    run: { number: 2, hash: 'h2', behind: 'h3' },
+    epoch: 'e',
+  });
 });

@@ -5,49 +5,27 @@
  * Nothing is acknowledged from here: a delivery that waits is answered after its own number's commit, or is stored
  * like any other when its turn does not come in time. A crash loses nothing but the wait.
  */
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Clock } from '../clock.ts';
-import type { Context } from '../handler.ts';
-import type { Message } from '../message.ts';
-import type { Outcome } from '../outcome.ts';
+import type { Handler } from '../handler.ts';
 import type { Lease } from './lease.ts';
 import type { KeyRef, OrderStore } from './order-store.ts';
 import type { Arrival } from './place.ts';
-
-export type Delivery = Readonly<{ ref: KeyRef; arrival: Arrival; message: Message; context: Context }>;
-
-/** What becomes of a delivery that waits. */
-export type Turn =
-  /** It was not its turn: it is stored. */
-  | Readonly<{ kind: 'none' }>
-  | (Line & Readonly<{ kind: 'lead' }>)
-  /** Somebody has run it. */
-  | Readonly<{ kind: 'ran'; outcome: Outcome }>;
-
-/** Deliveries that follow one another, for which the key's lease was kept: the first of them runs them all. */
-export type Line = Readonly<{
-  lease: Lease;
-  line: readonly Waiting[];
-  /** As `working` answers it. */
-  done: () => void;
-}>;
-
-export type Waiting = Readonly<{
-  delivery: Delivery;
-  /** Nobody has started it, and it has not gone to be stored. */
-  waits(): boolean;
-  /** From here on it does not leave by itself. */
-  start(): void;
-  answer(turn: Turn): void;
-}>;
+import { leftKeys, type Reach, reachOf } from './reach.ts';
+import type { Delivery, Turn, Waiting } from './turn.ts';
 
 export type InHand = Readonly<{
-  /** Somebody in this process works on the key, until the result is called. */
-  working(ref: KeyRef): () => void;
+  /** Somebody in this process works on the key, until the result is called. `next`, if that is known, is behind him. */
+  working(ref: KeyRef, next?: number): () => void;
+  /** A drain runs what is stored before `next`. */
+  drains(ref: KeyRef, next: number): void;
+  /** Those run that wait for `from` and the numbers behind it, before `next`. */
+  runs(ref: KeyRef, from: number, next: number): void;
   /**
-   * Resolves at once where nobody in this process works on the key, and soon after `arrivedAt` (monotonic) at the
-   * latest where its turn does not come.
+   * Resolves at once where nobody in this process works on the key, or its stream is shuffled; and soon after `arrivedAt`
+   * (monotonic) at the latest where its turn does not come.
    */
-  turnOf(delivery: Delivery, clock: Clock, arrivedAt: number): Promise<Turn>;
+  turnOf(delivery: Delivery, handler: Handler, clock: Clock, arrivedAt: number): Promise<Turn>;
   /**
    * Those that wait for `from` and the numbers behind it, without a hole: up to half of all that are in hand, `ran` of
    * which are about to be answered. While the subscription brings others for these, the other half is there to go on
@@ -61,7 +39,16 @@ const WAIT_MS = 1_000;
 /** In one commit, and so to repeat after a crash; also the identities that a key document carries. */
 const LONGEST_LINE = 50;
 
-type Key = { workers: number; readonly waiting: Map<number, Waiting> };
+type Key = {
+  workers: number;
+  readonly waiting: Map<number, Waiting>;
+  readonly reach: Reach;
+  /**
+   * Nobody waits until they come in their order again: those that wait would be all that the subscription has
+   * outstanding, and keep it from bringing what fills the holes. Stored at once, they let a drain run on and on.
+   */
+  shuffled: boolean;
+};
 
 /** By store: the sweep of a process works on the same keys as its deliveries. */
 const hands = new WeakMap<OrderStore, InHand>();
@@ -75,30 +62,53 @@ export function inHandOf(store: OrderStore): InHand {
 }
 
 /**
- * Leaves the key, whose lease was kept for them, to the first of the line. False where it has gone meanwhile: then the
- * caller still has the key.
+ * Leaves the key, whose lease was kept for `admitted`, to the first of them. False where it has gone meanwhile: then the
+ * caller still has the key. Only the very deliveries that were asked for: another copy of a number may have come in
+ * their place, whose identity nobody has compared.
  */
 export function handOver(
   { store }: Readonly<{ store: OrderStore }>,
   ref: KeyRef,
   lease: Lease,
-  line: readonly Waiting[],
+  asked: ReadonlyMap<Arrival, Waiting>,
+  admitted: readonly Arrival[],
 ): boolean {
+  const line = admitted.flatMap((arrival) => asked.get(arrival) ?? []);
   const [first] = line;
   if (first === undefined || !first.waits()) return false;
-  first.answer({ kind: 'lead', lease, line, done: inHandOf(store).working(ref) });
+  const hand = inHandOf(store);
+  const { number } = first.delivery.arrival;
+  const done = hand.working(ref);
+  hand.runs(ref, number + 1, number + line.length);
+  first.answer({ kind: 'lead', lease, line, done });
   return true;
 }
 
+const newKey = (reach: Reach | undefined): Key => {
+  return { workers: 0, shuffled: reach !== undefined, waiting: new Map(), reach: reach ?? reachOf() };
+};
+
 function inHand(): InHand {
   const keys = new Map<string, Key>();
+  const left = leftKeys();
   const idOf = (ref: KeyRef): string => JSON.stringify([ref.consumer, ref.key]);
+  const review = ({ waiting, shuffled, reach }: Key): void => {
+    if (!shuffled || reach.isInOrder()) return;
+    for (const one of waiting.values()) if (one.waits()) one.answer({ kind: 'none' });
+  };
+  const moved = (key: Key | undefined, shuffled: boolean, next: number, from: number): void => {
+    if (key === undefined) return;
+    key.shuffled = shuffled;
+    key.reach.goesTo(next, from);
+    review(key);
+  };
   return {
-    working(ref) {
+    working(ref, next) {
       const id = idOf(ref);
-      const key = keys.get(id) ?? { workers: 0, waiting: new Map<number, Waiting>() };
+      const key = keys.get(id) ?? newKey(left.take(id));
       keys.set(id, key);
       key.workers += 1;
+      if (next !== undefined) key.reach.goesTo(next, next);
       let works = true;
       return () => {
         if (!works) return;
@@ -106,17 +116,26 @@ function inHand(): InHand {
         key.workers -= 1;
         if (key.workers > 0) return;
         keys.delete(id);
+        left.leave(id, key.reach);
         for (const one of key.waiting.values()) one.answer({ kind: 'none' });
       };
     },
-    async turnOf(delivery, clock, arrivedAt) {
+    drains: (ref, next) => moved(keys.get(idOf(ref)), true, next, next),
+    runs: (ref, from, next) => moved(keys.get(idOf(ref)), false, next, from),
+    async turnOf(delivery, handler, clock, arrivedAt) {
       const { number } = delivery.arrival;
+      const { signal, deadline } = delivery.context;
       const leftMs = arrivedAt + WAIT_MS - clock.monotonic();
       // Those that were judged by the same look: the one whose turn it is may be among them.
       await Promise.resolve();
-      const key = keys.get(idOf(delivery.ref));
+      const id = idOf(delivery.ref);
+      const key = keys.get(id);
+      if (key === undefined) left.came(id, number);
       // A second copy of a number does not wait behind the first.
-      if (key === undefined || key.waiting.has(number) || leftMs <= 0) return { kind: 'none' };
+      if (key === undefined || key.waiting.has(number)) return { kind: 'none' };
+      const isNear = key.reach.came(number);
+      if (leftMs <= 0 || !isNear) return { kind: 'none' };
+      const inOwnContext = AsyncLocalStorage.snapshot();
       return new Promise((resolve) => {
         let state: 'waiting' | 'started' | 'answered' = 'waiting';
         const answer = (turn: Turn): void => {
@@ -131,7 +150,16 @@ function inHand(): InHand {
           cancel();
         };
         const cancel = clock.after(leftMs, () => answer({ kind: 'none' }));
-        key.waiting.set(number, { delivery, waits: () => state === 'waiting', start, answer });
+        key.waiting.set(number, {
+          delivery,
+          handler: async (message, context) => inOwnContext(handler, message, context),
+          waits: () => state === 'waiting' && !signal.aborted && clock.monotonic() < deadline,
+          start,
+          answer,
+        });
+        if (key.reach.isThin(key.waiting.size)) key.shuffled = true;
+        // What came may show a hole: the others had better go too.
+        review(key);
       });
     },
     line(ref, from, ran) {

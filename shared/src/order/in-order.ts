@@ -9,15 +9,17 @@
  * It needs its sweep (`sweepOrder`): retries of failed heads and what a crash left behind are the sweep's work.
  */
 import { parseWishes } from '../attributes.ts';
-import { TransientError, textOf } from '../errors.ts';
-import type { Handler, Middleware } from '../handler.ts';
+import { leaseLost, TransientError, textOf } from '../errors.ts';
+import type { Context, Handler, Middleware } from '../handler.ts';
 import { ack, deadLetter, type Outcome, retry } from '../outcome.ts';
 import { contentHash } from './content.ts';
 import { firstEpoch } from './holding.ts';
 import { runDirect } from './direct.ts';
 import { drainIfDue } from './drain.ts';
 import { discard, heldForm } from './hold.ts';
-import { type Delivery, inHandOf, type Turn } from './in-hand.ts';
+import { inHandOf } from './in-hand.ts';
+import type { Delivery, Turn } from './turn.ts';
+import { startedRun } from './key-state.ts';
 import { look, type Seen, take } from './lease.ts';
 import { type InOrderOptions, type Ports, portsOf } from './options.ts';
 import { observedStage } from '../telemetry/stages.ts';
@@ -59,7 +61,7 @@ async function arrive(ports: Ports, shared: Shared, delivery: Delivery, next: Ha
   };
   const arrivedAt = ports.clock.monotonic();
   // Without a look at the key: whoever works on it judges what waits in the very transaction that lets it run.
-  const turn = (): Promise<Turn> => inHandOf(ports.store).turnOf(delivery, ports.clock, arrivedAt);
+  const turn = (): Promise<Turn> => inHandOf(ports.store).turnOf(delivery, next, ports.clock, arrivedAt);
   const first = await turn();
   if (first.kind !== 'none') return first.kind === 'ran' ? first.outcome : runLine(ports, first, next);
   for (let round = 0; round < ROUNDS; round += 1) {
@@ -72,9 +74,11 @@ async function arrive(ports: Ports, shared: Shared, delivery: Delivery, next: Ha
         await drainOrWake(ports, delivery, seen, next);
         return discarded(ack('stale'));
       case 'direct': {
-        const done = inHandOf(ports.store).working(ref);
+        // It has waited for its turn, or came late: its redelivery runs, and the key is not let wait for a pause.
+        if (isOver(ports, context)) return discarded(retry(leaseLost('the time of the delivery was over')));
+        const done = inHandOf(ports.store).working(ref, arrival.number + 1);
         try {
-          const run = { number: arrival.number, hash: arrival.hash };
+          const run = startedRun(seen.state, arrival.number, [arrival.hash]);
           const lease = await take(ports, ref, seen, { run, ...firstEpoch(seen.state, arrival) });
           if (lease !== undefined) return discarded(await runDirect(ports, delivery, lease, next));
         } finally {
@@ -96,6 +100,9 @@ async function arrive(ports: Ports, shared: Shared, delivery: Delivery, next: Ha
   }
   return retry(new TransientError('ORDER_CONTENTION', `the key changed ${ROUNDS} times under this delivery`));
 }
+
+const isOver = ({ clock }: Ports, { signal, deadline }: Context): boolean =>
+  signal.aborted || clock.monotonic() >= deadline;
 
 const tooLarge = ({ store }: Ports): Outcome =>
   retry(

@@ -89,8 +89,13 @@ export function progress(state: KeyState, hashes: readonly string[]): KeyPatch {
   };
 }
 
-/** The identities of numbers that follow one another, of which `hashes` is not empty. */
-export function runOf(number: number, [hash = '', ...behind]: readonly string[]): Run {
+/**
+ * The identities from `number` on, the one after `last`, when it and as many as `hashes` has are started. Those of the
+ * numbers behind them that were started before stay: a crash may have kept them from being counted as done.
+ */
+export function startedRun({ run }: KeyState, number: number, hashes: readonly string[]): Run {
+  const before = run === null ? [] : hashesOf(run).slice(Math.max(0, number + hashes.length - run.number));
+  const [hash = '', ...behind] = [...hashes, ...before];
   return { number, hash, ...(behind.length > 0 && { behind: behind.join(' ') }) };
 }
 

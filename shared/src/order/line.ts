@@ -6,7 +6,7 @@
  * content passes for them.
  */
 import { firstEpoch } from './holding.ts';
-import { type KeyPatch, type KeyState, runOf } from './key-state.ts';
+import { type KeyPatch, type KeyState, startedRun } from './key-state.ts';
 import type { HeldMessage } from './order-store.ts';
 import { type Arrival, placeOf } from './place.ts';
 
@@ -35,7 +35,8 @@ export function startingOf(state: KeyState, admitted: readonly Arrival[]): KeyPa
   if (head === undefined) return {};
   const named = admitted.find(({ epoch }) => epoch !== undefined) ?? head;
   return {
-    run: runOf(
+    run: startedRun(
+      state,
       head.number,
       admitted.map(({ hash }) => hash),
     ),

@@ -37,6 +37,7 @@ const PLAN: Plan = {
   large: false,
   woken: false,
   spreadMs: 2_000,
+  inTurn: false,
 };
 
 /** The number of schedules it took until one was noticed; 0 when none of `limit` was. */

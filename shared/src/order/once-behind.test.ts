@@ -48,6 +48,7 @@ const plans: fc.Arbitrary<Plan> = fc.record({
   large: fc.boolean(),
   woken: fc.boolean(),
   spreadMs: fc.constantFrom(1, 2_000, 60_000),
+  inTurn: fc.boolean(),
 });
 
 /** Schedules in which a number took effect twice. */

@@ -8,7 +8,7 @@
 import type { Handler } from '../handler.ts';
 import { type Outcome, retry } from '../outcome.ts';
 import { fail } from './direct.ts';
-import type { Line, Waiting } from './in-hand.ts';
+import type { Line, Waiting } from './turn.ts';
 import type { Lease } from './lease.ts';
 import type { Ports } from './options.ts';
 import { failureOf } from './retry-policy.ts';
@@ -29,9 +29,9 @@ export async function runLine(ports: Ports, { lease, line, done }: Line, next: H
   const [lead] = line;
   const end = ports.clock.monotonic() + Math.min(ports.leaseMs / 3, LINE_MS);
   const ran: RunOfLine[] = [];
-  let own: Outcome = lostOutcome();
+  let own: Outcome | undefined;
   const answer = (one: Waiting, outcome: Outcome): void => {
-    if (one === lead) own = outcome;
+    if (one === lead) own ??= outcome;
     else one.answer({ kind: 'ran', outcome });
   };
   const started: Waiting[] = [];
@@ -40,34 +40,37 @@ export async function runLine(ports: Ports, { lease, line, done }: Line, next: H
       if (one !== lead && (!one.waits() || ports.clock.monotonic() >= end)) break;
       one.start();
       started.push(one);
-      const { context, message } = one.delivery;
+      const { delivery, handler } = one;
+      const { context, message } = delivery;
       const run = await runUnderLease(ports.clock, lease, context.source, context, (inner) =>
-        next(message, inner),
+        handler(message, inner),
       );
       if (run.kind === 'finished' && run.outcome.kind === 'ack') {
         ran.push({ one, outcome: run.outcome });
         continue;
       }
-      await settleLine(ports, lease, ran, next, answer, { goesOn: true });
+      const isOurs = await settleLine(ports, lease, ran, next, answer, { goesOn: true });
       if (run.kind === 'hung') answer(one, hungOutcome());
       else if (run.outcome.kind !== 'ack') {
-        const state = ran.length === 0 ? lease.state : { ...lease.state, attempts: 0 };
         const failure = failureOf(run.outcome, run.aborted);
-        answer(one, await fail(ports, one.delivery, { ...lease, state }, next, failure));
+        answer(one, isOurs ? await fail(ports, delivery, lease, next, failure) : lostOutcome());
       }
-      return own;
+      return own ?? lostOutcome();
     }
     await settleLine(ports, lease, ran, next, answer, {});
-    return own;
+    return own ?? lostOutcome();
   } catch (error) {
+    const isDone = own !== undefined;
     // Whoever was answered is not asked again.
     for (const one of started) answer(one, retry(error));
+    if (isDone) return own ?? lostOutcome();
     throw error;
   } finally {
     done();
   }
 }
 
+/** Answers whether what ran is counted as done, by this lease or by whoever has it now. */
 async function settleLine(
   ports: Ports,
   lease: Lease,
@@ -75,12 +78,16 @@ async function settleLine(
   next: Handler,
   answer: (one: Waiting, outcome: Outcome) => void,
   options: SettleOptions,
-): Promise<void> {
+): Promise<boolean> {
   const [first] = ran;
-  if (first === undefined) return;
+  const last = ran.at(-1);
+  if (first === undefined || last === undefined) return true;
   const stretch = stretchOf(ran.map(({ one }) => one.delivery.arrival));
-  const isSafe = await settle(ports, first.one.delivery, lease, stretch, next, options);
-  for (const { one, outcome } of ran) {
-    answer(one, isSafe(one.delivery.arrival.number) ? outcome : lostOutcome());
-  }
+  const counted = (isSafe: (number: number) => boolean): void => {
+    for (const { one, outcome } of ran) {
+      answer(one, isSafe(one.delivery.arrival.number) ? outcome : lostOutcome());
+    }
+  };
+  const isSafe = await settle(ports, first.one.delivery, lease, stretch, next, { ...options, counted });
+  return isSafe(last.one.delivery.arrival.number);
 }

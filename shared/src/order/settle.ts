@@ -11,7 +11,8 @@ import { type Outcome, retry } from '../outcome.ts';
 import type { Found } from './decisions.ts';
 import { drain } from './drain.ts';
 import { discard } from './hold.ts';
-import { handOver, inHandOf, type Waiting } from './in-hand.ts';
+import { handOver, inHandOf } from './in-hand.ts';
+import type { Waiting } from './turn.ts';
 import { freshKey } from './key-state.ts';
 import { type Lease, reread, settledWithin } from './lease.ts';
 import type { Ports } from './options.ts';
@@ -19,9 +20,12 @@ import type { KeyRef } from './order-store.ts';
 import type { Arrival } from './place.ts';
 import { SETTLE_LIMIT, type SettleOptions, settling, type Stretch } from './settling.ts';
 
+type IsSafe = (number: number) => boolean;
+
 /**
  * Counts the stretch as done, or given up and its dead letter published. Then the key is left to those in hand whose turn
- * is next, or drained, or let go of. Answers which numbers are safe.
+ * is next, or drained, or let go of. Answers which numbers are safe; `counted` is told so before a drain, which may take
+ * half of the delivery's time: only the one whose context it runs in must wait for it.
  */
 export async function settle(
   ports: Ports,
@@ -29,8 +33,11 @@ export async function settle(
   first: Lease,
   whole: Stretch,
   next: Handler,
-  options: SettleOptions = {},
-): Promise<(number: number) => boolean> {
+  {
+    counted = () => undefined,
+    ...options
+  }: SettleOptions & Readonly<{ counted?: (isSafe: IsSafe) => void }> = {},
+): Promise<IsSafe> {
   const { store, leaseMs, clock } = ports;
   // Behind a line there is a gap more often than not, and what waits there is paid for each time.
   const limit = whole.hashes.length === 1 ? SETTLE_LIMIT : 1;
@@ -38,9 +45,10 @@ export async function settle(
   while (true) {
     const sentAt = clock.monotonic();
     const end = stretch.from + stretch.hashes.length - 1;
-    let waiting: readonly Waiting[] = [];
+    const asked = new Map<Arrival, Waiting>();
     const line = (): readonly Arrival[] => {
-      waiting = inHandOf(store).line(ref, end + 1, whole.hashes.length);
+      const waiting = inHandOf(store).line(ref, end + 1, whole.hashes.length);
+      for (const one of waiting) asked.set(one.delivery.arrival, one);
       return waiting.map(({ delivery }) => delivery.arrival);
     };
     const query = { from: stretch.from, limit };
@@ -48,7 +56,10 @@ export async function settle(
     const settled = await settledWithin(ports, lease.deadline, () =>
       store.transact(ref, freshKey(ports.start), query, decide),
     );
-    if (settled.kind === 'lost') return settled.safe;
+    if (settled.kind === 'lost') {
+      counted(settled.safe);
+      return settled.safe;
+    }
     for (const sequence of settled.foreign) {
       const text = 'in order: a held message has other content under a number that is done; it is kept';
       context.log.error(text, {
@@ -64,18 +75,20 @@ export async function settle(
       stretch = { from: settled.upTo + 1, hashes: stretch.hashes.slice(settled.upTo + 1 - stretch.from) };
       continue;
     }
-    if (options.goesOn === true) return () => true;
+    counted(allSafe);
+    if (options.goesOn === true) return allSafe;
     const state = { ...lease.state, last: end, attempts: 0 };
     const kept = { ...lease, state, deadline: sentAt + leaseMs };
-    const isHandedOver =
-      settled.admitted > 0 && handOver(ports, ref, kept, waiting.slice(0, settled.admitted));
-    if (!isHandedOver && (settled.more || settled.admitted > 0)) {
+    const isHandedOver = handOver(ports, ref, kept, asked, settled.admitted);
+    if (!isHandedOver && (settled.more || settled.admitted.length > 0)) {
       const behind = settled.more ? settled.behind : undefined;
       await drainBehind(ports, ref, context, lease, sentAt, behind, next);
     }
-    return () => true;
+    return allSafe;
   }
 }
+
+const allSafe: IsSafe = () => true;
 
 /** The number is counted as done, so nothing that happens here concerns its delivery. */
 async function drainBehind(

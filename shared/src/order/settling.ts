@@ -29,8 +29,8 @@ export type SettleResult =
       kind: 'done';
       /** `last` has passed this one; fewer than asked for where more copies were held than one look shows. */
       upTo: number;
-      /** The lease is kept and renewed for so many of the line. */
-      admitted: number;
+      /** The lease is kept and renewed for these of the line. */
+      admitted: readonly Arrival[];
       /** The lease is kept and renewed, because the next number is held, or the stretch is not at its end. */
       more: boolean;
       /** Undefined where nothing is known of it. */
@@ -95,7 +95,7 @@ export function settling(
             : { lease: null, readyAt: null, ...gapBehind(after, first, nowMs) }),
     };
     return {
-      result: { kind: 'done', upTo, admitted: admitted.length, more, behind, removed, foreign },
+      result: { kind: 'done', upTo, admitted, more, behind, removed, foreign },
       ...(Object.keys(patch).length > 0 && { patch }),
       ...(removed.length > 0 && { remove: removed.map(({ number }) => number) }),
     };

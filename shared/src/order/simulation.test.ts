@@ -10,7 +10,7 @@ import fc from 'fast-check';
 import { checkPromises } from './testing/promises.ts';
 import type { Plan } from './testing/plan.ts';
 import { simulate, type Simulated } from './testing/simulation.ts';
-import { DEAD_LETTER, HANDLER, newSites, type Sites } from './testing/sites.ts';
+import { DEAD_LETTER, HANDLER, IN_A_LINE, LINES, newSites, type Sites } from './testing/sites.ts';
 
 const STANDARD_RUNS = 2_600;
 const RUNS = Number(process.env.ORDER_SCHEDULES ?? STANDARD_RUNS);
@@ -45,6 +45,7 @@ const plans = (faultRate: fc.Arbitrary<number>): fc.Arbitrary<Plan> =>
     large: fc.constantFrom(false, false, true),
     woken: fc.boolean(),
     spreadMs: fc.constantFrom(1, 2_000, 60_000, 100_000),
+    inTurn: fc.constantFrom(false, false, true),
   });
 
 // Thousands of errors are made and thrown away here; their stacks would cost more than the schedules.
@@ -123,7 +124,10 @@ function aimedAt(plan: Plan, crashSite: string): Plan {
     poison: 'halt',
     operated: true,
     spreadMs: 2_000,
+    inTurn: false,
   };
+  if (crashSite.endsWith(IN_A_LINE))
+    return { ...aimed, workers: 1, failing: 0.3, fatal: 0, dropped: 0, inTurn: true };
   if (crashSite.startsWith('orders')) return { ...aimed, fatal: 0.6, dropped: 0 };
   if (crashSite === DEAD_LETTER) return { ...aimed, fatal: 0.6, poison: 'skip' };
   if (crashSite.startsWith('sweep-gaps')) {
@@ -153,6 +157,7 @@ function placesIn(file: string): readonly string[] {
     const requests = [...line.matchAll(REQUEST)]
       .filter(([text]) => !/^\s*\./.test(text) || /\bstore$/.test(lines[index - 1] ?? ''))
       .map(([, request]) => request);
-    return requests.map((request) => `${name}:${index + 1} ${request}`);
+    const places = requests.map((request) => `${name}:${index + 1} ${request}`);
+    return LINES.includes(name) ? [...places, ...places.map((place) => `${place}${IN_A_LINE}`)] : places;
   });
 }

@@ -24,6 +24,8 @@ export type Plan = TrafficPlan &
     woken: boolean;
     /** Messages are published in random order over this time. */
     spreadMs: number;
+    /** Or: the first of each number at once, in their turn, and only what comes again or under the same number spread. */
+    inTurn: boolean;
     /** Where processes die more often than elsewhere. */
     crashSite?: string;
   }>;

@@ -90,6 +90,10 @@ function checkMessages(
     if (outcome.kind === 'ack') {
       const waits = store.heldNumbers({ consumer: CONSUMER, key }).includes(number);
       assert.ok(ran || letters.has(content) || waits, `${content} was acknowledged and never ran`);
+      assert.ok(
+        waits || number <= (state?.last ?? 0),
+        `${content} was acknowledged and nothing shows it as done`,
+      );
       continue;
     }
     assert.ok(outcome.kind === 'deadLetter');

@@ -103,7 +103,13 @@ export async function simulate(plan: Plan, mutation: Mutation = {}, sites?: Site
 
   const workers = Array.from({ length: plan.workers }, startWorker);
   const worker = () => random.pick(workers)();
-  for (const message of made.sent) clock.after(random.upTo(plan.spreadMs), () => deliver(message));
+  const come = new Set<string>();
+  for (const message of made.sent) {
+    const name = `${message.key}#${message.number}`;
+    const afterMs = plan.inTurn && !come.has(name) ? message.number : random.upTo(plan.spreadMs);
+    come.add(name);
+    clock.after(afterMs, () => deliver(message));
+  }
   if (mutation.sweeps !== false) sweep();
   if (plan.operated) clock.after(OPERATED_EVERY_MS, () => void operate().catch(() => undefined));
   const quiet = (): boolean =>
