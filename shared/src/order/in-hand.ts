@@ -11,7 +11,7 @@ import type { Handler } from '../handler.ts';
 import type { Lease } from './lease.ts';
 import type { KeyRef, OrderStore } from './order-store.ts';
 import type { Arrival } from './place.ts';
-import { leftKeys, type Reach, reachOf } from './reach.ts';
+import { isMixed, leftKeys, type Reach, reachOf } from './reach.ts';
 import type { Delivery, Turn, Waiting } from './turn.ts';
 
 export type InHand = Readonly<{
@@ -93,7 +93,7 @@ function inHand(): InHand {
   const left = leftKeys();
   const idOf = (ref: KeyRef): string => JSON.stringify([ref.consumer, ref.key]);
   const review = ({ waiting, shuffled, reach }: Key): void => {
-    if (!shuffled || reach.isInOrder()) return;
+    if (!shuffled || (reach.isInOrder() && !isMixed(waiting))) return;
     for (const one of waiting.values()) if (one.waits()) one.answer({ kind: 'none' });
   };
   const moved = (key: Key | undefined, shuffled: boolean, next: number, from: number): void => {

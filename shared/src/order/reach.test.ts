@@ -1,7 +1,7 @@
 /** Whether a stream comes in its order, as far as one process can tell. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { leftKeys, type Reach, reachOf } from './reach.ts';
+import { isMixed, leftKeys, type Reach, reachOf } from './reach.ts';
 
 const came = (reach: Reach, from: number, to: number): void => {
   for (let number = from; number <= to; number += 1) reach.came(number);
@@ -69,4 +69,19 @@ test('a key that was left at a hole is remembered, of a thousand keys', () => {
     left.leave(`k${key}`, reach);
   }
   assert.deepEqual([left.take('k0'), left.take('k1')?.size()], [undefined, 0]);
+});
+
+test('numbers that wait in many small pieces, between others that are stored, are mixed; one block, or few, is not', () => {
+  const waiting = (...numbers: readonly number[]): ReadonlyMap<number, unknown> =>
+    new Map(numbers.map((number) => [number, number]));
+  for (const numbers of [[], [7], [7, 9], [7, 8, 9, 10, 12, 14, 15, 16, 17, 18, 19, 20]]) {
+    assert.equal(isMixed(waiting(...numbers)), false, String(numbers));
+  }
+  for (const numbers of [
+    [7, 9, 11],
+    [13, 19, 34, 56, 69, 75, 82],
+    [7, 8, 10, 11, 13, 14, 16],
+  ]) {
+    assert.equal(isMixed(waiting(...numbers)), true, String(numbers));
+  }
 });

@@ -95,3 +95,16 @@ export function leftKeys(): Left {
     },
   };
 }
+
+/** Fewer pieces are run sooner than stored. */
+const LEAST_PIECES = 3;
+
+/**
+ * Whether numbers that wait lie so much between others, which are stored, that running them takes a commit for every few:
+ * they are in several pieces of less than four each.
+ */
+export function isMixed(waiting: ReadonlyMap<number, unknown>): boolean {
+  let pieces = 0;
+  for (const number of waiting.keys()) if (!waiting.has(number - 1)) pieces += 1;
+  return pieces >= LEAST_PIECES && waiting.size < pieces * 4;
+}
