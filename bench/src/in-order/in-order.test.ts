@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { startEmbedded } from '../servers/start.ts';
 import { catchUp } from './catch-up.ts';
 import { gaps } from './in-order.ts';
-import { limits } from './limits.ts';
+import { limits } from '../limits.ts';
 import { inTurn, shuffled } from './stream.ts';
 import { throughput } from './throughput.ts';
 import { connect } from './world.ts';

@@ -7,7 +7,7 @@ import { officialEmulators } from '../servers/java.ts';
 import { type RunningServers, startEmbedded, startOfficial } from '../servers/start.ts';
 import { catchUp } from './catch-up.ts';
 import { closings } from './gap.ts';
-import { type Limits, limits } from './limits.ts';
+import { type Limits, limits } from '../limits.ts';
 import { type Sizes, throughput } from './throughput.ts';
 import { connect, type World } from './world.ts';
 

@@ -1,7 +1,7 @@
 /** Messages a second and deliveries a message of the three ways, in turn on the same servers. */
 import { median } from '../median.ts';
 import { consume, type Consumed, type ConsumeOptions } from './consume.ts';
-import type { Limits } from './limits.ts';
+import type { Limits } from '../limits.ts';
 import { pushed } from './receiving.ts';
 import { inTurn, shuffled } from './stream.ts';
 import { article, native, ours, type Way } from './ways.ts';

@@ -5,10 +5,8 @@
  *
  * `once` in front of it would cost two writes more. Messages come straight from an array: no delivery is lost or doubled.
  */
-import { startOfficialFirestore } from 'pubsub-guarantees-emulator/official';
-import { type Limits, limits } from '../in-order/limits.ts';
-import { officialEmulators } from '../servers/java.ts';
-import { startEmbedded } from '../servers/start.ts';
+import type { Limits } from '../limits.ts';
+import { onFirestores } from '../servers/firestores.ts';
 import { type Case, type Cost, cost, HEADINGS, shown } from './cases.ts';
 import { type Counted, counted } from './counted.ts';
 import { type Keys, manyKeys } from './keys.ts';
@@ -23,7 +21,6 @@ export type Sizes = Readonly<{
   keys: Keys;
 }>;
 
-const STORE_DELAY_MS = 15;
 const WINDOW = 50;
 const warmUp: Case = { name: '', messages: 200, window: WINDOW, outstanding: 20 };
 
@@ -50,34 +47,12 @@ const OFFICIAL: Sizes = {
 
 const [FLAT, LIKE_ONE, LONGEST_WAIT] = [1.1, 1.2, 3];
 
-export async function orderCost(print: Print): Promise<object> {
-  process.env['METADATA_SERVER_DETECTION'] = 'none';
-  const official = officialEmulators(print);
-  const judged = limits(print);
-  const found: Record<string, object> = {};
-  for (const [name, storeDelayMs, sizes] of [
-    ['embedded', 0, PLAIN],
-    ['delayed', STORE_DELAY_MS, DELAYED],
-  ] as const) {
-    const servers = await startEmbedded({ storeDelayMs });
-    const title = `local stack${storeDelayMs === 0 ? '' : `, ${storeDelayMs} ms a call`}`;
-    try {
-      found[name] = await costsAt(title, servers.firestorePort, sizes, judged, print);
-    } finally {
-      await servers.close();
-    }
-  }
-  if (official !== undefined) {
-    const java = await startOfficialFirestore({ found: official });
-    try {
-      found['official'] = await costsAt('official emulator', java.port, OFFICIAL, judged, print);
-    } finally {
-      await java.close();
-    }
-  }
-  if (judged.missed().length > 0) process.exitCode = 1;
-  return { ...found, missed: judged.missed() };
-}
+export const orderCost = (print: Print): Promise<object> =>
+  onFirestores(
+    { embedded: PLAIN, delayed: DELAYED, official: OFFICIAL },
+    (title, port, sizes, judged) => costsAt(title, port, sizes, judged, print),
+    print,
+  );
 
 export function costsAt(
   title: string,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { startFirestore, systemClock } from 'pubsub-guarantees-emulator';
-import { limits } from '../in-order/limits.ts';
+import { limits } from '../limits.ts';
 import { check } from './publishing.ts';
 import { numbersAt } from './sequencer.ts';
 

@@ -1,14 +1,12 @@
 /**
  * Numbers of one hot key: the sequencer beside one transaction for each number, with publishers in several processes; and
- * the outbox, with the callers' own transactions and without. On the local stack's Firestore where each call takes 15 ms
- * more, on the same one without that, and on Google's emulator where that is installed. Every run checks that the numbers
+ * the outbox, with the callers' own transactions and without. On the local stack's Firestore, on the same one where each
+ * call takes 15 ms more, and on Google's emulator where that is installed. Every run checks that the numbers
  * are 1 to n, none twice.
  */
-import { startOfficialFirestore } from 'pubsub-guarantees-emulator/official';
-import { type Limits, limits } from '../in-order/limits.ts';
+import type { Limits } from '../limits.ts';
 import { median } from '../median.ts';
-import { officialEmulators } from '../servers/java.ts';
-import { startEmbedded } from '../servers/start.ts';
+import { onFirestores } from '../servers/firestores.ts';
 import { type Published, publishing } from './publishing.ts';
 import type { WayName } from './ways.ts';
 
@@ -23,41 +21,18 @@ export type Sizes = Readonly<{
   callers: readonly number[];
 }>;
 
-const STORE_DELAY_MS = 15;
 const DELAYED: Sizes = { rounds: 3, windowMs: 3_000, processes: 4, publishers: 50, callers: [1, 4, 16] };
 const PLAIN: Sizes = { ...DELAYED, rounds: 1, windowMs: 2_000 };
 // Transactions that meet there wait for a lock until they time out: shorter, and it would say nothing.
 const OFFICIAL: Sizes = { ...DELAYED, rounds: 1, windowMs: 10_000, callers: [1, 4] };
 const TIMES_PLAIN = 10;
 
-export async function sequencerBench(print: Print): Promise<object> {
-  process.env['METADATA_SERVER_DETECTION'] = 'none';
-  const official = officialEmulators(print);
-  const judged = limits(print);
-  const found: Record<string, object> = {};
-  for (const [name, storeDelayMs, sizes] of [
-    ['delayed', STORE_DELAY_MS, DELAYED],
-    ['embedded', 0, PLAIN],
-  ] as const) {
-    const servers = await startEmbedded({ storeDelayMs });
-    const title = `local stack${storeDelayMs === 0 ? '' : `, ${storeDelayMs} ms a call`}`;
-    try {
-      found[name] = await numbersAt(title, servers.firestorePort, sizes, judged, print);
-    } finally {
-      await servers.close();
-    }
-  }
-  if (official !== undefined) {
-    const java = await startOfficialFirestore({ found: official });
-    try {
-      found['official'] = await numbersAt('official emulator', java.port, OFFICIAL, judged, print);
-    } finally {
-      await java.close();
-    }
-  }
-  if (judged.missed().length > 0) process.exitCode = 1;
-  return { ...found, missed: judged.missed() };
-}
+export const sequencerBench = (print: Print): Promise<object> =>
+  onFirestores(
+    { embedded: PLAIN, delayed: DELAYED, official: OFFICIAL },
+    (title, port, sizes, judged) => numbersAt(title, port, sizes, judged, print),
+    print,
+  );
 
 export async function numbersAt(
   title: string,

@@ -8,7 +8,6 @@ import { after, before, suite, test } from 'node:test';
 import type { Transaction } from '@google-cloud/firestore';
 import { ConfigError } from '../errors.ts';
 import { silent } from '../log.ts';
-import type { OutgoingMessage } from '../message.ts';
 import { firestoreCounters } from '../order/firestore-counters.ts';
 import { sequencer } from '../order/sequencer.ts';
 import { memoryPublisher } from '../testing/memory-publisher.ts';
@@ -17,12 +16,11 @@ import { firestoreOutbox } from './firestore.ts';
 import { gapRepair } from './gap-repair.ts';
 import { type Added, outbox } from './outbox.ts';
 import { relay } from './relay.ts';
+import { message } from './testing/world.ts';
 import { countOperations, loseReply } from '../testing/firestore-client.ts';
 import { clientOf, firestoreServers, type OpenedFirestore } from '../testing/firestore-servers.ts';
 
 const servers = firestoreServers('enforce');
-
-const message = (text: string): OutgoingMessage => ({ topic: 't', data: Buffer.from(text), attributes: {} });
 
 for (const [name, open] of servers) {
   outboxContract<Transaction>(name, async () => {
