@@ -87,8 +87,8 @@ export const halting = (attempts: number, halted: Halt): KeyPatch => ({
 
 export type ReleaseResult =
   | Readonly<{ kind: 'next' | 'gap' | 'empty' | 'lost' }>
-  /** The lease is kept and renewed for these of the line. */
-  | Readonly<{ kind: 'line'; admitted: readonly Arrival[] }>;
+  /** The lease is kept and renewed for these of the line. `isEmpty`: nothing is held. */
+  | Readonly<{ kind: 'line'; admitted: readonly Arrival[]; isEmpty: boolean }>;
 
 /**
  * Lets go of a key with nothing more to run. Reads the first held message after `last`, whatever its number: if it is
@@ -106,8 +106,9 @@ export function releasing(
     if (first?.number === state.last + 1) return { result: { kind: 'next' }, patch: kept };
     const admitted = admittedOf(state, line(), first);
     if (admitted.length > 0) {
-      const patch = { ...kept, ...startingOf(state, admitted) };
-      return { result: { kind: 'line', admitted }, patch };
+      const isEmpty = first === undefined;
+      const patch = { ...kept, ...startingOf(state, admitted), ...(isEmpty && NO_GAP) };
+      return { result: { kind: 'line', admitted, isEmpty }, patch };
     }
     return {
       result: { kind: first === undefined ? 'empty' : 'gap' },

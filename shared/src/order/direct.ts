@@ -1,5 +1,5 @@
 /**
- * Runs the next number of an idle key without storing it: the common case, three reads and two writes.
+ * Runs the next number of an idle key without storing it: the common case, one read and two writes.
  *
  * The delivery is acknowledged only after a commit, its own or one that it read, that shows its number as done,
  * skipped or held. A crash leaves the lease to expire; the redelivery is held and a sweep runs it.
@@ -16,6 +16,7 @@ import type { Ports } from './options.ts';
 import { conflict } from './place.ts';
 import { buried, haltOf, logPoison } from './poison.ts';
 import { logFailure, requestWake } from './report.ts';
+import { keptForRetry } from './retry-at-once.ts';
 import { type Failure, failureOf, headRetry, isPoison } from './retry-policy.ts';
 import { runUnderLease } from './run.ts';
 import { hungOutcome, lostOutcome, settle, stretchOf } from './settle.ts';
@@ -23,19 +24,24 @@ import { hungOutcome, lostOutcome, settle, stretchOf } from './settle.ts';
 export async function runDirect(
   ports: Ports,
   delivery: Delivery,
-  lease: Lease,
+  first: Lease,
   next: Handler,
 ): Promise<Outcome> {
   const { context, message, arrival } = delivery;
-  const ran = await runUnderLease(ports.clock, lease, context.source, context, (inner) =>
-    next(message, inner),
-  );
-  if (ran.kind === 'hung') return hungOutcome();
-  if (ran.outcome.kind !== 'ack') {
-    return fail(ports, delivery, lease, next, failureOf(ran.outcome, ran.aborted));
+  for (let [tries, lease] = [0, first]; ; tries += 1) {
+    const ran = await runUnderLease(ports.clock, lease, context.source, context, (inner) =>
+      next(message, inner),
+    );
+    if (ran.kind === 'hung') return hungOutcome();
+    if (ran.outcome.kind === 'ack') {
+      const isSafe = await settle(ports, delivery, lease, stretchOf([arrival]), next);
+      return isSafe(arrival.number) ? ran.outcome : lostOutcome();
+    }
+    const failure = failureOf(ran.outcome, ran.aborted);
+    const kept = await keptForRetry(ports, delivery, lease, [], failure, tries);
+    if (kept === undefined) return fail(ports, delivery, lease, next, failure);
+    lease = kept;
   }
-  const isSafe = await settle(ports, delivery, lease, stretchOf([arrival]), next);
-  return isSafe(arrival.number) ? ran.outcome : lostOutcome();
 }
 
 export async function fail(

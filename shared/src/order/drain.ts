@@ -169,8 +169,9 @@ async function release(
     });
   }
   const deadline = sentAt + ports.leaseMs;
-  if (result.kind === 'line' && handOver(ports, ref, { ...lease, deadline }, asked, result.admitted)) {
-    return undefined;
+  if (result.kind === 'line') {
+    const kept: Lease = { ...lease, deadline, empty: result.isEmpty ? 'unseen' : 'unknown' };
+    if (handOver(ports, ref, kept, asked, result.admitted)) return undefined;
   }
   return result.kind === 'next' || result.kind === 'line' ? reread(ports, ref, lease, sentAt) : undefined;
 }

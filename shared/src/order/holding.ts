@@ -55,7 +55,7 @@ function holdingOne(
   }
   // A stream that stands still waits for somebody to resume it, and one whose head has failed for that, not for a number.
   const waitsForNumber = state.halted === null && state.nextTryAt === 0;
-  const opensGap = waitsForNumber && arrival.number > state.last + 1 && state.waitingSince === null;
+  const opensGap = waitsForNumber && state.waitingSince === null && isNoticed(state, arrival);
   const patch: KeyPatch = {
     ...(opensGap && { waitingSince: nowMs, gapAt: state.last, repairedAt: null }),
     ...firstEpoch(state, arrival),
@@ -66,6 +66,13 @@ function holdingOne(
     patch,
   };
 }
+
+/**
+ * What is held behind a missing number, and the first thing that is held under a lease, a copy of what runs too: whoever
+ * has the lease learns by the key's version alone that there is something to look for.
+ */
+const isNoticed = (state: KeyState, { number }: Arrival): boolean =>
+  number > state.last + 1 || state.lease !== null;
 
 /** The key keeps the first epoch that it sees. */
 export const firstEpoch = (state: KeyState, arrival: Arrival): KeyPatch =>

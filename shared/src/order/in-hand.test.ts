@@ -85,8 +85,8 @@ test('a number behind a hole is stored, and runs when the hole is filled', async
 
 test('V7: every number that was started keeps the content that it was started with, also after a crash', async () => {
   const { clock, worker, runs, state } = bench();
-  // The second transaction is the one that would count 2 to 4 as done.
-  void deliverAll(worker({ faults: { 'transact 2': { kind: 'crash', when: 'before' } } }), numbers(1, 6));
+  // The third write is the one that would count 2 to 4 as done.
+  void deliverAll(worker({ faults: { 'write 3': { kind: 'crash', when: 'before' } } }), numbers(1, 6));
   await clock.advance(1_000);
   assert.deepEqual([runs, state().last], [ranAs([1, 2, 3, 4]), 1]);
   const other = worker();
@@ -118,7 +118,7 @@ test('a failure in the middle: what ran is done, the failed one is tried again, 
 
 test('V6: a line that lost its lease is not acknowledged, and runs again in its order', async () => {
   const { clock, worker, runs, state } = bench();
-  const stalls = worker({ faults: { 'transact 2': { kind: 'none', beforeMs: LEASE_MS + 1_000 } } });
+  const stalls = worker({ faults: { 'write 3': { kind: 'none', beforeMs: LEASE_MS + 1_000 } } });
   const lost = deliverAll(stalls, numbers(1, 6));
   await clock.advance(LEASE_MS + 500);
   await worker().sweep();
@@ -158,7 +158,7 @@ test('V2: copies of a line that another process has stored meanwhile are removed
 
 test('a process that dies in a line loses nothing', async () => {
   const { clock, worker, runs, state } = bench();
-  void deliverAll(worker({ faults: { 'transact 2': dies } }), numbers(1, 8));
+  void deliverAll(worker({ faults: { 'write 3': dies } }), numbers(1, 8));
   await clock.advance(1_000);
   const other = worker();
   await clock.until(deliverAll(other, numbers(1, 8)));
@@ -174,7 +174,7 @@ test('a process that dies in a line loses nothing', async () => {
 
 test('V7: what a crashed line has started keeps its content also when its first number is run again by itself', async () => {
   const { clock, worker, runs, state } = bench();
-  void deliverAll(worker({ faults: { 'transact 2': { kind: 'crash', when: 'before' } } }), numbers(1, 6));
+  void deliverAll(worker({ faults: { 'write 3': { kind: 'crash', when: 'before' } } }), numbers(1, 6));
   await clock.advance(LEASE_MS + 1_000);
   const other = worker();
   // Nothing is stored, so the key is idle again, and 2 runs directly.
@@ -243,7 +243,7 @@ test('what ran before a failure stays done, also where the failure cannot be sto
   const { clock, worker, state } = bench();
   const refused = { kind: 'refused' } as const;
   const some = worker({
-    faults: { 'transact 3': refused, 'transact 4': refused, 'transact 5': refused },
+    faults: { 'transact 2': refused, 'transact 3': refused, 'transact 4': refused },
     handler: async ({ attributes }) => (attributes.sequence === '3' ? retry(new Error('no')) : ack()),
   });
   const outcomes = await clock.until(deliverAll(some, numbers(1, 3)));
@@ -261,7 +261,7 @@ test('a dead letter in the middle of a line whose lease is lost is left to whoev
   const handler: Handler = async ({ attributes }) =>
     attributes.sequence === '3' ? deadLetter(new Error('poison')) : ack();
   const stall = { kind: 'none', beforeMs: LEASE_MS + 1_000 } as const;
-  const lost = deliverAll(worker({ handler, faults: { 'transact 2': stall } }), numbers(1, 4));
+  const lost = deliverAll(worker({ handler, faults: { 'transact 1': stall } }), numbers(1, 4));
   await clock.advance(LEASE_MS + 500);
   await worker().sweep();
   const outcomes = (await clock.until(lost)).map(kindOf);
@@ -347,7 +347,7 @@ test('a key that is busy for longer than a lease is nobody else’s: each line r
 
 test('a key that was kept for a delivery that has gone meanwhile is drained, and let go of', async () => {
   const { clock, worker, runs, state } = bench();
-  const { deliver } = worker({ faults: { 'transact 1': { kind: 'none', afterMs: 1_500 } } });
+  const { deliver } = worker({ faults: { 'write 2': { kind: 'none', afterMs: 1_500 } } });
   const outcomes = [1, 2].map((number) => deliver(number));
   assert.deepEqual((await clock.until(Promise.all(outcomes))).map(kindOf), ['ack handled', 'ack held']);
   assert.deepEqual([runs, state().last, state().lease], [ranAs([1, 2]), 2, null]);
@@ -376,11 +376,14 @@ test('a key that a drain leaves to a line is kept for it, with the identities of
   const line = [2, 3].map((number) => ({ key: 'k', number, hash: `h${number}`, epoch: 'e' }));
   const state = { ...freshKey(1), last: 1, lease: { owner: 'me', untilMs: 9 } };
   const { result, patch } = releasing('me', LEASE_MS, () => line)(state, [], 5);
-  assert.deepEqual(result, { kind: 'line', admitted: line });
+  assert.deepEqual(result, { kind: 'line', admitted: line, isEmpty: true });
   assert.deepEqual(patch, {
     lease: { owner: 'me', lengthMs: LEASE_MS },
     readyAt: 5 + LEASE_MS,
     run: { number: 2, hash: 'h2', behind: 'h3' },
     epoch: 'e',
+    waitingSince: null,
+    gapAt: null,
+    repairedAt: null,
   });
 });

@@ -110,7 +110,7 @@ test('V5: a direct run that is aborted does not strand the copy that was held me
 
 test('V6: a finished direct run that lost its lease is not acknowledged', async () => {
   const { clock, worker, runs, state } = bench();
-  const stalls = worker({ faults: { 'transact 1': { kind: 'none', beforeMs: 2 * LEASE_MS } } });
+  const stalls = worker({ faults: { 'write 2': { kind: 'none', beforeMs: 2 * LEASE_MS } } });
   const finished = stalls.deliver(1);
   await clock.advance(LEASE_MS + 1_000);
   const { deliver, sweep } = worker();
@@ -136,7 +136,7 @@ test('V6: a failed direct run that lost its lease is not acknowledged', async ()
 
 test('V6: a finished direct run whose number somebody else did meanwhile is acknowledged', async () => {
   const { clock, worker, runs, state } = bench();
-  const stalls = worker({ faults: { 'transact 1': { kind: 'none', beforeMs: 3 * LEASE_MS } } });
+  const stalls = worker({ faults: { 'write 2': { kind: 'none', beforeMs: 3 * LEASE_MS } } });
   const finished = stalls.deliver(1);
   await clock.advance(1_000);
   const { deliver, sweep } = worker();
@@ -181,7 +181,7 @@ test('a lease whose confirmation comes after its end starts nothing', async () =
 
 test('V7: the content that was started first keeps its number, though it was never stored', async () => {
   const { clock, worker, runs, state } = bench();
-  void worker({ faults: { 'transact 1': { kind: 'crash', when: 'before' } } }).deliver(1);
+  void worker({ faults: { 'write 2': { kind: 'crash', when: 'before' } } }).deliver(1);
   await clock.advance(1_000);
   const { deliver, sweep } = worker();
   const other = { content: 'b' };

@@ -132,6 +132,13 @@ export const isSkipped = (state: KeyState, number: number): boolean =>
 export const hasLiveLease = (state: KeyState, nowMs: number): boolean =>
   state.lease !== null && nowMs < state.lease.untilMs;
 
+/**
+ * Nobody works on it, and nothing is held for it: whoever lets go of a key looks at what is held and opens a gap for it,
+ * and so does whoever holds something for a key that is let go of.
+ */
+export const isEmpty = (state: KeyState): boolean =>
+  isIdle(state) && state.waitingSince === null && state.nextTryAt === 0;
+
 /** Nobody works on it and nothing is due: the next number may run without being stored. */
 export const isIdle = (state: KeyState): boolean =>
   state.lease === null && state.readyAt === null && state.halted === null;

@@ -7,7 +7,7 @@
  */
 import { sleep } from '../clock.ts';
 import { firstState } from './counter-start.ts';
-import { type KeyPatch, type KeyState, freshKey, patched } from './key-state.ts';
+import { type KeyPatch, type KeyState, freshKey, isEmpty, patched } from './key-state.ts';
 import type { Ports } from './options.ts';
 import type { KeyRef } from './order-store.ts';
 
@@ -28,6 +28,11 @@ export type Lease = Readonly<{
   /** Monotonic: no number is started after this. */
   deadline: number;
   storeOffsetMs: number;
+  /**
+   * Whether nothing is held for the key. `seen`: not at `version`, which changes as soon as something is; `state` is what
+   * stands there. `unseen`: not at the commit that has kept the lease, whose version nobody knows yet.
+   */
+  empty: 'seen' | 'unseen' | 'unknown';
 }>;
 
 /** Other writers of the key (a holder's mark) may come first a few times; more than this is left to the next delivery. */
@@ -66,15 +71,31 @@ export async function take(
   };
   const deadline = sentAt + ports.leaseMs;
   const version = await ports.store.write(ref, { version: seen.version, base: seen.state }, patch);
+  const wasEmpty = isEmpty(seen.state);
   if (version !== undefined) {
     const state = patched(seen.state, patch, storeTime(ports, seen));
-    return { owner, token: version, state, version, deadline, storeOffsetMs: seen.storeOffsetMs };
+    const { storeOffsetMs } = seen;
+    const empty = wasEmpty ? 'seen' : 'unknown';
+    return { owner, token: version, state, version, deadline, storeOffsetMs, empty };
   }
   // The client may have repeated a request whose reply was lost: then the owner that is in the way is this one.
   const now = await look(ports, ref);
-  return now.version !== undefined && now.state.lease?.owner === owner
-    ? { owner, token: now.version, ...now, version: now.version, deadline }
-    : undefined;
+  if (now.version === undefined || now.state.lease?.owner !== owner) return undefined;
+  const empty = wasEmpty && now.state.waitingSince === null ? 'seen' : 'unknown';
+  return { owner, token: now.version, ...now, version: now.version, deadline, empty };
+}
+
+/**
+ * The lease with the key as it is after a transaction that found nothing held. One read, which may go beside the handler: it
+ * decides nothing, and whatever it does not find leaves the rest to another transaction.
+ */
+export async function seenAgain(ports: Ports, ref: KeyRef, lease: Lease): Promise<Lease> {
+  const now = await look(ports, ref).catch(() => undefined);
+  const isOurs = now?.state.lease?.owner === lease.owner && now.state.last === lease.state.last;
+  if (now?.version === undefined || !isOurs || now.state.waitingSince !== null) {
+    return { ...lease, empty: 'unknown' };
+  }
+  return { ...lease, ...now, version: now.version, empty: 'seen' };
 }
 
 /** The lease as the key document has it now, after a transaction of its own; undefined when it is lost. */
@@ -86,12 +107,14 @@ export async function reread(
 ): Promise<Lease | undefined> {
   const now = await look(ports, ref);
   if (now.version === undefined || now.state.lease?.owner !== lease.owner) return undefined;
-  return { ...lease, ...now, version: now.version, deadline: sentAt + ports.leaseMs };
+  const deadline = sentAt + ports.leaseMs;
+  return { ...lease, ...now, version: now.version, deadline, empty: 'unknown' };
 }
 
 /**
  * One commit under the lease: `patch`, and the removal of what is done. Answers the lease as it is after it, or
- * undefined when it is lost or nothing is known: then the caller touches nothing more.
+ * undefined when it is lost or nothing is known: then the caller touches nothing more. `overMarks`: also where somebody has
+ * held something meanwhile; not for numbers that were never stored, of which it may be a copy.
  */
 export async function commit(
   ports: Ports,
@@ -99,6 +122,7 @@ export async function commit(
   lease: Lease,
   patch: KeyPatch,
   remove: readonly number[],
+  overMarks = true,
 ): Promise<Lease | undefined> {
   const sentAt = ports.clock.monotonic();
   const deadline = sentAt + ports.leaseMs;
@@ -111,19 +135,24 @@ export async function commit(
       // Unknown: it may be applied, or be on its way. The same write under the same version cannot apply twice.
       .catch(() => undefined);
     if (version !== undefined) {
-      return { ...lease, state: patched(current.state, patch, storeTime(ports, current)), version, deadline };
+      const state = patched(current.state, patch, storeTime(ports, current));
+      return { ...lease, state, version, deadline, empty: stillEmpty(lease, state) };
     }
     const now = await look(ports, ref);
     if (now.version === undefined || now.state.lease?.owner !== lease.owner) return undefined;
     if (now.state.last === intended && intended !== lease.state.last) {
-      return { ...lease, ...now, version: now.version, deadline };
+      return { ...lease, ...now, version: now.version, deadline, empty: stillEmpty(lease, now.state) };
     }
     // A holder's mark came in between: the same change again, on top of it.
-    if (now.state.last !== lease.state.last) return undefined;
+    if (!overMarks || now.state.last !== lease.state.last) return undefined;
     current = { ...now, version: now.version };
   }
   return undefined;
 }
+
+/** After a commit that looks for nothing: whoever held something since then has marked the key. */
+const stillEmpty = ({ empty }: Lease, { waitingSince }: KeyState): Lease['empty'] =>
+  empty === 'seen' && waitingSince === null ? 'seen' : 'unknown';
 
 /** Tries of a transaction that ends or settles a lease, and the pause between them. */
 const TRIES = 3;

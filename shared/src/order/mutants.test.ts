@@ -36,6 +36,7 @@ const PLAN: Plan = {
   repairs: false,
   large: false,
   woken: false,
+  atOnce: false,
   spreadMs: 2_000,
   inTurn: false,
 };
@@ -55,8 +56,11 @@ async function noticed(mutation: Mutation, plan: Partial<Plan>, limit: number): 
   return 0;
 }
 
+const IN_TURN = { inTurn: true, spreadMs: 1, failing: 0 } as const;
 const searched: Readonly<Record<string, readonly [Mutation, Partial<Plan>]>> = {
   'pointer and deletes in two commits': [mutations.twoCommits, { faultRate: 0.2 }],
+  'holding something for a key that somebody works on, without its showing': [mutations.unmarked, IN_TURN],
+  'counting as done behind a read that does not see that something is held': [mutations.unseen, IN_TURN],
   'release without a look at what is held': [mutations.blindRelease, {}],
   'no identity check': [mutations.noIdentity, { conflicts: 0.3 }],
   'ack without a confirming commit': [mutations.ackWithoutCommit, { faultRate: 0.2 }],

@@ -47,6 +47,7 @@ const plans: fc.Arbitrary<Plan> = fc.record({
   repairs: fc.boolean(),
   large: fc.boolean(),
   woken: fc.boolean(),
+  atOnce: fc.boolean(),
   spreadMs: fc.constantFrom(1, 2_000, 60_000),
   inTurn: fc.boolean(),
 });

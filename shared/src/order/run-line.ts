@@ -9,10 +9,11 @@ import type { Handler } from '../handler.ts';
 import { type Outcome, retry } from '../outcome.ts';
 import { fail } from './direct.ts';
 import type { Line, Waiting } from './turn.ts';
-import type { Lease } from './lease.ts';
+import { type Lease, seenAgain } from './lease.ts';
 import type { Ports } from './options.ts';
 import { failureOf } from './retry-policy.ts';
-import { runUnderLease } from './run.ts';
+import { keptForRetry } from './retry-at-once.ts';
+import { type Ran, runUnderLease } from './run.ts';
 import { hungOutcome, lostOutcome, settle, stretchOf } from './settle.ts';
 import type { SettleOptions } from './settling.ts';
 
@@ -28,36 +29,46 @@ type RunOfLine = Readonly<{ one: Waiting; outcome: Outcome }>;
 export async function runLine(ports: Ports, { lease, line, done }: Line, next: Handler): Promise<Outcome> {
   const [lead] = line;
   const end = ports.clock.monotonic() + Math.min(ports.leaseMs / 3, LINE_MS);
-  const ran: RunOfLine[] = [];
+  let ran: RunOfLine[] = [];
   let own: Outcome | undefined;
   const answer = (one: Waiting, outcome: Outcome): void => {
     if (one === lead) own ??= outcome;
     else one.answer({ kind: 'ran', outcome });
   };
   const started: Waiting[] = [];
+  // Beside the handlers: with it the commit needs no transaction.
+  let seen: Lease | Promise<Lease> =
+    lead === undefined || lease.empty !== 'unseen' ? lease : seenAgain(ports, lead.delivery.ref, lease);
+  let current = lease;
   try {
     for (const one of line) {
       if (one !== lead && (!one.waits() || ports.clock.monotonic() >= end)) break;
       one.start();
       started.push(one);
-      const { delivery, handler } = one;
-      const { context, message } = delivery;
-      const run = await runUnderLease(ports.clock, lease, context.source, context, (inner) =>
-        handler(message, inner),
-      );
-      if (run.kind === 'finished' && run.outcome.kind === 'ack') {
-        ran.push({ one, outcome: run.outcome });
-        continue;
+      for (let tries = 0; ; tries += 1) {
+        const run = await runOne(ports, current, one);
+        const outcome = run.kind === 'hung' ? undefined : run.outcome;
+        if (outcome?.kind === 'ack') {
+          ran.push({ one, outcome });
+          break;
+        }
+        const failure = outcome && failureOf(outcome, run.kind === 'finished' && run.aborted);
+        const before = ran.map((done) => done.one.delivery.arrival.hash);
+        const kept = failure && (await keptForRetry(ports, one.delivery, await seen, before, failure, tries));
+        if (kept !== undefined) {
+          for (const done of ran) answer(done.one, done.outcome);
+          [ran, current, seen] = [[], kept, kept];
+          continue;
+        }
+        const isOurs = await settleLine(ports, current, ran, next, answer, { goesOn: true });
+        if (failure === undefined) answer(one, hungOutcome());
+        else {
+          answer(one, isOurs ? await fail(ports, one.delivery, current, next, failure) : lostOutcome());
+        }
+        return own ?? lostOutcome();
       }
-      const isOurs = await settleLine(ports, lease, ran, next, answer, { goesOn: true });
-      if (run.kind === 'hung') answer(one, hungOutcome());
-      else if (run.outcome.kind !== 'ack') {
-        const failure = failureOf(run.outcome, run.aborted);
-        answer(one, isOurs ? await fail(ports, delivery, lease, next, failure) : lostOutcome());
-      }
-      return own ?? lostOutcome();
     }
-    await settleLine(ports, lease, ran, next, answer, {});
+    await settleLine(ports, await seen, ran, next, answer, {});
     return own ?? lostOutcome();
   } catch (error) {
     const isDone = own !== undefined;
@@ -69,6 +80,11 @@ export async function runLine(ports: Ports, { lease, line, done }: Line, next: H
     done();
   }
 }
+
+const runOne = ({ clock }: Ports, lease: Lease, { delivery, handler }: Waiting): Promise<Ran> =>
+  runUnderLease(clock, lease, delivery.context.source, delivery.context, (inner) =>
+    handler(delivery.message, inner),
+  );
 
 /** Answers whether what ran is counted as done, by this lease or by whoever has it now. */
 async function settleLine(

@@ -15,6 +15,7 @@ import { handOver, inHandOf } from './in-hand.ts';
 import type { Waiting } from './turn.ts';
 import { freshKey } from './key-state.ts';
 import { type Lease, reread, settledWithin } from './lease.ts';
+import { settledAlone } from './settle-alone.ts';
 import type { Ports } from './options.ts';
 import type { KeyRef } from './order-store.ts';
 import type { Arrival } from './place.ts';
@@ -53,9 +54,13 @@ export async function settle(
     };
     const query = { from: stretch.from, limit };
     const decide = settling(lease.owner, stretch, leaseMs, { ...options, limit, line });
-    const settled = await settledWithin(ports, lease.deadline, () =>
-      store.transact(ref, freshKey(ports.start), query, decide),
-    );
+    const isPlain = (options.as ?? 'done') === 'done' && options.goesOn !== true;
+    const alone = isPlain ? await settledAlone(ports, ref, lease, stretch, line) : undefined;
+    const settled =
+      alone?.settled ??
+      (await settledWithin(ports, lease.deadline, () =>
+        store.transact(ref, freshKey(ports.start), query, decide),
+      ));
     if (settled.kind === 'lost') {
       counted(settled.safe);
       return settled.safe;
@@ -71,14 +76,20 @@ export async function settle(
     }
     await discard(ports.payloads, context, settled.removed);
     if (settled.upTo < end) {
-      lease = { ...lease, ...(options.goesOn !== true && { deadline: sentAt + leaseMs }) };
+      lease = { ...lease, empty: 'unknown', ...(options.goesOn !== true && { deadline: sentAt + leaseMs }) };
       stretch = { from: settled.upTo + 1, hashes: stretch.hashes.slice(settled.upTo + 1 - stretch.from) };
       continue;
     }
     counted(allSafe);
     if (options.goesOn === true) return allSafe;
-    const state = { ...lease.state, last: end, attempts: 0 };
-    const kept = { ...lease, state, deadline: sentAt + leaseMs };
+    const isEmpty = settled.behind?.held.length === 0;
+    const kept: Lease = {
+      ...lease,
+      state: { ...lease.state, last: end, attempts: 0 },
+      deadline: sentAt + leaseMs,
+      empty: isEmpty ? 'unseen' : 'unknown',
+      ...alone?.after,
+    };
     const isHandedOver = handOver(ports, ref, kept, asked, settled.admitted);
     if (!isHandedOver && (settled.more || settled.admitted.length > 0)) {
       const behind = settled.more ? settled.behind : undefined;

@@ -3,7 +3,7 @@
  * its commit was applied and the reply lost, it recognises its own work.
  */
 import { type Found, gapBehind, isSafe } from './decisions.ts';
-import { givingUp, type KeyPatch, type KeyState, patched, progress } from './key-state.ts';
+import { givingUp, type KeyPatch, type KeyState, NO_GAP, patched, progress } from './key-state.ts';
 import { admittedOf, startingOf } from './line.ts';
 import type { Decision, HeldMessage } from './order-store.ts';
 import type { Arrival } from './place.ts';
@@ -89,7 +89,7 @@ export function settling(
       ...(goesOn
         ? {}
         : admitted.length > 0
-          ? { ...kept, ...startingOf(after, admitted) }
+          ? { ...kept, ...startingOf(after, admitted), ...(first === undefined && NO_GAP) }
           : more
             ? kept
             : { lease: null, readyAt: null, ...gapBehind(after, first, nowMs) }),

@@ -44,6 +44,7 @@ const plans = (faultRate: fc.Arbitrary<number>): fc.Arbitrary<Plan> =>
     repairs: fc.boolean(),
     large: fc.constantFrom(false, false, true),
     woken: fc.boolean(),
+    atOnce: fc.constantFrom(false, false, true),
     spreadMs: fc.constantFrom(1, 2_000, 60_000, 100_000),
     inTurn: fc.constantFrom(false, false, true),
   });

@@ -78,7 +78,7 @@ test('one that fails again asks for the next one, after a longer pause', async (
 
 test('it takes over from an owner that died, and that counts as an attempt', async () => {
   const bed = bench();
-  const dying = bed.worker({ faults: { 'transact 1': { kind: 'crash', when: 'before' } } });
+  const dying = bed.worker({ faults: { 'write 2': { kind: 'crash', when: 'before' } } });
   void dying.deliver(1).catch(() => undefined);
   await bed.clock.advance(0);
   await bed.worker().deliver(1);

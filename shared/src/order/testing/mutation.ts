@@ -49,6 +49,32 @@ export const blindRelease: Mutation = {
   }),
 };
 
+/** What is held under a lease is not shown in the key, so that its owner does not look for it. */
+export const unmarked: Mutation = {
+  store: (store) => ({
+    ...store,
+    transact: (ref, base, query, decide) =>
+      store.transact(ref, base, query, (state, held, nowMs) => {
+        const { patch, ...decision } = decide(state, held, nowMs);
+        const isHold = 'numbers' in query && state.lease !== null;
+        return patch === undefined || isHold ? decision : { ...decision, patch };
+      }),
+  }),
+};
+
+/** Whoever has the lease reads the key as if nothing were held for it. */
+export const unseen: Mutation = {
+  store: (store) => ({
+    ...store,
+    async read(ref) {
+      const view = await store.read(ref);
+      const { state } = view;
+      if (state === undefined || state.lease === null) return view;
+      return { ...view, state: { ...state, waitingSince: null } };
+    },
+  }),
+};
+
 /** What was done before is acknowledged without a look at what waits behind it. */
 export const staleWakesNobody: Mutation = {
   sweeps: false,

@@ -22,6 +22,8 @@ export type Plan = TrafficPlan &
     large: boolean;
     /** Whether wake-ups come, so that not all is left to the sweep. */
     woken: boolean;
+    /** Whether a head that failed is tried again almost at once. */
+    atOnce: boolean;
     /** Messages are published in random order over this time. */
     spreadMs: number;
     /** Or: the first of each number at once, in their turn, and only what comes again or under the same number spread. */

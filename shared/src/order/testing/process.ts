@@ -72,6 +72,7 @@ export function startProcess(world: World, onCrash: () => void): Process {
   const options: InOrderOptions = {
     clock,
     lease: '12s',
+    retryMin: plan.atOnce ? '20ms' : '1s',
     retryMax: '20s',
     maxRun: 4,
     maxAttempts: MAX_ATTEMPTS,

@@ -14,6 +14,7 @@ import { CONSUMER, contextFor, type Plan } from './plan.ts';
 import { type Process, startProcess, type World } from './process.ts';
 import { randomFrom } from './random.ts';
 import type { Sites } from './sites.ts';
+import { watchedOrder } from './watched-order.ts';
 import { keysOf, type Sent, type Traffic, traffic } from './traffic.ts';
 
 export type Simulated = Readonly<{
@@ -39,8 +40,9 @@ const LIMIT_MS = FAULTS_END_MS + 1_800_000;
 export async function simulate(plan: Plan, mutation: Mutation = {}, sites?: Sites): Promise<Simulated> {
   const random = randomFrom(plan.seed);
   const clock = virtualClock();
-  const store = memoryOrder({ clock, ...(plan.large && { maxHeldBytes: LEAST_BYTES }) });
-  const seen = witness(clock, store, mutation.behindOnce);
+  const plain = memoryOrder({ clock, ...(plan.large && { maxHeldBytes: LEAST_BYTES }) });
+  const seen = witness(clock, plain, mutation.behindOnce);
+  const store = watchedOrder(plain, seen.violations);
   const settled = new Map<string, Outcome>();
   const deliveries = new Map<string, number>();
   const letters = new Set<string>();

@@ -16,7 +16,7 @@ export const DEAD_LETTER = 'the dead letter';
 /** Of a place that one delivery and a line of them both get to. */
 export const IN_A_LINE = ' in a line';
 
-export const LINES: readonly string[] = ['direct', 'settle'];
+export const LINES: readonly string[] = ['direct', 'settle', 'settle-alone'];
 
 /** The place in the sources of in-order delivery that asks, for example `drain:87 held`. Costs a stack trace. */
 export function site(request: string): string {

@@ -1,0 +1,128 @@
+/** A head that failed and is due again at once is tried again by whoever has it in hand. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { sleep } from '../clock.ts';
+import { codeOf } from '../errors.ts';
+import type { Handler } from '../handler.ts';
+import { ack, type Outcome, retry } from '../outcome.ts';
+import { bench, LEASE_MS } from './testing/bench.ts';
+
+const kindOf = (outcome: Outcome): string =>
+  outcome.kind === 'ack' ? `ack ${outcome.reason}` : `${outcome.kind} ${codeOf(outcome.error)}`;
+
+const failing = (sequence: number, times: number): Handler => {
+  let left = times;
+  return async ({ attributes }) =>
+    attributes.sequence === String(sequence) && left-- > 0 ? retry(new Error('not yet')) : ack();
+};
+const all = (count: number): readonly number[] => Array.from({ length: count }, (_, index) => index + 1);
+
+test('alone: it is counted, tried again after its pause, and nothing is stored', async () => {
+  const { clock, worker, runs, state, heldNumbers, errors, wakes } = bench({ retryMin: '20ms' });
+  const { deliver } = worker({ handler: failing(1, 2) });
+  const begun = clock.now();
+  const outcome = deliver(1);
+  await clock.advance(19);
+  assert.deepEqual([runs, state().attempts, state().lease !== null], [['1:a'], 1, true]);
+  assert.equal(kindOf(await clock.until(outcome)), 'ack handled');
+  assert.deepEqual([runs.length, state().last, state().attempts, heldNumbers()], [3, 1, 0, []]);
+  assert.deepEqual([clock.now() - begun, errors.length, wakes.length], [60, 2, 0], '20 ms and 40 ms');
+});
+
+test('in a line: what ran is done, what waits behind it runs in its turn, and nothing is stored', async () => {
+  const { clock, worker, runs, state, heldNumbers } = bench({ retryMin: '10ms' });
+  const { deliver } = worker({ handler: failing(4, 1) });
+  const outcomes = await clock.until(Promise.all(all(12).map((number) => deliver(number))));
+  assert.deepEqual(new Set(outcomes.map(kindOf)), new Set(['ack handled']));
+  const expected = [1, 2, 3, 4, ...all(12).slice(3)].map((number) => `${number}:a`);
+  assert.deepEqual([runs, state().last, state().attempts, heldNumbers()], [expected, 12, 0, []]);
+});
+
+test('the fourth failure in a row is stored, as are those with a longer pause', async () => {
+  for (const [retryMin, starts] of [
+    ['1ms', 4],
+    ['60ms', 2],
+    ['101ms', 1],
+  ] as const) {
+    const { clock, worker, runs, state, heldNumbers } = bench({ retryMin });
+    const { deliver } = worker({ handler: failing(1, 9) });
+    assert.equal(kindOf(await clock.until(deliver(1))), 'ack held');
+    assert.deepEqual([runs.length, state().attempts, heldNumbers()], [starts, starts, [1]], retryMin);
+  }
+});
+
+test('each of them counts towards poison', async () => {
+  const { clock, worker, state } = bench({ retryMin: '1ms', maxAttempts: 2 });
+  const { deliver } = worker({ handler: failing(1, 9) });
+  assert.equal(kindOf(await clock.until(deliver(1))), 'ack held');
+  assert.deepEqual([state().halted !== null, state().attempts], [true, 2]);
+});
+
+test('the first number of a line fails after others have run: its attempts begin at one', async () => {
+  const { clock, worker, state } = bench({ retryMin: '10ms', maxAttempts: 2 });
+  let failures = 0;
+  const handler: Handler = async ({ attributes }) => {
+    if (attributes.sequence !== '2' && attributes.sequence !== '3') return ack();
+    failures += 1;
+    return failures % 2 === 1 ? retry(new Error('once each')) : ack();
+  };
+  const { deliver } = worker({ handler });
+  const outcomes = all(5).map((number) => deliver(number));
+  assert.deepEqual(new Set((await clock.until(Promise.all(outcomes))).map(kindOf)), new Set(['ack handled']));
+  assert.deepEqual([failures, state().last, state().halted], [4, 5, null]);
+});
+
+test('a process that dies in the pause: the redelivery runs it, and its identity stays', async () => {
+  const { clock, worker, runs, state, heldNumbers } = bench({ retryMin: '50ms' });
+  // Counted, and nothing after it.
+  const dying = worker({ handler: failing(1, 9), faults: { 'write 2': { kind: 'crash', when: 'after' } } });
+  void dying.deliver(1);
+  await clock.advance(LEASE_MS + 1);
+  assert.deepEqual([state().attempts, heldNumbers()], [1, []]);
+  const other = worker();
+  await other.sweep();
+  assert.equal(kindOf(await other.deliver(1, { content: 'b' })), 'deadLetter SEQUENCE_CONFLICT');
+  assert.equal(kindOf(await other.deliver(1)), 'ack handled');
+  assert.deepEqual([runs, state().last, state().attempts], [['1:a', '1:a'], 1, 0]);
+});
+
+test('a lost reply counts the failure once', async () => {
+  for (const kind of ['reply lost', 'repeated'] as const) {
+    const { clock, worker, runs, state } = bench({ retryMin: '10ms' });
+    const { deliver } = worker({ handler: failing(1, 3), faults: { 'write 2': { kind } } });
+    const outcome = deliver(1);
+    await clock.advance(9);
+    assert.deepEqual([runs.length, state().attempts], [1, 1], kind);
+    assert.equal(kindOf(await clock.until(outcome)), 'ack handled', kind);
+  }
+});
+
+test('while something is held for the key it is stored at once', async () => {
+  const { clock, worker, runs, heldNumbers } = bench({ retryMin: '10ms' });
+  const { deliver } = worker({ handler: failing(1, 1) });
+  assert.equal(kindOf(await deliver(3)), 'ack held');
+  assert.equal(kindOf(await clock.until(deliver(1))), 'ack held');
+  assert.deepEqual([runs, heldNumbers()], [['1:a'], [1, 3]]);
+});
+
+test('a copy of what ran before the failure, held by another process meanwhile, does not stay', async () => {
+  const { clock, worker, runs, state, heldNumbers } = bench({ retryMin: '10ms' });
+  let failures = 1;
+  const handler: Handler = async ({ attributes }) => {
+    await sleep(clock, 100);
+    return attributes.sequence === '4' && failures-- > 0 ? retry(new Error('once')) : ack();
+  };
+  const { deliver } = worker({ handler });
+  const outcomes = Promise.all(all(8).map((number) => deliver(number)));
+  // 2 is done by then, and not counted yet.
+  await clock.advance(250);
+  assert.equal(kindOf(await worker().deliver(2)), 'ack held');
+  await clock.until(outcomes);
+  await clock.advance(1_000);
+  await worker().sweep();
+  assert.deepEqual([state().last, heldNumbers(), state().lease], [8, [], null]);
+  assert.deepEqual(
+    runs,
+    [1, 2, 3, 4, ...all(8).slice(3)].map((number) => `${number}:a`),
+  );
+});
