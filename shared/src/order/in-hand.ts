@@ -11,10 +11,13 @@ import type { Handler } from '../handler.ts';
 import type { Lease } from './lease.ts';
 import type { KeyRef, OrderStore } from './order-store.ts';
 import type { Arrival } from './place.ts';
+import { presentNumbers } from './present.ts';
 import { isMixed, leftKeys, type Reach, reachOf } from './reach.ts';
 import type { Delivery, Turn, Waiting } from './turn.ts';
 
 export type InHand = Readonly<{
+  /** A delivery of that number has come to this process, and is not answered before the result is called. */
+  came(ref: KeyRef, number: number): () => void;
   /** Somebody in this process works on the key, until the result is called. `next`, if that is known, is behind him. */
   working(ref: KeyRef, next?: number): () => void;
   /** A drain runs what is stored before `next`. */
@@ -22,10 +25,11 @@ export type InHand = Readonly<{
   /** Those run that wait for `from` and the numbers behind it, before `next`. */
   runs(ref: KeyRef, from: number, next: number): void;
   /**
-   * Resolves at once where nobody in this process works on the key, or its stream is shuffled; and soon after `arrivedAt`
-   * (monotonic) at the latest where its turn does not come.
+   * Resolves at once where nobody in this process works on the key or is about to, or its stream is shuffled; and soon
+   * after `arrivedAt` (monotonic) at the latest where its turn does not come. `next`: the number that an idle key waits for.
+   * If that has come, too, whoever brought it is about to work on the key.
    */
-  turnOf(delivery: Delivery, handler: Handler, clock: Clock, arrivedAt: number): Promise<Turn>;
+  turnOf(delivery: Delivery, handler: Handler, clock: Clock, arrivedAt: number, next?: number): Promise<Turn>;
   /**
    * Those that wait for `from` and the numbers behind it, without a hole: up to half of all that are in hand, `ran` of
    * which are about to be answered. While the subscription brings others for these, the other half is there to go on
@@ -90,6 +94,7 @@ const newKey = (reach: Reach | undefined): Key => {
 
 function inHand(): InHand {
   const keys = new Map<string, Key>();
+  const present = presentNumbers();
   const left = leftKeys();
   const idOf = (ref: KeyRef): string => JSON.stringify([ref.consumer, ref.key]);
   const review = ({ waiting, shuffled, reach }: Key): void => {
@@ -102,7 +107,23 @@ function inHand(): InHand {
     key.reach.goesTo(next, from);
     review(key);
   };
+  /** The key, if somebody works on it, or has come who will: then those that came with him wait for that. */
+  const workedOn = (ref: KeyRef, next: number | undefined): Key | undefined => {
+    const id = idOf(ref);
+    const known = keys.get(id);
+    if (known !== undefined || next === undefined || !present.has(id, next)) return known;
+    const key = newKey(left.take(id));
+    key.reach.goesTo(next, next);
+    keys.set(id, key);
+    return key;
+  };
+  const forget = (id: string, key: Key): void => {
+    if (key.workers > 0 || key.waiting.size > 0 || keys.get(id) !== key) return;
+    keys.delete(id);
+    left.leave(id, key.reach);
+  };
   return {
+    came: (ref, number) => present.came(idOf(ref), number),
     working(ref, next) {
       const id = idOf(ref);
       const key = keys.get(id) ?? newKey(left.take(id));
@@ -115,21 +136,20 @@ function inHand(): InHand {
         works = false;
         key.workers -= 1;
         if (key.workers > 0) return;
-        keys.delete(id);
-        left.leave(id, key.reach);
         for (const one of key.waiting.values()) one.answer({ kind: 'none' });
+        forget(id, key);
       };
     },
     drains: (ref, next) => moved(keys.get(idOf(ref)), true, next, next),
     runs: (ref, from, next) => moved(keys.get(idOf(ref)), false, next, from),
-    async turnOf(delivery, handler, clock, arrivedAt) {
+    async turnOf(delivery, handler, clock, arrivedAt, next) {
       const { number } = delivery.arrival;
       const { signal, deadline } = delivery.context;
       const leftMs = arrivedAt + WAIT_MS - clock.monotonic();
       // Those that were judged by the same look: the one whose turn it is may be among them.
       await Promise.resolve();
       const id = idOf(delivery.ref);
-      const key = keys.get(id);
+      const key = workedOn(delivery.ref, next);
       if (key === undefined) left.came(id, number);
       // A second copy of a number does not wait behind the first.
       if (key === undefined || key.waiting.has(number)) return { kind: 'none' };
@@ -143,6 +163,7 @@ function inHand(): InHand {
           state = 'answered';
           cancel();
           key.waiting.delete(number);
+          forget(id, key);
           resolve(turn);
         };
         const start = (): void => {

@@ -19,7 +19,7 @@ import { drainIfDue } from './drain.ts';
 import { discard, heldForm } from './hold.ts';
 import { inHandOf } from './in-hand.ts';
 import type { Delivery, Turn } from './turn.ts';
-import { startedRun } from './key-state.ts';
+import { isIdle, startedRun } from './key-state.ts';
 import { look, type Seen, take } from './lease.ts';
 import { type InOrderOptions, type Ports, portsOf } from './options.ts';
 import { observedStage } from '../telemetry/stages.ts';
@@ -43,7 +43,12 @@ export function inOrder(store: OrderStore, options: InOrderOptions): Middleware 
       if (sequence === undefined) return next(message, context);
       const ref = { consumer: context.consumer, key: sequence.key };
       const arrival = { ...sequence, hash: contentHash(message), epoch: sequence.epoch };
-      return arrive(ports, shared, { ref, arrival, message, context }, next);
+      const answered = inHandOf(store).came(ref, arrival.number);
+      try {
+        return await arrive(ports, shared, { ref, arrival, message, context }, next);
+      } finally {
+        answered();
+      }
     };
   return (next) => observedStage('in_order', stage(next));
 }
@@ -61,7 +66,8 @@ async function arrive(ports: Ports, shared: Shared, delivery: Delivery, next: Ha
   };
   const arrivedAt = ports.clock.monotonic();
   // Without a look at the key: whoever works on it judges what waits in the very transaction that lets it run.
-  const turn = (): Promise<Turn> => inHandOf(ports.store).turnOf(delivery, next, ports.clock, arrivedAt);
+  const turn = (awaited?: number): Promise<Turn> =>
+    inHandOf(ports.store).turnOf(delivery, next, ports.clock, arrivedAt, awaited);
   const first = await turn();
   if (first.kind !== 'none') return first.kind === 'ran' ? first.outcome : runLine(ports, first, next);
   for (let round = 0; round < ROUNDS; round += 1) {
@@ -87,7 +93,7 @@ async function arrive(ports: Ports, shared: Shared, delivery: Delivery, next: Ha
         break;
       }
       case 'hold': {
-        const mine = await turn();
+        const mine = await turn(isIdle(seen.state) ? seen.state.last + 1 : undefined);
         if (mine.kind === 'ran') return discarded(mine.outcome);
         if (mine.kind === 'lead') return discarded(await runLine(ports, mine, next));
         const form = await heldForm(ports, arrival, delivery.message, context);

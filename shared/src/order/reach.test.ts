@@ -42,13 +42,16 @@ test('what is run counts as here, and what is done is forgotten', () => {
   assert.deepEqual([reach.isInOrder(), reach.size()], [true, 20]);
 });
 
-test('those that wait are thin where most of what is before the last of them is missing', () => {
+test('those that wait are thin where more is missing before the last of them', () => {
   const reach = reachOf();
   reach.goesTo(1, 1);
   came(reach, 9, 16);
-  assert.deepEqual([reach.isThin(7), reach.isThin(8)], [false, false]);
-  reach.came(17);
+  assert.deepEqual([reach.isThin(7), reach.isThin(8)], [false, false], '8 wait, and 8 are missing');
+  reach.came(18);
   assert.deepEqual([reach.isThin(7), reach.isThin(8), reach.isThin(9)], [false, true, false]);
+  // What is stored has come.
+  came(reach, 1, 8);
+  assert.equal(reach.isThin(8), false);
 });
 
 test('a key that was left at a hole is remembered, of a thousand keys', () => {

@@ -11,7 +11,7 @@ export type Reach = Readonly<{
   /** Nothing that has come is behind a number that has not. */
   isWhole(): boolean;
   size(): number;
-  /** Whether so many that wait are less than half of what is to run before the last of them has its turn. */
+  /** Whether more numbers have not come, before the last of those that wait, than wait. */
   isThin(waiting: number): boolean;
   /** All that have come follow one another from there on, and did so for a while. */
   isInOrder(): boolean;
@@ -54,7 +54,14 @@ export function reachOf(): Reach {
     },
     isWhole: () => farthest < hole,
     size: () => here.size,
-    isThin: (waiting) => waiting >= LEAST_WAITING && farthest + 1 - next > waiting * 2,
+    isThin(waiting) {
+      if (waiting < LEAST_WAITING) return false;
+      let missing = 0;
+      for (let number = hole; number < farthest && missing <= waiting; number += 1) {
+        if (!here.has(number)) missing += 1;
+      }
+      return missing > waiting;
+    },
     isInOrder: () => farthest < hole && inTurn >= IN_TURN,
   };
 }

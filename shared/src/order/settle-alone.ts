@@ -6,7 +6,7 @@
  * held. So a version of it at which nothing is held stands for the reads of a transaction.
  */
 import { type KeyPatch, NO_GAP, patched, progress } from './key-state.ts';
-import { type Lease, storeTime } from './lease.ts';
+import { type Lease, storeTime, take } from './lease.ts';
 import { admittedOf, startingOf } from './line.ts';
 import type { Ports } from './options.ts';
 import type { KeyRef } from './order-store.ts';
@@ -54,4 +54,21 @@ export async function settledAlone(
     settled: { kind: 'done', upTo, admitted, more: false, behind, removed: [], foreign: [] },
     after: { state: patched(lease.state, patch, now), version, empty: 'seen' },
   };
+}
+
+/**
+ * For those who came while the key was let go of in a lone write: nobody need look at it, it stands as that write has left
+ * it. Undefined where there is nobody, or somebody else was faster.
+ */
+export async function takenAgain(
+  ports: Ports,
+  ref: KeyRef,
+  left: Lease,
+  line: readonly Arrival[],
+): Promise<Readonly<{ lease: Lease; admitted: readonly Arrival[] }> | undefined> {
+  const admitted = admittedOf(left.state, line, undefined);
+  if (admitted.length === 0) return undefined;
+  const seen = { ...left, nowMs: storeTime(ports, left) };
+  const lease = await take(ports, ref, seen, startingOf(left.state, admitted));
+  return lease && { lease, admitted };
 }

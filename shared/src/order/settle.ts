@@ -8,14 +8,13 @@
 import { leaseLost, textOf } from '../errors.ts';
 import type { Context, Handler } from '../handler.ts';
 import { type Outcome, retry } from '../outcome.ts';
-import type { Found } from './decisions.ts';
 import { drain } from './drain.ts';
 import { discard } from './hold.ts';
 import { handOver, inHandOf } from './in-hand.ts';
 import type { Waiting } from './turn.ts';
 import { freshKey } from './key-state.ts';
 import { type Lease, reread, settledWithin } from './lease.ts';
-import { settledAlone } from './settle-alone.ts';
+import { settledAlone, takenAgain } from './settle-alone.ts';
 import type { Ports } from './options.ts';
 import type { KeyRef } from './order-store.ts';
 import type { Arrival } from './place.ts';
@@ -90,11 +89,16 @@ export async function settle(
       empty: isEmpty ? 'unseen' : 'unknown',
       ...alone?.after,
     };
-    const isHandedOver = handOver(ports, ref, kept, asked, settled.admitted);
-    if (!isHandedOver && (settled.more || settled.admitted.length > 0)) {
+    await goOn(ref, context, async () => {
+      const isLeft = alone !== undefined && settled.admitted.length === 0;
+      const again = isLeft ? await takenAgain(ports, ref, kept, line()) : undefined;
+      const admitted = again?.admitted ?? settled.admitted;
+      if (handOver(ports, ref, again?.lease ?? kept, asked, admitted)) return;
+      if (!settled.more && admitted.length === 0) return;
+      const renewed = await reread(ports, ref, again?.lease ?? lease, sentAt);
       const behind = settled.more ? settled.behind : undefined;
-      await drainBehind(ports, ref, context, lease, sentAt, behind, next);
-    }
+      if (renewed !== undefined) await drain(ports, ref, renewed, next, context, behind && { behind });
+    });
     return allSafe;
   }
 }
@@ -102,18 +106,9 @@ export async function settle(
 const allSafe: IsSafe = () => true;
 
 /** The number is counted as done, so nothing that happens here concerns its delivery. */
-async function drainBehind(
-  ports: Ports,
-  ref: KeyRef,
-  context: Context,
-  lease: Lease,
-  sentAt: number,
-  behind: Found | undefined,
-  next: Handler,
-): Promise<void> {
+async function goOn(ref: KeyRef, context: Context, work: () => Promise<void>): Promise<void> {
   try {
-    const renewed = await reread(ports, ref, lease, sentAt);
-    if (renewed !== undefined) await drain(ports, ref, renewed, next, context, behind && { behind });
+    await work();
   } catch (error) {
     context.log.warn('in order: a drain was cut short; the sweep goes on with it', {
       sequenceKey: ref.key,

@@ -1,0 +1,85 @@
+/** What comes together with the number that an idle key waits for, or while the key is let go of, is not stored either. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { sleep } from '../clock.ts';
+import { compose } from '../handler.ts';
+import { ack, type Outcome } from '../outcome.ts';
+import type { VirtualClock } from '../testing/virtual-clock.ts';
+import { inOrder } from './in-order.ts';
+import type { OrderStore } from './order-store.ts';
+import { bench, CONSUMER, messageOf } from './testing/bench.ts';
+import { contextFor } from './testing/plan.ts';
+
+const reasonOf = (outcome: Outcome): string => (outcome.kind === 'ack' ? outcome.reason : outcome.kind);
+
+/** A chain over a store whose calls take as long as `takes` says of the n-th one; and which calls it made. */
+function slowStore(takes: (call: string) => number) {
+  const { clock, store, state, heldNumbers } = bench();
+  const calls: string[] = [];
+  const slow = async <Result>(call: string, work: () => Promise<Result>): Promise<Result> => {
+    calls.push(call);
+    const name = `${call} ${calls.filter((one) => one === call).length}`;
+    await sleep(clock, takes(name));
+    const result = await work();
+    await sleep(clock, takes(`${name} answered`));
+    return result;
+  };
+  const slowed: OrderStore = {
+    ...store,
+    read: (ref) => slow('read', () => store.read(ref)),
+    write: (...args) => slow('write', () => store.write(...args)),
+    transact: (...args) => slow('transact', () => store.transact(...args)),
+  };
+  const chain = compose(async () => ack(), [inOrder(slowed, { clock })]);
+  const deliver = (number: number): Promise<string> =>
+    chain(messageOf(number), contextFor(clock, 60_000, CONSUMER)).then(reasonOf);
+  return { clock, calls, state, heldNumbers, deliver };
+}
+const settled = (clock: VirtualClock, all: readonly Promise<string>[]): Promise<readonly string[]> =>
+  clock.until(Promise.all(all));
+
+test('what has been looked at together with the next number waits for whoever brings that', async () => {
+  // The look of the others is answered after the first has run and let the key go.
+  const { clock, calls, state, deliver } = slowStore((call) => (call === 'read 2' ? 500 : 10));
+  const first = deliver(1);
+  await clock.advance(5);
+  const others = [2, 3, 4, 5].map((number) => deliver(number));
+  await clock.advance(100);
+  assert.deepEqual([state().last, state().lease], [1, null]);
+  assert.deepEqual(new Set(await settled(clock, [first, ...others])), new Set(['handled']));
+  assert.deepEqual([state().last, calls.includes('transact')], [5, false]);
+});
+
+test('what comes while the key is let go of takes it again, without a look', async () => {
+  const { clock, calls, state, deliver } = slowStore((call) => (call.startsWith('write 2') ? 200 : 10));
+  const first = deliver(1);
+  await clock.advance(100);
+  // The second write, which lets go of the key, is on its way.
+  assert.deepEqual(calls, ['read', 'write', 'write']);
+  const others = [2, 3, 4].map((number) => deliver(number));
+  assert.deepEqual(new Set(await settled(clock, [first, ...others])), new Set(['handled']));
+  assert.deepEqual(
+    calls.slice(0, 4),
+    ['read', 'write', 'write', 'write'],
+    'taken under the version of its own write',
+  );
+  assert.deepEqual([state().last, state().lease, new Set(calls.slice(1))], [4, null, new Set(['write'])]);
+});
+
+test('where the next number has not come, what is ahead of it is stored at once', async () => {
+  const { clock, heldNumbers, deliver } = slowStore(() => 10);
+  const begun = clock.now();
+  assert.deepEqual(await settled(clock, [3, 4].map(deliver)), ['held', 'held']);
+  assert.ok(clock.now() - begun < 100);
+  assert.deepEqual(heldNumbers(), [3, 4]);
+});
+
+test('whoever was waited for and does not run it keeps nobody for longer than a second', async () => {
+  const { clock, heldNumbers, state, deliver } = slowStore((call) => (call === 'write 1' ? 5_000 : 10));
+  const [first, second] = [deliver(1), deliver(2)];
+  await clock.advance(1_200);
+  assert.deepEqual([await second, heldNumbers()], ['held', [2]]);
+  assert.equal(await clock.until(first), 'handled');
+  await clock.advance(100);
+  assert.deepEqual([state().last, heldNumbers()], [2, []]);
+});
