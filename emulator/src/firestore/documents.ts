@@ -3,9 +3,10 @@
  * A snapshot costs nothing when it is taken (see versions.ts). Memory only: a restart begins empty.
  */
 import type { Change, Doc } from './doc.ts';
-import type { Entry, Order } from './entries.ts';
+import type { Order } from './entries.ts';
 import { type Indexes, indexes } from './indexes.ts';
 import type { DocumentName } from './names.ts';
+import type { SortedEntries } from './sorted-entries.ts';
 import { type Taken, versions } from './versions.ts';
 
 export type View = Readonly<{
@@ -13,7 +14,7 @@ export type View = Readonly<{
   /** The documents directly in one collection, in no particular order. */
   collection(path: string): Iterable<Doc>;
   /** The same in an order, where this view keeps it: undefined where a scan is as good or the only way. */
-  ordered(path: string, orders: readonly Order[]): readonly Entry[] | undefined;
+  ordered(path: string, orders: readonly Order[]): Pick<SortedEntries, 'from'> | undefined;
   /** The paths of all collections that hold a document. */
   collections(): Iterable<string>;
 }>;

@@ -37,13 +37,13 @@ export function compareEntries(a: Entry, b: Entry, orders: readonly Order[]): nu
   return 0;
 }
 
-/** The first position whose entry is not before, in entries that are sorted so that all before come first. */
-export function firstNotBefore(entries: readonly Entry[], isBefore: (entry: Entry) => boolean): number {
-  let [low, high] = [0, entries.length];
+/** The first position whose item is not before, in items that are sorted so that all before come first. */
+export function firstNotBefore<Item>(items: readonly Item[], isBefore: (item: Item) => boolean): number {
+  let [low, high] = [0, items.length];
   while (low < high) {
     const middle = (low + high) >> 1;
-    const entry = entries[middle];
-    if (entry !== undefined && isBefore(entry)) low = middle + 1;
+    const item = items[middle];
+    if (item !== undefined && isBefore(item)) low = middle + 1;
     else high = middle;
   }
   return low;

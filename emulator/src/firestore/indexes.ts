@@ -3,18 +3,19 @@
  * asked for and kept up to date by each change; the one that was asked for longest ago makes room.
  */
 import type { Doc } from './doc.ts';
-import { compareEntries, type Entry, entryIn, firstNotBefore, type Order } from './entries.ts';
+import { compareEntries, type Entry, entryIn, type Order } from './entries.ts';
 import { formatFieldPath } from './field-path.ts';
+import { type SortedEntries, sortedEntries } from './sorted-entries.ts';
 
 export type Indexes = Readonly<{
   /** The documents that have a place in the order, in it. Valid until the next change. */
-  entries(orders: readonly Order[], docs: Iterable<Doc>): readonly Entry[];
+  entries(orders: readonly Order[], docs: Iterable<Doc>): Pick<SortedEntries, 'from'>;
   change(before: Doc | undefined, after: Doc | undefined): void;
 }>;
 
-type Index = Readonly<{ orders: readonly Order[]; entries: Entry[] }>;
+type Index = Readonly<{ orders: readonly Order[]; entries: SortedEntries }>;
 
-/** Each costs one pointer per document, and a search and a move of pointers for each write. */
+/** Each costs an entry per document, and a search and a move of a few pointers for each write. */
 const MAX_INDEXES = 8;
 
 export function indexes(): Indexes {
@@ -26,7 +27,8 @@ export function indexes(): Indexes {
       const entry = entryIn(orders, doc);
       if (entry !== undefined) entries.push(entry);
     }
-    return { orders, entries: entries.sort((a, b) => compareEntries(a, b, orders)) };
+    entries.sort((a, b) => compareEntries(a, b, orders));
+    return { orders, entries: sortedEntries(orders, entries) };
   };
 
   return {
@@ -40,26 +42,11 @@ export function indexes(): Indexes {
       return index.entries;
     },
     change(before, after) {
-      for (const index of known.values()) {
-        if (before !== undefined) remove(index, before);
-        if (after !== undefined) insert(index, after);
+      for (const { orders, entries } of known.values()) {
+        const [old, now] = [before, after].map((doc) => doc && entryIn(orders, doc));
+        if (old !== undefined) entries.remove(old);
+        if (now !== undefined) entries.insert(now);
       }
     },
   };
-}
-
-function remove({ orders, entries }: Index, doc: Doc): void {
-  const entry = entryIn(orders, doc);
-  if (entry === undefined) return;
-  entries.splice(
-    firstNotBefore(entries, (other) => compareEntries(other, entry, orders) < 0),
-    1,
-  );
-}
-
-function insert({ orders, entries }: Index, doc: Doc): void {
-  const entry = entryIn(orders, doc);
-  if (entry === undefined) return;
-  const position = firstNotBefore(entries, (other) => compareEntries(other, entry, orders) < 0);
-  entries.splice(position, 0, entry);
 }

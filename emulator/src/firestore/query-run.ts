@@ -5,7 +5,7 @@
  */
 import { type Change, type Doc, fieldOf } from './doc.ts';
 import type { View } from './documents.ts';
-import { compareEntries, type Entry, entryIn, firstNotBefore } from './entries.ts';
+import { compareEntries, type Entry, entryIn } from './entries.ts';
 import { NAME } from './field-path.ts';
 import { compareValues } from './order.ts';
 import type { Cursor, Query, Scope } from './query.ts';
@@ -128,11 +128,10 @@ function firstOf(view: View, query: Query, count: number): readonly Entry[] {
   const { scope, filter, orders, start, end } = query;
   const kept = isOneCollection(scope) ? view.ordered(collectionOf(scope), orders) : undefined;
   if (kept === undefined) return sorted(view, query).slice(0, count);
+  const isBefore = (entry: Entry): boolean => start !== undefined && !isAfter(entry, start, query);
   const first: Entry[] = [];
-  let position = start === undefined ? 0 : firstNotBefore(kept, (entry) => !isAfter(entry, start, query));
-  for (; first.length < count; position++) {
-    const entry = kept[position];
-    if (entry === undefined || (end !== undefined && isAfter(entry, end, query))) break;
+  for (const entry of kept.from(isBefore)) {
+    if (first.length === count || (end !== undefined && isAfter(entry, end, query))) break;
     if (filter?.matches(entry.doc) !== false) first.push(entry);
   }
   return first;
