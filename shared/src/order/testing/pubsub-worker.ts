@@ -20,12 +20,15 @@ import { sweepOrder } from '../sweep.ts';
 import { CONSUMER, type ConsumingLine, type ConsumingTask } from './consuming-task.ts';
 
 const SWEEP_EVERY_MS = 500;
-/** Some are told of, and long enough to be killed in. */
 const LONG_RUNS = 0.25;
 const LONG_RUN_MS = 500;
+/** For who is to be killed in a run: most of the lease. */
+const LAST_RUN_MS = 1_500;
 
 const task = JSON.parse(process.argv[2] ?? '') as ConsumingTask;
 process.once('disconnect', () => process.exit());
+let isLast = false;
+process.once('message', () => (isLast = true));
 const note = (line: ConsumingLine): void => appendFileSync(task.file, `${JSON.stringify(line)}\n`);
 
 const clock = systemClock();
@@ -47,9 +50,9 @@ const handler: Handler = async ({ attributes, data }, { deadline, fencingToken =
     untilMs: Date.now() + deadline - clock.monotonic(),
   };
   note({ ...run, what: 'begun', atMs: Date.now() });
+  if (isLast) process.send?.('begun');
   const isLong = Math.random() < LONG_RUNS;
-  if (isLong) process.send?.('begun');
-  await pause(isLong ? LONG_RUN_MS : Math.random() * 20);
+  await pause(isLast ? LAST_RUN_MS : isLong ? LONG_RUN_MS : Math.random() * 20);
   signal.throwIfAborted();
   note({ ...run, what: 'effect', atMs: Date.now() });
   // A moment in which the effect is there and nothing says so.

@@ -137,7 +137,10 @@ async function killing(
     await pause(Math.random() * 800);
     if (victim === undefined) continue;
     // Every second consumer in a run, so that leases are left behind however the others fall.
-    if (role === 'consumer' && killed.consumer % 2 === 0) await Promise.race([heard(victim), pause(RUN_MS)]);
+    if (role === 'consumer' && killed.consumer % 2 === 0) {
+      victim.send('the next run is the last');
+      await Promise.race([heard(victim), pause(RUN_MS)]);
+    }
     await end(victim);
     killed[role] += 1;
   }
