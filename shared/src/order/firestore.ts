@@ -32,6 +32,7 @@ import {
   versionOf,
 } from './firestore-documents.ts';
 import { cursorOf, pageOf, readyKey } from './firestore-queries.ts';
+import { oneByOne } from './one-by-one.ts';
 import type { HeldMessage, HeldQuery, KeyRef, OrderStore } from './order-store.ts';
 
 export { firestoreCounterStart } from './firestore-counter-start.ts';
@@ -79,6 +80,8 @@ export function firestoreOrder(firestore: Firestore, options: FirestoreOrderOpti
       .limit(limit)
       .get();
 
+  // Each has its own time, counted from its turn: those before it end within theirs.
+  const inTurn = oneByOne();
   // The server's clock minus this process's, from the latest query: it says until when keys are due.
   let skewMs = 0;
 
@@ -102,7 +105,7 @@ export function firestoreOrder(firestore: Firestore, options: FirestoreOrderOpti
       else batch.update(key, keyFields(patch), { lastUpdateTime: updateTimeOf(expected.version) });
       for (const number of remove) batch.delete(heldDoc(key, number));
       try {
-        const [result] = await calls.call('write of a key', () => batch.commit());
+        const [result] = await inTurn(key.path, () => calls.call('write of a key', () => batch.commit()));
         return result && versionOf(result.writeTime);
       } catch (error) {
         if (isRefused(error)) return undefined;
@@ -111,24 +114,26 @@ export function firestoreOrder(firestore: Firestore, options: FirestoreOrderOpti
     },
 
     transact: (ref, base, query, decide) =>
-      calls.transaction('transaction on a key', (alive) =>
-        firestore.runTransaction(
-          async (transaction) => {
-            alive();
-            const key = keyOf(ref);
-            const snapshot = await transaction.get(key);
-            const held = await heldIn(transaction, key, query);
-            const state = snapshot.exists ? keyState(snapshot) : base;
-            const decision = decide(state, held, millisOf(snapshot.readTime));
-            const { patch, create = [], remove = [] } = decision;
-            if (patch !== undefined && snapshot.exists) transaction.update(key, keyFields(patch));
-            else if (patch !== undefined) transaction.create(key, newKeyFields(ref, base, patch));
-            for (const held of create) transaction.create(heldDoc(key, held.number), heldFields(held));
-            for (const number of remove) transaction.delete(heldDoc(key, number));
-            alive();
-            return decision.result;
-          },
-          { maxAttempts: calls.maxAttempts },
+      inTurn(keyOf(ref).path, () =>
+        calls.transaction('transaction on a key', (alive) =>
+          firestore.runTransaction(
+            async (transaction) => {
+              alive();
+              const key = keyOf(ref);
+              const snapshot = await transaction.get(key);
+              const held = await heldIn(transaction, key, query);
+              const state = snapshot.exists ? keyState(snapshot) : base;
+              const decision = decide(state, held, millisOf(snapshot.readTime));
+              const { patch, create = [], remove = [] } = decision;
+              if (patch !== undefined && snapshot.exists) transaction.update(key, keyFields(patch));
+              else if (patch !== undefined) transaction.create(key, newKeyFields(ref, base, patch));
+              for (const held of create) transaction.create(heldDoc(key, held.number), heldFields(held));
+              for (const number of remove) transaction.delete(heldDoc(key, number));
+              alive();
+              return decision.result;
+            },
+            { maxAttempts: calls.maxAttempts },
+          ),
         ),
       ),
 
