@@ -8,6 +8,7 @@ import { Firestore } from '@google-cloud/firestore';
 import { startFirestore } from 'pubsub-guarantees-emulator';
 import { systemClock } from '../clock.ts';
 import { codeOf } from '../errors.ts';
+import type { CounterStore } from './counter-store.ts';
 import { firestoreCounters } from './firestore-counters.ts';
 import { sequencer } from './sequencer.ts';
 
@@ -30,37 +31,60 @@ after(() => close());
 /** The texts of the service and of its emulators differ: only the number counts. */
 const TEXTS = ['Too much contention on these documents', 'Aborted due to cross-transaction contention'];
 
-/** The next `times` commits are refused with ABORTED, nothing applied. Answers how many were sent, at the end. */
-function aborting(times: number): () => number {
+type Refusal = Readonly<{
+  code?: number;
+  /** As where the reply was lost and the client has sent it again. */
+  applied?: boolean;
+}>;
+
+/** The next `times` commits are refused (with ABORTED), nothing applied. Answers what was sent, at the end. */
+function refusing(times: number, { code = 10, applied = false }: Refusal = {}) {
   type Call = (method: string, ...rest: unknown[]) => Promise<unknown>;
-  const client = firestore as unknown as { request: Call };
-  const { request } = client;
-  let commits = 0;
+  const client = firestore as unknown as { request: Call; runTransaction: Call };
+  const { request, runTransaction } = client;
+  let [commits, transactions] = [0, 0];
   client.request = async (method, ...rest) => {
     if (method !== 'commit') return request.call(firestore, method, ...rest);
     commits += 1;
     const text = TEXTS[commits % TEXTS.length];
-    if (commits <= times) throw Object.assign(new Error(text), { code: 10 });
+    if (commits <= times && applied) await request.call(firestore, method, ...rest);
+    if (commits <= times) throw Object.assign(new Error(text), { code });
     return request.call(firestore, method, ...rest);
   };
-  return () => {
-    Object.assign(client, { request });
-    return commits;
+  client.runTransaction = async (...rest) => {
+    transactions += 1;
+    return runTransaction.apply(firestore, rest);
   };
+  return (): Readonly<{ commits: number; transactions: number }> => {
+    Object.assign(client, { request, runTransaction });
+    return { commits, transactions };
+  };
+}
+
+let knowing: CounterStore | undefined;
+
+/** Of a process whose transaction was aborted once, so that it knows of others. */
+async function besideOthers(): Promise<CounterStore> {
+  if (knowing !== undefined) return knowing;
+  knowing = firestoreCounters(firestore);
+  const restore = refusing(1);
+  await sequencer(knowing).next(randomUUID());
+  assert.deepEqual(restore(), { commits: 2, transactions: 1 });
+  return knowing;
 }
 
 test('B14: four aborted attempts are made up for by the fifth, the client’s default', async () => {
   const { next } = sequencer(firestoreCounters(firestore));
   const key = randomUUID();
-  const restore = aborting(4);
+  const restore = refusing(4);
   const { number } = await next(key);
-  assert.deepEqual([restore(), number], [5, 1]);
+  assert.deepEqual([restore().commits, number], [5, 1]);
 });
 
 test('B14: contention each time is one typed error for everybody who waits, and no number is taken', async () => {
   const { next } = sequencer(firestoreCounters(firestore, { maxAttempts: 2 }));
   const key = randomUUID();
-  const restore = aborting(Infinity);
+  const restore = refusing(Infinity);
   const codes = await Promise.all([1, 2, 3].map(() => next(key).catch(codeOf)));
   restore();
   assert.deepEqual(
@@ -68,6 +92,55 @@ test('B14: contention each time is one typed error for everybody who waits, and 
     Array.from({ length: 3 }, () => 'SEQUENCE_CONTENTION'),
   );
   assert.equal((await next(key)).number, 1);
+});
+
+test('B14: once a transaction was aborted, numbers are taken without locks: a read and a write', async () => {
+  const { next } = sequencer(await besideOthers());
+  const key = randomUUID();
+  const restore = refusing(0);
+  assert.deepEqual([(await next(key)).number, (await next(key)).number], [1, 2]);
+  assert.deepEqual(restore(), { commits: 2, transactions: 0 });
+});
+
+test('B14: whoever comes second tries again at once, and in the end in a transaction, which the others wait for', async () => {
+  const { next } = sequencer(await besideOthers());
+  const key = randomUUID();
+  await next(key);
+  const few = refusing(9, { code: 9 });
+  assert.equal((await next(key)).number, 2);
+  assert.deepEqual(few(), { commits: 10, transactions: 0 });
+  const many = refusing(10, { code: 9 });
+  assert.equal((await next(key)).number, 3);
+  assert.deepEqual(many(), { commits: 11, transactions: 1 });
+});
+
+for (const code of [9, 10]) {
+  test(`B3: a lone write that was applied and sent again (${code}) takes its numbers once`, async () => {
+    const { next } = sequencer(await besideOthers());
+    const key = randomUUID();
+    await next(key);
+    const restore = refusing(1, { code, applied: true });
+    assert.equal((await next(key)).number, 2);
+    assert.deepEqual(restore(), { commits: 1, transactions: 0 });
+    assert.equal((await next(key)).number, 3);
+  });
+}
+
+test('B14: processes without locks and publishers with transactions share a counter without a hole', async () => {
+  const alone = await besideOthers();
+  const stores = [alone, alone, firestoreCounters(firestore)];
+  const key = randomUUID();
+  const lanes = stores.map(async (counters) => {
+    const { next } = sequencer(counters);
+    const numbers: number[] = [];
+    for (let count = 0; count < 10; count += 1) numbers.push((await next(key)).number);
+    return numbers;
+  });
+  const all = (await Promise.all(lanes)).flat().toSorted((left, right) => left - right);
+  assert.deepEqual(
+    all,
+    Array.from({ length: 30 }, (_, index) => index + 1),
+  );
 });
 
 test('a publisher of another language writes what it must and leaves the rest: no number is lost', async () => {

@@ -7,7 +7,8 @@
  *   fields     v = 1 · next = the next number to hand out, from 1 · epoch = any text, chosen once when the document
  *              is created, sent as `sequenceEpoch` · requests, outboxed = written by this library (who asked last; the
  *              last number with a row in the outbox), left as they are by others
- *   rule       in one transaction: read; take `next` (1 if there is no document); write `next + 1`
+ *   rule       in one transaction: read; take `next` (1 if there is no document); write `next + 1`. Or without one, if
+ *              the write names the update time that was read, and a new document is created
  *
  * It has no expiry: a counter that is deleted begins again under another epoch, which consumers refuse visibly.
  */
@@ -15,8 +16,14 @@ import type { DocumentReference, Firestore } from '@google-cloud/firestore';
 import { TransientError } from '../errors.ts';
 import { sameFirestore } from '../firestore-copy.ts';
 import { hashOf } from '../hash.ts';
-import { type Counter, type CounterStore, type NumberRange, taken } from './counter-store.ts';
-import { boundedCalls, type CallOptions, isContention } from './firestore-call.ts';
+import {
+  type Counter,
+  type CounterStore,
+  type NumberRange,
+  type NumberRequest,
+  taken,
+} from './counter-store.ts';
+import { boundedCalls, type CallOptions, isContention, isRefused } from './firestore-call.ts';
 
 export type FirestoreCountersOptions = CallOptions &
   Readonly<{
@@ -37,13 +44,50 @@ export function counterDocuments(
   return (key) => client.collection(collection).doc(scope === undefined ? hashOf(key) : hashOf(scope, key));
 }
 
-/** The caller owns `firestore` and closes it. Throws ConfigError for a client of another copy of its package. */
+/** Tries without a lock before a transaction: among four processes that go on and on, few ever need one. */
+const LONE_ROUNDS = 10;
+
+/**
+ * The caller owns `firestore` and closes it. Throws ConfigError for a client of another copy of its package.
+ *
+ * Numbers are taken in a transaction. Transactions that have all read a counter may wait for each other until their locks
+ * time out: once one was run again, this process first tries without locks. It reads the counter, and writes it under the
+ * version that it read; who comes second knows at once. What has lost too often is a transaction again, which such
+ * writes wait for.
+ */
 export function firestoreCounters(
   firestore: Firestore,
   options: FirestoreCountersOptions = {},
 ): CounterStore {
   const calls = boundedCalls(options);
   const documentOf = counterDocuments(firestore, options);
+
+  // Whether a transaction of ours was run again, so that others are likely to be at the same counters.
+  let meetsOthers = false;
+
+  /** Undefined: this write was refused, most likely because another publisher came first. */
+  const takenAlone = async (
+    document: DocumentReference,
+    request: NumberRequest,
+    alive: () => void,
+  ): Promise<NumberRange | undefined> => {
+    const snapshot = await document.get();
+    const { range, counter } = taken(counterOf(snapshot.data(), document.path), request);
+    if (counter === undefined) return range;
+    const { updateTime } = snapshot;
+    const batch = firestore.batch();
+    if (updateTime !== undefined) batch.update(document, changed(counter), { lastUpdateTime: updateTime });
+    else batch.create(document, created(counter));
+    alive();
+    try {
+      await batch.commit();
+      return range;
+    } catch (error) {
+      // The client repeats a commit whose reply was lost. If that was applied, the next read finds this request.
+      if (isRefused(error) || isContention(error)) return undefined;
+      throw error;
+    }
+  };
 
   return {
     async take(key, request) {
@@ -52,29 +96,33 @@ export function firestoreCounters(
       let mine: NumberRange | undefined;
       let sent = false;
       let unseen = false;
+      let runs = 0;
       try {
-        return await calls.transaction('taking of sequence numbers', (alive) =>
-          firestore.runTransaction(
+        return await calls.transaction('taking of sequence numbers', async (alive) => {
+          for (let left = meetsOthers ? LONE_ROUNDS : 0; left > 0; left -= 1) {
+            alive();
+            const range = await takenAlone(document, request, alive);
+            if (range !== undefined) return range;
+          }
+          return firestore.runTransaction(
             async (transaction) => {
               alive();
+              meetsOthers ||= runs > 0;
+              runs += 1;
               unseen = sent;
               const snapshot = await transaction.get(document);
               const { range, counter } = taken(counterOf(snapshot.data(), document.path), request);
               unseen = false;
               if (counter === undefined) mine = range;
               else sent = true;
-              if (counter !== undefined && snapshot.exists) {
-                transaction.update(document, { next: counter.next, requests: stored(counter) });
-              } else if (counter !== undefined) {
-                const { epoch, next } = counter;
-                transaction.create(document, { v: VERSION, epoch, next, requests: stored(counter) });
-              }
+              if (counter !== undefined && snapshot.exists) transaction.update(document, changed(counter));
+              else if (counter !== undefined) transaction.create(document, created(counter));
               alive();
               return range;
             },
             { maxAttempts: calls.maxAttempts },
-          ),
-        );
+          );
+        });
       } catch (error) {
         if (mine !== undefined) return mine;
         if (unseen || !isContention(error)) throw error;
@@ -100,6 +148,9 @@ export function counterOf(
     `document ${path} is no counter; accepted: v = ${VERSION}, next a whole number, epoch a text`,
   );
 }
+
+const changed = (counter: Counter) => ({ next: counter.next, requests: stored(counter) });
+const created = (counter: Counter) => ({ v: VERSION, epoch: counter.epoch, ...changed(counter) });
 
 const stored = (counter: Counter): Readonly<{ id: string; first: number }>[] =>
   counter.requests.map((request) => ({ ...request }));
