@@ -14,6 +14,8 @@ export type Consumed = Readonly<{
   elapsedMs: number;
   perSecond: number;
   deliveriesPerMessage: number;
+  /** Deliveries at the door at the same time, at most. */
+  outstanding: number;
   /** Fewer than there are where the time was over. */
   handled: number;
 }>;
@@ -44,11 +46,18 @@ export async function consume(
   const done = Promise.withResolvers<void>();
   const failed = new Set<number>();
   let [handled, deliveries, firstAt, lastAt, latestAt] = [0, 0, 0, 0, 0];
-  const counting: Middleware = (next) => (message, context) => {
+  let [inHand, outstanding] = [0, 0];
+  const counting: Middleware = (next) => async (message, context) => {
     latestAt = performance.now();
     if (deliveries === 0) firstAt = latestAt;
     deliveries += 1;
-    return next(message, context);
+    inHand += 1;
+    outstanding = Math.max(outstanding, inHand);
+    try {
+      return await next(message, context);
+    } finally {
+      inHand -= 1;
+    }
   };
   const handler = compose(
     async (message) => {
@@ -87,6 +96,7 @@ export async function consume(
     elapsedMs,
     perSecond: (handled / elapsedMs) * 1_000,
     deliveriesPerMessage: deliveries / order.length,
+    outstanding,
     handled,
   };
 }

@@ -13,11 +13,13 @@ import { type Keys, manyKeys } from './keys.ts';
 
 type Print = (line: string) => void;
 
-/** `lengths`: of one stream in its turn, to see whether a message costs more in a longer one. */
+type Lengths = Readonly<{ messages: readonly number[]; window: number; outstanding: number }>;
+
+/** `lengths`: of one stream, to see whether a message costs more in a longer one. */
 export type Sizes = Readonly<{
   warmUp: Case;
   cases: readonly (Case & Readonly<{ most: number }>)[];
-  lengths?: Readonly<{ messages: readonly number[]; outstanding: number }>;
+  lengths?: readonly Lengths[];
   keys: Keys;
 }>;
 
@@ -33,8 +35,10 @@ const casesOf = (trickle: number, one: number, four: number, twenty: number): Si
 const PLAIN: Sizes = {
   warmUp,
   cases: casesOf(200, 500, 500, 1_000),
-  // Shuffled, 100,000 messages would take many minutes.
-  lengths: { messages: [1_000, 10_000, 100_000], outstanding: 50 },
+  lengths: [
+    { messages: [1_000, 10_000, 100_000], window: 0, outstanding: 50 },
+    { messages: [1_000, 10_000, 100_000], window: WINDOW, outstanding: 20 },
+  ],
   keys: { keys: 200, messages: 20, window: WINDOW, outstanding: 4 },
 };
 const DELAYED: Sizes = { warmUp, cases: casesOf(50, 200, 300, 1_000), keys: PLAIN.keys };
@@ -57,7 +61,7 @@ export const orderCost = (print: Print): Promise<object> =>
 export function costsAt(
   title: string,
   port: number,
-  { warmUp: first, cases, lengths, keys }: Sizes,
+  { warmUp: first, cases, lengths = [], keys }: Sizes,
   judged: Limits,
   print: Print,
 ): Promise<object> {
@@ -75,7 +79,7 @@ export function costsAt(
     }
     return {
       ...costs,
-      ...(lengths !== undefined && { lengths: await longer(title, server, lengths, judged, print) }),
+      lengths: await longer(title, server, lengths, judged, print),
       keys: await besideOne(title, server, keys, judged, print),
     };
   });
@@ -84,21 +88,24 @@ export function costsAt(
 async function longer(
   title: string,
   server: Counted,
-  { messages, outstanding }: NonNullable<Sizes['lengths']>,
+  all: readonly Lengths[],
   judged: Limits,
   print: Print,
-): Promise<object> {
-  const costs: Cost[] = [];
-  for (const count of messages) {
-    const name = `in turn, ${outstanding} outstanding`;
-    const figures = await cost(server, { name, messages: count, window: 0, outstanding });
-    print(shown(name, count, figures));
-    costs.push(figures);
+): Promise<readonly Cost[]> {
+  const found: Cost[] = [];
+  for (const { messages, window, outstanding } of all) {
+    const name = `${window === 0 ? 'in turn' : `shuffled over ${window}`}, ${outstanding} outstanding`;
+    const operations: number[] = [];
+    for (const count of messages) {
+      const figures = await cost(server, { name, messages: count, window, outstanding });
+      print(shown(name, count, figures));
+      found.push(figures);
+      operations.push(figures.operations);
+    }
+    const what = `${title}: ${name}, a message among ${messages.join(' and ')}, the dearest to the cheapest`;
+    judged.atMost(what, Math.max(...operations) / Math.min(...operations), FLAT);
   }
-  const all = costs.map(({ operations }) => operations);
-  const what = `${title}: a message among ${messages.join(' and ')}, the dearest to the cheapest`;
-  judged.atMost(what, Math.max(...all) / Math.min(...all), FLAT);
-  return costs;
+  return found;
 }
 
 async function besideOne(
