@@ -31,8 +31,8 @@ function slowStore(takes: (call: string) => number) {
     transact: (...args) => slow('transact', () => store.transact(...args)),
   };
   const chain = compose(async () => ack(), [inOrder(slowed, { clock })]);
-  const deliver = (number: number): Promise<string> =>
-    chain(messageOf(number), contextFor(clock, 60_000, CONSUMER)).then(reasonOf);
+  const deliver = (number: number, limitMs = 60_000): Promise<string> =>
+    chain(messageOf(number), contextFor(clock, limitMs, CONSUMER)).then(reasonOf);
   return { clock, calls, state, heldNumbers, deliver };
 }
 const settled = (clock: VirtualClock, all: readonly Promise<string>[]): Promise<readonly string[]> =>
@@ -70,7 +70,13 @@ test('what comes while the key is let go of takes it again, without a look', asy
 test('where the next number has not come, what is ahead of it is stored at once', async () => {
   const { clock, heldNumbers, deliver } = slowStore(() => 10);
   const begun = clock.now();
-  assert.deepEqual(await settled(clock, [3, 4].map(deliver)), ['held', 'held']);
+  assert.deepEqual(
+    await settled(
+      clock,
+      [3, 4].map((number) => deliver(number)),
+    ),
+    ['held', 'held'],
+  );
   assert.ok(clock.now() - begun < 100);
   assert.deepEqual(heldNumbers(), [3, 4]);
 });
@@ -83,4 +89,17 @@ test('whoever was waited for and does not run it keeps nobody for longer than a 
   assert.equal(await clock.until(first), 'handled');
   await clock.advance(100);
   assert.deepEqual([state().last, heldNumbers()], [2, []]);
+});
+
+test('who has waited long enough for its look waits for nobody, and leaves nothing for others to wait at', async () => {
+  const { clock, heldNumbers, deliver } = slowStore((call) => (call === 'read 1' ? 1_100 : 10));
+  // The number that the key waits for has come, and its time is over when it has been looked at.
+  const third = deliver(3);
+  await clock.advance(5);
+  const first = deliver(1, 1_000);
+  assert.deepEqual([await clock.until(third), await clock.until(first)], ['held', 'retry']);
+  const begun = clock.now();
+  assert.deepEqual(await settled(clock, [deliver(7)]), ['held']);
+  assert.ok(clock.now() - begun < 100, 'nobody works on the key');
+  assert.deepEqual(heldNumbers(), [3, 7]);
 });

@@ -154,7 +154,10 @@ function inHand(): InHand {
       // A second copy of a number does not wait behind the first.
       if (key === undefined || key.waiting.has(number)) return { kind: 'none' };
       const isNear = key.reach.came(number);
-      if (leftMs <= 0 || !isNear) return { kind: 'none' };
+      if (leftMs <= 0 || !isNear) {
+        forget(id, key);
+        return { kind: 'none' };
+      }
       const inOwnContext = AsyncLocalStorage.snapshot();
       return new Promise((resolve) => {
         let state: 'waiting' | 'started' | 'answered' = 'waiting';

@@ -35,7 +35,10 @@ export type InOrderOptions = Readonly<{
   start?: number | CounterStart;
   /** A number further than this beyond the last one done is refused for good (default 100,000). */
   maxAhead?: number;
-  /** Pause after the first failure of a head, doubled with each further one (default 1s) … */
+  /**
+   * Pause after the first failure of a head, doubled with each further one (default 1s) … Up to 100 ms the delivery
+   * itself waits and tries again, up to three times, where nothing is held for the key; its ack deadline goes on meanwhile.
+   */
   retryMin?: Duration;
   /** … up to this (default 60s). */
   retryMax?: Duration;
