@@ -64,7 +64,7 @@ async function search(): Promise<Found> {
     fc.asyncProperty(plans(fc.constantFrom(0.01, 0.03, 0.08, 0.2)), async (drawn) => {
       schedules += 1;
       const [rarest = '?'] = places.toSorted((left, right) => crashesAt(left) - crashesAt(right));
-      const run = await checked(schedules % 7 === 0 ? aimedAt(drawn, rarest) : drawn, sites);
+      const run = await checked(schedules % 5 === 0 ? aimedAt(drawn, rarest) : drawn, sites);
       faults += run.faults;
       repeats += run.witness.effects.length - new Set(run.witness.effects.map(({ content }) => content)).size;
     }),
