@@ -5,6 +5,7 @@ import { sleep } from '../clock.ts';
 import { compose } from '../handler.ts';
 import { ack, type Outcome } from '../outcome.ts';
 import type { VirtualClock } from '../testing/virtual-clock.ts';
+import { inHandOf } from './in-hand.ts';
 import { inOrder } from './in-order.ts';
 import type { OrderStore } from './order-store.ts';
 import { bench, CONSUMER, messageOf } from './testing/bench.ts';
@@ -35,6 +36,8 @@ function slowStore(takes: (call: string) => number) {
     chain(messageOf(number), contextFor(clock, limitMs, CONSUMER)).then(reasonOf);
   return { clock, calls, state, heldNumbers, deliver };
 }
+/** Within half a second: those that wait have one. */
+const soon = (clock: VirtualClock, one: Promise<string>): Promise<string> => clock.until(one, 500);
 const settled = (clock: VirtualClock, all: readonly Promise<string>[]): Promise<readonly string[]> =>
   clock.until(Promise.all(all));
 
@@ -79,6 +82,45 @@ test('where the next number has not come, what is ahead of it is stored at once'
   );
   assert.ok(clock.now() - begun < 100);
   assert.deepEqual(heldNumbers(), [3, 4]);
+});
+
+test('whoever was waited for and fails keeps nobody waiting, nor his own redelivery', async () => {
+  const { clock, heldNumbers, state, deliver } = slowStore((call) => {
+    if (call === 'read 2') throw new Error('no answer');
+    return 10;
+  });
+  const second = deliver(2);
+  await clock.advance(5);
+  // Its look comes after that of 2, and fails.
+  const first = deliver(1);
+  assert.deepEqual([await soon(clock, first), await soon(clock, second)], ['retry', 'held']);
+  assert.deepEqual(heldNumbers(), [2]);
+  assert.equal(await soon(clock, deliver(1)), 'handled');
+  assert.deepEqual([state().last, heldNumbers()], [2, []]);
+});
+
+test('nothing is left of a key for which somebody came who does not work on it', async () => {
+  const { clock, store } = bench();
+  const hand = inHandOf(store);
+  const ref = { consumer: CONSUMER, key: 'k' };
+  const turnOf = (number: number, arrivedAt: number, next?: number) => {
+    const message = messageOf(number);
+    const arrival = { key: 'k', number, hash: 'a', epoch: undefined };
+    const context = contextFor(clock, 60_000, CONSUMER);
+    return hand.turnOf({ ref, arrival, message, context }, async () => ack(), clock, arrivedAt, next);
+  };
+  for (const [number, waitedMs] of [
+    [5_000, 0],
+    [3, 1_000],
+  ] as const) {
+    const gone = hand.came(ref, 1);
+    const arrivedAt = clock.monotonic();
+    await clock.advance(waitedMs);
+    assert.equal((await turnOf(number, arrivedAt, 1)).kind, 'none', 'too far, or too late');
+    gone();
+    const turn = turnOf(2, clock.monotonic());
+    assert.equal((await clock.until(turn, 0)).kind, 'none', 'there is nobody to wait for');
+  }
 });
 
 test('whoever was waited for and does not run it keeps nobody for longer than a second', async () => {

@@ -28,9 +28,11 @@ export type FailResult =
  * Lets go of a number that ran without being stored and failed. It is stored now (`message` is undefined when it is
  * too large), so that its retries do not depend on redeliveries: with a native dead-letter policy on the subscription
  * those run out, and the number would be missing from the stream for good. With `halt` the key stands still from then on.
+ * `attemptsBefore`: without this failure. The key may have counted it already, in a commit whose reply was lost.
  */
 export function failing(
   owner: string,
+  attemptsBefore: number,
   arrival: Arrival,
   message: HeldMessage | undefined,
   failure: Failure,
@@ -40,7 +42,7 @@ export function failing(
   return (state, held, nowMs) => {
     if (state.lease?.owner !== owner)
       return { result: lost(state, held, arrival.number, isSkipped(state, arrival.number)) };
-    const { attempts, pauseMs } = headRetry(pauses, state.attempts, failure);
+    const { attempts, pauseMs } = headRetry(pauses, attemptsBefore, failure);
     const nextTryAt = nowMs + pauseMs;
     const waiting =
       halt === undefined ? retrying(attempts, nextTryAt) : halting(attempts, { ...halt, atMs: nowMs });

@@ -44,6 +44,7 @@ export async function runDirect(
   }
 }
 
+/** `lease.state.attempts` are those of this number before this failure. */
 export async function fail(
   ports: Ports,
   delivery: Delivery,
@@ -52,7 +53,8 @@ export async function fail(
   failure: Failure,
 ): Promise<Outcome> {
   const { ref, arrival, message, context } = delivery;
-  const { attempts } = headRetry(ports, lease.state.attempts, failure);
+  const before = lease.state.attempts;
+  const { attempts } = headRetry(ports, before, failure);
   const poison = isPoison(ports.maxAttempts, attempts, failure);
   if (poison && ports.poison === 'skip') {
     if (await buried(ports, lease, async () => message, context.source, failure, context)) {
@@ -68,7 +70,7 @@ export async function fail(
   const holdable = await heldForm(ports, arrival, message, context).catch(() => undefined);
   const query = { from: arrival.number, limit: 2 };
   const base = freshKey(ports.start);
-  const decide = failing(lease.owner, arrival, holdable, failure, ports, halt);
+  const decide = failing(lease.owner, before, arrival, holdable, failure, ports, halt);
   const result = await settledWithin(ports, lease.deadline, () =>
     ports.store.transact(ref, base, query, decide),
   );

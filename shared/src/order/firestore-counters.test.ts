@@ -33,27 +33,31 @@ const TEXTS = ['Too much contention on these documents', 'Aborted due to cross-t
 
 type Refusal = Readonly<{
   code?: number;
-  /** As where the reply was lost and the client has sent it again. */
-  applied?: boolean;
+  /** From which on they are applied: as where the reply was lost and the client has sent it again. */
+  applied?: number;
+  /** The reads of transactions are aborted each time. */
+  isBlind?: boolean;
 }>;
 
 /** The next `times` commits are refused (with ABORTED), nothing applied. Answers what was sent, at the end. */
-function refusing(times: number, { code = 10, applied = false }: Refusal = {}) {
-  type Call = (method: string, ...rest: unknown[]) => Promise<unknown>;
-  const client = firestore as unknown as { request: Call; runTransaction: Call };
+function refusing(times: number, { code = 10, applied = Infinity, isBlind = false }: Refusal = {}) {
+  type Call<First> = (first: First, ...rest: unknown[]) => Promise<unknown>;
+  type Work = (transaction: object) => Promise<unknown>;
+  const client = firestore as unknown as { request: Call<string>; runTransaction: Call<Work> };
   const { request, runTransaction } = client;
   let [commits, transactions] = [0, 0];
   client.request = async (method, ...rest) => {
     if (method !== 'commit') return request.call(firestore, method, ...rest);
     commits += 1;
     const text = TEXTS[commits % TEXTS.length];
-    if (commits <= times && applied) await request.call(firestore, method, ...rest);
+    if (commits <= times && commits >= applied) await request.call(firestore, method, ...rest);
     if (commits <= times) throw Object.assign(new Error(text), { code });
     return request.call(firestore, method, ...rest);
   };
-  client.runTransaction = async (...rest) => {
+  client.runTransaction = async (work, ...rest) => {
     transactions += 1;
-    return runTransaction.apply(firestore, rest);
+    const get = () => Promise.reject(Object.assign(new Error('aborted'), { code: 10 }));
+    return isBlind ? work({ get }) : runTransaction.call(firestore, work, ...rest);
   };
   return (): Readonly<{ commits: number; transactions: number }> => {
     Object.assign(client, { request, runTransaction });
@@ -119,12 +123,26 @@ for (const code of [9, 10]) {
     const { next } = sequencer(await besideOthers());
     const key = randomUUID();
     await next(key);
-    const restore = refusing(1, { code, applied: true });
+    const restore = refusing(1, { code, applied: 1 });
     assert.equal((await next(key)).number, 2);
     assert.deepEqual(restore(), { commits: 1, transactions: 0 });
     assert.equal((await next(key)).number, 3);
   });
 }
+
+test('B3: a lone write that was applied, and after which the counter cannot be read, takes its numbers once', async () => {
+  const { next } = sequencer(await besideOthers());
+  const key = randomUUID();
+  await next(key);
+  const restore = refusing(10, { code: 9, applied: 10, isBlind: true });
+  // It is no contention after which nothing was taken: the same request is asked for again.
+  const number = await next(key).then(
+    (numbered) => numbered.number,
+    (error: unknown) => codeOf(error),
+  );
+  assert.deepEqual([number, restore()], [2, { commits: 10, transactions: 1 }]);
+  assert.equal((await next(key)).number, 3);
+});
 
 test('B14: processes without locks and publishers with transactions share a counter without a hole', async () => {
   const alone = await besideOthers();

@@ -101,8 +101,11 @@ export function firestoreCounters(
         return await calls.transaction('taking of sequence numbers', async (alive) => {
           for (let left = meetsOthers ? LONE_ROUNDS : 0; left > 0; left -= 1) {
             alive();
+            unseen = sent;
             const range = await takenAlone(document, request, alive);
             if (range !== undefined) return range;
+            // It may be applied all the same: the client repeats what has no reply. The next read shows it.
+            sent = true;
           }
           return firestore.runTransaction(
             async (transaction) => {

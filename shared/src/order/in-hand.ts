@@ -8,9 +8,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Clock } from '../clock.ts';
 import type { Handler } from '../handler.ts';
-import type { Lease } from './lease.ts';
 import type { KeyRef, OrderStore } from './order-store.ts';
-import type { Arrival } from './place.ts';
 import { presentNumbers } from './present.ts';
 import { isMixed, leftKeys, type Reach, reachOf } from './reach.ts';
 import type { Delivery, Turn, Waiting } from './turn.ts';
@@ -45,6 +43,8 @@ const LONGEST_LINE = 50;
 
 type Key = {
   workers: number;
+  /** While nobody works on it: what those wait for that have come with whoever is about to. */
+  awaited: number | undefined;
   readonly waiting: Map<number, Waiting>;
   readonly reach: Reach;
   /**
@@ -65,31 +65,8 @@ export function inHandOf(store: OrderStore): InHand {
   return made;
 }
 
-/**
- * Leaves the key, whose lease was kept for `admitted`, to the first of them. False where it has gone meanwhile: then the
- * caller still has the key. Only the very deliveries that were asked for: another copy of a number may have come in
- * their place, whose identity nobody has compared.
- */
-export function handOver(
-  { store }: Readonly<{ store: OrderStore }>,
-  ref: KeyRef,
-  lease: Lease,
-  asked: ReadonlyMap<Arrival, Waiting>,
-  admitted: readonly Arrival[],
-): boolean {
-  const line = admitted.flatMap((arrival) => asked.get(arrival) ?? []);
-  const [first] = line;
-  if (first === undefined || !first.waits()) return false;
-  const hand = inHandOf(store);
-  const { number } = first.delivery.arrival;
-  const done = hand.working(ref);
-  hand.runs(ref, number + 1, number + line.length);
-  first.answer({ kind: 'lead', lease, line, done });
-  return true;
-}
-
-const newKey = (reach: Reach | undefined): Key => {
-  return { workers: 0, shuffled: reach !== undefined, waiting: new Map(), reach: reach ?? reachOf() };
+const newKey = (reach: Reach | undefined, awaited?: number): Key => {
+  return { workers: 0, awaited, shuffled: reach !== undefined, waiting: new Map(), reach: reach ?? reachOf() };
 };
 
 function inHand(): InHand {
@@ -112,7 +89,7 @@ function inHand(): InHand {
     const id = idOf(ref);
     const known = keys.get(id);
     if (known !== undefined || next === undefined || !present.has(id, next)) return known;
-    const key = newKey(left.take(id));
+    const key = newKey(left.take(id), next);
     key.reach.goesTo(next, next);
     keys.set(id, key);
     return key;
@@ -122,8 +99,22 @@ function inHand(): InHand {
     keys.delete(id);
     left.leave(id, key.reach);
   };
+  const leave = (id: string, key: Key): void => {
+    if (key.workers > 0) return;
+    for (const one of key.waiting.values()) one.answer({ kind: 'none' });
+    forget(id, key);
+  };
   return {
-    came: (ref, number) => present.came(idOf(ref), number),
+    came(ref, number) {
+      const id = idOf(ref);
+      const gone = present.came(id, number);
+      return () => {
+        gone();
+        const key = keys.get(id);
+        // He has not worked on it: nobody is about to.
+        if (key?.awaited === number && !present.has(id, number)) leave(id, key);
+      };
+    },
     working(ref, next) {
       const id = idOf(ref);
       const key = keys.get(id) ?? newKey(left.take(id));
@@ -135,9 +126,7 @@ function inHand(): InHand {
         if (!works) return;
         works = false;
         key.workers -= 1;
-        if (key.workers > 0) return;
-        for (const one of key.waiting.values()) one.answer({ kind: 'none' });
-        forget(id, key);
+        leave(id, key);
       };
     },
     drains: (ref, next) => moved(keys.get(idOf(ref)), true, next, next),

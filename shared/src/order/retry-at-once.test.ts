@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sleep } from '../clock.ts';
 import { codeOf } from '../errors.ts';
-import type { Handler } from '../handler.ts';
+import type { Handler, Middleware } from '../handler.ts';
 import { ack, type Outcome, retry } from '../outcome.ts';
 import { bench, LEASE_MS } from './testing/bench.ts';
 
@@ -125,4 +125,41 @@ test('a copy of what ran before the failure, held by another process meanwhile, 
     runs,
     [1, 2, 3, 4, ...all(8).slice(3)].map((number) => `${number}:a`),
   );
+});
+
+test('failures of a number that has got through are not those of the number behind it, which is stored', async () => {
+  const buried: string[] = [];
+  const deadLetters: Middleware = (next) => async (message, context) => {
+    const outcome = await next(message, context);
+    buried.push(message.id);
+    return outcome.kind === 'deadLetter' ? { ...outcome, published: true } : outcome;
+  };
+  for (const poison of ['halt', 'skip'] as const) {
+    const made = bench({ retryMin: '10ms', maxAttempts: 3, poison, deadLetters });
+    const { clock, worker, runs, state, heldNumbers } = made;
+    const left: Record<string, number> = { 4: 2, 5: 1 };
+    const handler: Handler = async ({ attributes: { sequence = '' } }) => {
+      left[sequence] = (left[sequence] ?? 0) - 1;
+      // The pause of 5 is too long to be waited for in hand.
+      return Number(left[sequence]) >= 0 ? retry(new Error('no'), sequence === '5' ? '5s' : 0) : ack();
+    };
+    const { deliver, sweep } = worker({ handler });
+    const outcomes = await clock.until(Promise.all(all(8).map((number) => deliver(number))));
+    assert.deepEqual([kindOf(outcomes[4] as Outcome), state().attempts, state().last], ['ack held', 1, 4]);
+    await clock.advance(5_000);
+    await sweep();
+    const expected = [1, 2, 3, 4, 4, 4, 5, ...all(8).slice(4)].map((number) => `${number}:a`);
+    assert.deepEqual([runs, state().last, state().halted, heldNumbers()], [expected, 8, null, []], poison);
+  }
+  assert.deepEqual(buried, []);
+});
+
+test('a failure whose commit has no reply, and cannot be looked for, counts once', async () => {
+  for (const kind of ['reply lost', 'refused'] as const) {
+    const { clock, worker, runs, state } = bench({ retryMin: '10ms' });
+    const faults = { 'write 2': { kind }, 'read 2': { kind: 'refused' } } as const;
+    const { deliver } = worker({ handler: failing(1, 9), faults });
+    assert.equal(kindOf(await clock.until(deliver(1))), 'ack held');
+    assert.deepEqual([runs.length, state().attempts], [1, 1], kind);
+  }
 });

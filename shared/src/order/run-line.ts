@@ -61,10 +61,9 @@ export async function runLine(ports: Ports, { lease, line, done }: Line, next: H
           continue;
         }
         const isOurs = await settleLine(ports, current, ran, next, answer, { goesOn: true });
+        const left = ran.length > 0 ? behindProgress(current) : current;
         if (failure === undefined) answer(one, hungOutcome());
-        else {
-          answer(one, isOurs ? await fail(ports, one.delivery, current, next, failure) : lostOutcome());
-        }
+        else answer(one, isOurs ? await fail(ports, one.delivery, left, next, failure) : lostOutcome());
         return own ?? lostOutcome();
       }
     }
@@ -80,6 +79,9 @@ export async function runLine(ports: Ports, { lease, line, done }: Line, next: H
     done();
   }
 }
+
+/** What has failed before was another number. */
+const behindProgress = (lease: Lease): Lease => ({ ...lease, state: { ...lease.state, attempts: 0 } });
 
 const runOne = ({ clock }: Ports, lease: Lease, { delivery, handler }: Waiting): Promise<Ran> =>
   runUnderLease(clock, lease, delivery.context.source, delivery.context, (inner) =>
