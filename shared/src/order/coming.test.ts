@@ -99,16 +99,32 @@ test('whoever was waited for and fails keeps nobody waiting, nor his own redeliv
   assert.deepEqual([state().last, heldNumbers()], [2, []]);
 });
 
-test('nothing is left of a key for which somebody came who does not work on it', async () => {
+/** Of a process's deliveries in hand, without the rest of the stage. */
+function handOf() {
   const { clock, store } = bench();
   const hand = inHandOf(store);
   const ref = { consumer: CONSUMER, key: 'k' };
-  const turnOf = (number: number, arrivedAt: number, next?: number) => {
-    const message = messageOf(number);
+  const turnOf = async (number: number, arrivedAt: number, next?: number): Promise<string> => {
     const arrival = { key: 'k', number, hash: 'a', epoch: undefined };
-    const context = contextFor(clock, 60_000, CONSUMER);
-    return hand.turnOf({ ref, arrival, message, context }, async () => ack(), clock, arrivedAt, next);
+    const delivery = { ref, arrival, message: messageOf(number), context: contextFor(clock, 60_000, CONSUMER) };
+    return (await hand.turnOf(delivery, async () => ack(), clock, arrivedAt, next)).kind;
   };
+  return { clock, hand, ref, turnOf };
+}
+
+test('the number that is waited for does not wait itself, nor does a copy of it', async () => {
+  const { clock, hand, ref, turnOf } = handOf();
+  hand.came(ref, 1);
+  const ahead = turnOf(2, 0, 1);
+  assert.equal(await clock.until(turnOf(1, 0), 0), 'none');
+  const done = hand.working(ref, 2);
+  const copy = turnOf(1, 0);
+  done();
+  assert.deepEqual([await clock.until(ahead, 0), await clock.until(copy, 0)], ['none', 'none']);
+});
+
+test('nothing is left of a key for which somebody came who does not work on it', async () => {
+  const { clock, hand, ref, turnOf } = handOf();
   for (const [number, waitedMs] of [
     [5_000, 0],
     [3, 1_000],
@@ -116,10 +132,10 @@ test('nothing is left of a key for which somebody came who does not work on it',
     const gone = hand.came(ref, 1);
     const arrivedAt = clock.monotonic();
     await clock.advance(waitedMs);
-    assert.equal((await turnOf(number, arrivedAt, 1)).kind, 'none', 'too far, or too late');
+    assert.equal(await clock.until(turnOf(number, arrivedAt, 1), 0), 'none', 'too far, or too late');
     gone();
     const turn = turnOf(2, clock.monotonic());
-    assert.equal((await clock.until(turn, 0)).kind, 'none', 'there is nobody to wait for');
+    assert.equal(await clock.until(turn, 0), 'none', 'there is nobody to wait for');
   }
 });
 

@@ -140,8 +140,9 @@ function inHand(): InHand {
       const id = idOf(delivery.ref);
       const key = workedOn(delivery.ref, next);
       if (key === undefined) left.came(id, number);
-      // A second copy of a number does not wait behind the first.
+      // A second copy of a number does not wait behind the first, and whoever is waited for has nobody to wait for.
       if (key === undefined || key.waiting.has(number)) return { kind: 'none' };
+      if (key.workers === 0 && key.awaited === number) return { kind: 'none' };
       const isNear = key.reach.came(number);
       if (leftMs <= 0 || !isNear) {
         forget(id, key);

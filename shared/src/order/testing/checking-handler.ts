@@ -7,6 +7,7 @@ import { inProgressElsewhere, PermanentError } from '../../errors.ts';
 import type { Handler } from '../../handler.ts';
 import { ack, deadLetter, retry } from '../../outcome.ts';
 import type { MemoryOrder } from '../memory.ts';
+import { MAX_ATTEMPTS } from './plan.ts';
 import type { Traffic } from './traffic.ts';
 
 type Effect = Readonly<{ key: string; number: number; content: string; token: string }>;
@@ -23,6 +24,8 @@ export type Habits = Readonly<{
 export type Witness = Readonly<{
   effects: Effect[];
   violations: string[];
+  /** How often a number's handler has failed in a way that says something about the message, by `key#number`. */
+  failures: Map<string, number>;
   /** Calls so far. */
   starts: { count: number };
   handler(habits: Habits): Handler;
@@ -34,6 +37,8 @@ type Run = Readonly<{ key: string; token: string; until: number; alive: () => bo
 export function witness(clock: Clock, store: MemoryOrder, behindOnce = false): Witness {
   const effects: Effect[] = [];
   const violations: string[] = [];
+  const failures = new Map<string, number>();
+  const failed = (name: string): void => void failures.set(name, (failures.get(name) ?? 0) + 1);
   const starts = { count: 0 };
   const running = new Set<Run>();
   const newest = new Map<string, bigint>();
@@ -65,6 +70,7 @@ export function witness(clock: Clock, store: MemoryOrder, behindOnce = false): W
   return {
     effects,
     violations,
+    failures,
     starts,
     handler: (habits) => async (message, context) => {
       const content = message.data.toString();
@@ -84,13 +90,16 @@ export function witness(clock: Clock, store: MemoryOrder, behindOnce = false): W
       const { failuresLeft, fatal } = habits.traffic;
       const fate = fatal.get(content);
       if (fate !== undefined) {
+        failed(`${key}#${number}`);
         const error = new PermanentError('FATAL', 'never');
         return fate === 'permanent' ? deadLetter(error) : retry(error);
       }
       const left = failuresLeft.get(content) ?? 0;
       if (left > 0) {
         failuresLeft.set(content, left - 1);
-        return retry(left % 2 === 0 ? inProgressElsewhere('another delivery has it') : new Error('not yet'));
+        if (left > MAX_ATTEMPTS - 1) return retry(inProgressElsewhere('another delivery has it'));
+        failed(`${key}#${number}`);
+        return retry(new Error('not yet'));
       }
       effects.push({ key, number, content, token });
       return ack();

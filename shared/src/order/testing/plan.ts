@@ -33,7 +33,7 @@ export type Plan = TrafficPlan &
   }>;
 
 export const CONSUMER = 'simulated';
-/** More than the counted failures of a message that succeeds in the end: every second one of at most five. */
+/** More than the counted failures of a message that succeeds in the end: of at most five, the last three. */
 export const MAX_ATTEMPTS = 4;
 /** One for all: each of its own would cost a stack trace. */
 const OVER = new Error('the time of the delivery is over');
