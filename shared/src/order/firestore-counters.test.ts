@@ -35,16 +35,19 @@ type Refusal = Readonly<{
   code?: number;
   /** From which on they are applied: as where the reply was lost and the client has sent it again. */
   applied?: number;
-  /** The reads of transactions are aborted each time. */
-  isBlind?: boolean;
+  /** What is aborted after the last of them: one read, or those of a transaction. */
+  blind?: 'read' | 'transaction';
 }>;
 
 /** The next `times` commits are refused (with ABORTED), nothing applied. Answers what was sent, at the end. */
-function refusing(times: number, { code = 10, applied = Infinity, isBlind = false }: Refusal = {}) {
+function refusing(times: number, { code = 10, applied = Infinity, blind }: Refusal = {}) {
   type Call<First> = (first: First, ...rest: unknown[]) => Promise<unknown>;
   type Work = (transaction: object) => Promise<unknown>;
-  const client = firestore as unknown as { request: Call<string>; runTransaction: Call<Work> };
-  const { request, runTransaction } = client;
+  type Client = { request: Call<string>; requestStream: Call<string>; runTransaction: Call<Work> };
+  const client = firestore as unknown as Client;
+  const { request, requestStream, runTransaction } = client;
+  const aborted = () => Promise.reject(Object.assign(new Error('aborted'), { code: 10 }));
+  let reads = 0;
   let [commits, transactions] = [0, 0];
   client.request = async (method, ...rest) => {
     if (method !== 'commit') return request.call(firestore, method, ...rest);
@@ -56,11 +59,17 @@ function refusing(times: number, { code = 10, applied = Infinity, isBlind = fals
   };
   client.runTransaction = async (work, ...rest) => {
     transactions += 1;
-    const get = () => Promise.reject(Object.assign(new Error('aborted'), { code: 10 }));
-    return isBlind ? work({ get }) : runTransaction.call(firestore, work, ...rest);
+    return blind === 'transaction'
+      ? work({ get: aborted })
+      : runTransaction.call(firestore, work, ...rest);
+  };
+  client.requestStream = (method, ...rest) => {
+    const isLost = blind === 'read' && commits === times && reads === 0;
+    if (isLost) reads += 1;
+    return isLost ? aborted() : requestStream.call(firestore, method, ...rest);
   };
   return (): Readonly<{ commits: number; transactions: number }> => {
-    Object.assign(client, { request, runTransaction });
+    Object.assign(client, { request, requestStream, runTransaction });
     return { commits, transactions };
   };
 }
@@ -130,19 +139,24 @@ for (const code of [9, 10]) {
   });
 }
 
-test('B3: a lone write that was applied, and after which the counter cannot be read, takes its numbers once', async () => {
-  const { next } = sequencer(await besideOthers());
-  const key = randomUUID();
-  await next(key);
-  const restore = refusing(10, { code: 9, applied: 10, isBlind: true });
-  // It is no contention after which nothing was taken: the same request is asked for again.
-  const number = await next(key).then(
-    (numbered) => numbered.number,
-    (error: unknown) => codeOf(error),
-  );
-  assert.deepEqual([number, restore()], [2, { commits: 10, transactions: 1 }]);
-  assert.equal((await next(key)).number, 3);
-});
+for (const [blind, times, transactions] of [
+  ['read', 1, 0],
+  ['transaction', 10, 1],
+] as const) {
+  test(`B3: a lone write that was applied takes its numbers once, where the next ${blind} is aborted`, async () => {
+    const { next } = sequencer(await besideOthers());
+    const key = randomUUID();
+    await next(key);
+    const restore = refusing(times, { code: 9, applied: times, blind });
+    // It is no contention after which nothing was taken: the same request is asked for again.
+    const number = await next(key).then(
+      (numbered) => numbered.number,
+      (error: unknown) => codeOf(error),
+    );
+    assert.deepEqual([number, restore()], [2, { commits: times, transactions }]);
+    assert.equal((await next(key)).number, 3);
+  });
+}
 
 test('B14: processes without locks and publishers with transactions share a counter without a hole', async () => {
   const alone = await besideOthers();
