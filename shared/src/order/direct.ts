@@ -44,13 +44,17 @@ export async function runDirect(
   }
 }
 
-/** `lease.state.attempts` are those of this number before this failure. */
+/**
+ * `lease.state.attempts` are those of this number before this failure. `waits`: of whoever waits for what is stored behind it,
+ * where it is given up.
+ */
 export async function fail(
   ports: Ports,
   delivery: Delivery,
   lease: Lease,
   next: Handler,
   failure: Failure,
+  waits = delivery.context,
 ): Promise<Outcome> {
   const { ref, arrival, message, context } = delivery;
   const before = lease.state.attempts;
@@ -59,7 +63,8 @@ export async function fail(
   if (poison && ports.poison === 'skip') {
     if (await buried(ports, lease, async () => message, context.source, failure, context)) {
       logPoison('skip', context, ref, arrival.number, attempts, failure.error);
-      const isSafe = await settle(ports, delivery, lease, stretchOf([arrival]), next, { as: 'given up' });
+      const behind = { ref, context: waits };
+      const isSafe = await settle(ports, behind, lease, stretchOf([arrival]), next, { as: 'given up' });
       return isSafe(arrival.number)
         ? { kind: 'deadLetter', error: failure.error, published: true }
         : lostOutcome();

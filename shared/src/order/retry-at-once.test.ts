@@ -3,9 +3,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sleep } from '../clock.ts';
 import { codeOf } from '../errors.ts';
-import type { Handler, Middleware } from '../handler.ts';
-import { ack, type Outcome, retry } from '../outcome.ts';
-import { bench, LEASE_MS } from './testing/bench.ts';
+import { compose, type Handler, type Middleware } from '../handler.ts';
+import { type Log, silent } from '../log.ts';
+import { ack, deadLetter, type Outcome, retry } from '../outcome.ts';
+import { inOrder } from './in-order.ts';
+import { bench, CONSUMER, LEASE_MS, messageOf } from './testing/bench.ts';
+import { contextFor } from './testing/plan.ts';
 
 const kindOf = (outcome: Outcome): string =>
   outcome.kind === 'ack' ? `ack ${outcome.reason}` : `${outcome.kind} ${codeOf(outcome.error)}`;
@@ -163,3 +166,35 @@ test('a failure whose commit has no reply, and cannot be looked for, counts once
     assert.deepEqual([runs.length, state().attempts], [1, 1], kind);
   }
 });
+
+for (const [what, fail] of [
+  ['a failure', retry],
+  ['poison', deadLetter],
+] as const) {
+  test(`behind ${what} in a line, too, what is stored runs in the time of its first delivery, which waits for it`, async () => {
+    const { clock, store, worker, state } = bench();
+    const logs = new Map<string | undefined, Log>();
+    let failures = 1;
+    const handler: Handler = async ({ attributes: { sequence } }, { log }) => {
+      logs.set(sequence, log);
+      await sleep(clock, 100);
+      return sequence === '3' && failures-- > 0 ? fail(new Error('once')) : ack();
+    };
+    const deadLetters: Middleware = (next) => async (message, context) => {
+      await sleep(clock, 50);
+      const outcome = await next(message, context);
+      return outcome.kind === 'deadLetter' ? { ...outcome, published: true } : outcome;
+    };
+    const options = { clock, retryMin: '10ms', poison: 'skip', deadLetters } as const;
+    const chain = compose(handler, [inOrder(store, options)]);
+    const outcomes = [1, 2, 3].map((number) =>
+      chain(messageOf(number), { ...contextFor(clock, 60_000, CONSUMER), log: { ...silent } }),
+    );
+    // The second try of 3, or its dead letter.
+    await clock.advance(320);
+    assert.equal(kindOf(await worker().deliver(4)), 'ack held');
+    await clock.until(Promise.all(outcomes));
+    assert.deepEqual([state().last, [...logs.keys()]], [4, ['1', '2', '3', '4']]);
+    assert.equal(logs.get('4'), logs.get('2'));
+  });
+}

@@ -28,6 +28,11 @@ type RunOfLine = Readonly<{ one: Waiting; outcome: Outcome }>;
  */
 export async function runLine(ports: Ports, { lease, line, done }: Line, next: Handler): Promise<Outcome> {
   const [lead] = line;
+  if (lead === undefined) {
+    done();
+    return lostOutcome();
+  }
+  const { ref, context } = lead.delivery;
   const end = ports.clock.monotonic() + Math.min(ports.leaseMs / 3, LINE_MS);
   let ran: RunOfLine[] = [];
   let own: Outcome | undefined;
@@ -37,8 +42,7 @@ export async function runLine(ports: Ports, { lease, line, done }: Line, next: H
   };
   const started: Waiting[] = [];
   // Beside the handlers: with it the commit needs no transaction.
-  let seen: Lease | Promise<Lease> =
-    lead === undefined || lease.empty !== 'unseen' ? lease : seenAgain(ports, lead.delivery.ref, lease);
+  let seen: Lease | Promise<Lease> = lease.empty === 'unseen' ? seenAgain(ports, ref, lease) : lease;
   let current = lease;
   try {
     for (const one of line) {
@@ -60,14 +64,15 @@ export async function runLine(ports: Ports, { lease, line, done }: Line, next: H
           [ran, current, seen] = [[], kept, kept];
           continue;
         }
-        const isOurs = await settleLine(ports, current, ran, next, answer, { goesOn: true });
+        const isOurs = await settleLine(ports, lead, current, ran, next, answer, { goesOn: true });
         const left = ran.length > 0 ? behindProgress(current) : current;
         if (failure === undefined) answer(one, hungOutcome());
-        else answer(one, isOurs ? await fail(ports, one.delivery, left, next, failure) : lostOutcome());
+        else if (!isOurs) answer(one, lostOutcome());
+        else answer(one, await fail(ports, one.delivery, left, next, failure, context));
         return own ?? lostOutcome();
       }
     }
-    await settleLine(ports, await seen, ran, next, answer, {});
+    await settleLine(ports, lead, await seen, ran, next, answer, {});
     return own ?? lostOutcome();
   } catch (error) {
     const isDone = own !== undefined;
@@ -88,24 +93,27 @@ const runOne = ({ clock }: Ports, lease: Lease, { delivery, handler }: Waiting):
     handler(delivery.message, inner),
   );
 
-/** Answers whether what ran is counted as done, by this lease or by whoever has it now. */
+/**
+ * Answers whether what ran is counted as done, by this lease or by whoever has it now. What is stored behind it runs in the
+ * time of `lead`, who waits for it.
+ */
 async function settleLine(
   ports: Ports,
+  lead: Waiting,
   lease: Lease,
   ran: readonly RunOfLine[],
   next: Handler,
   answer: (one: Waiting, outcome: Outcome) => void,
   options: SettleOptions,
 ): Promise<boolean> {
-  const [first] = ran;
   const last = ran.at(-1);
-  if (first === undefined || last === undefined) return true;
+  if (last === undefined) return true;
   const stretch = stretchOf(ran.map(({ one }) => one.delivery.arrival));
   const counted = (isSafe: (number: number) => boolean): void => {
     for (const { one, outcome } of ran) {
       answer(one, isSafe(one.delivery.arrival.number) ? outcome : lostOutcome());
     }
   };
-  const isSafe = await settle(ports, first.one.delivery, lease, stretch, next, { ...options, counted });
+  const isSafe = await settle(ports, lead.delivery, lease, stretch, next, { ...options, counted });
   return isSafe(last.one.delivery.arrival.number);
 }
