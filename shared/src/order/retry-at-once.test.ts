@@ -198,3 +198,17 @@ for (const [what, fail] of [
     assert.equal(logs.get('4'), logs.get('2'));
   });
 }
+
+test('a line ends after a second: what fails later is stored, and its first delivery waits for no other try of it', async () => {
+  const { clock, worker, state, heldNumbers } = bench({ retryMin: '10ms' });
+  let failures = 1;
+  const handler: Handler = async ({ attributes: { sequence } }) => {
+    await sleep(clock, sequence === '3' ? 1_500 : 100);
+    return sequence === '3' && failures-- > 0 ? retry(new Error('once')) : ack();
+  };
+  const { deliver } = worker({ handler });
+  const [, lead, failed] = [1, 2, 3].map((number) => deliver(number));
+  assert.equal(kindOf(await clock.until(lead as Promise<Outcome>, 1_750)), 'ack handled');
+  assert.equal(kindOf(await clock.until(failed as Promise<Outcome>)), 'ack held');
+  assert.deepEqual([state().last, state().attempts, heldNumbers()], [2, 1, [3]]);
+});

@@ -58,8 +58,12 @@ export async function runLine(ports: Ports, { lease, line, done }: Line, next: H
         }
         const failure = outcome && failureOf(outcome, run.kind === 'finished' && run.aborted);
         const before = ran.map((done) => done.one.delivery.arrival.hash);
-        const kept = failure && (await keptForRetry(ports, one.delivery, await seen, before, failure, tries));
-        if (kept !== undefined) {
+        const isInTime = one === lead || ports.clock.monotonic() < end;
+        const kept =
+          failure &&
+          isInTime &&
+          (await keptForRetry(ports, one.delivery, await seen, before, failure, tries));
+        if (kept) {
           for (const done of ran) answer(done.one, done.outcome);
           [ran, current, seen] = [[], kept, kept];
           continue;
