@@ -106,7 +106,12 @@ function handOf() {
   const ref = { consumer: CONSUMER, key: 'k' };
   const turnOf = async (number: number, arrivedAt: number, next?: number): Promise<string> => {
     const arrival = { key: 'k', number, hash: 'a', epoch: undefined };
-    const delivery = { ref, arrival, message: messageOf(number), context: contextFor(clock, 60_000, CONSUMER) };
+    const delivery = {
+      ref,
+      arrival,
+      message: messageOf(number),
+      context: contextFor(clock, 60_000, CONSUMER),
+    };
     return (await hand.turnOf(delivery, async () => ack(), clock, arrivedAt, next)).kind;
   };
   return { clock, hand, ref, turnOf };

@@ -59,9 +59,7 @@ function refusing(times: number, { code = 10, applied = Infinity, blind }: Refus
   };
   client.runTransaction = async (work, ...rest) => {
     transactions += 1;
-    return blind === 'transaction'
-      ? work({ get: aborted })
-      : runTransaction.call(firestore, work, ...rest);
+    return blind === 'transaction' ? work({ get: aborted }) : runTransaction.call(firestore, work, ...rest);
   };
   client.requestStream = (method, ...rest) => {
     const isLost = blind === 'read' && commits === times && reads === 0;

@@ -66,7 +66,13 @@ export function inHandOf(store: OrderStore): InHand {
 }
 
 const newKey = (reach: Reach | undefined, awaited?: number): Key => {
-  return { workers: 0, awaited, shuffled: reach !== undefined, waiting: new Map(), reach: reach ?? reachOf() };
+  return {
+    workers: 0,
+    awaited,
+    shuffled: reach !== undefined,
+    waiting: new Map(),
+    reach: reach ?? reachOf(),
+  };
 };
 
 function inHand(): InHand {

@@ -144,7 +144,7 @@ test('failures of a number that has got through are not those of the number behi
     const handler: Handler = async ({ attributes: { sequence = '' } }) => {
       left[sequence] = (left[sequence] ?? 0) - 1;
       // The pause of 5 is too long to be waited for in hand.
-      return Number(left[sequence]) >= 0 ? retry(new Error('no'), sequence === '5' ? '5s' : 0) : ack();
+      return Number(left[sequence]) >= 0 ? retry(new Error('no'), sequence === '5' ? '5s' : '0ms') : ack();
     };
     const { deliver, sweep } = worker({ handler });
     const outcomes = await clock.until(Promise.all(all(8).map((number) => deliver(number))));
