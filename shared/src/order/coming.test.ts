@@ -128,6 +128,45 @@ test('the number that is waited for does not wait itself, nor does a copy of it'
   assert.deepEqual([await clock.until(ahead, 0), await clock.until(copy, 0)], ['none', 'none']);
 });
 
+test('those that wait go on waiting while a copy of the number is there, whatever else is answered, and are in hand then', async () => {
+  const { clock, hand, ref, turnOf } = handOf();
+  hand.came({ ...ref, key: 'another' }, 1);
+  assert.equal(await clock.until(turnOf(2, 0, 1), 0), 'none', 'another key');
+  const [gone, , other] = [1, 1, 7].map((number) => hand.came(ref, number));
+  const second = turnOf(2, 0, 1);
+  await clock.advance(100);
+  gone?.();
+  other?.();
+  await clock.advance(400);
+  const third = turnOf(3, 500, 1);
+  await clock.advance(499);
+  assert.equal(hand.line(ref, 2, 2).length, 2);
+  // 2 has waited for a second.
+  await clock.advance(1);
+  assert.equal(await second, 'none');
+  const done = hand.working(ref, 3);
+  assert.equal(hand.line(ref, 3, 1).length, 1);
+  done();
+  assert.equal(await third, 'none');
+});
+
+test('far into a stream they wait, too, and nobody does in one that was left at a hole', async () => {
+  const { clock, hand, ref, turnOf } = handOf();
+  const far = hand.came(ref, 5_000);
+  const next = turnOf(5_001, 0, 5_000);
+  await clock.advance(0);
+  assert.equal(hand.line(ref, 5_001, 1).length, 1);
+  far();
+  assert.equal(await next, 'none');
+  const done = hand.working(ref, 5_000);
+  const behindHole = turnOf(5_003, 0);
+  await clock.advance(0);
+  done();
+  assert.equal(await behindHole, 'none');
+  hand.came(ref, 5_001);
+  assert.equal(await clock.until(turnOf(5_002, 0, 5_001), 0), 'none');
+});
+
 test('nothing is left of a key for which somebody came who does not work on it', async () => {
   const { clock, hand, ref, turnOf } = handOf();
   for (const [number, waitedMs] of [

@@ -105,6 +105,14 @@ test('B14: contention each time is one typed error for everybody who waits, and 
   assert.equal((await next(key)).number, 1);
 });
 
+test('B14: a process that has met no other takes its numbers in transactions', async () => {
+  const { next } = sequencer(firestoreCounters(firestore));
+  const key = randomUUID();
+  const restore = refusing(0);
+  assert.deepEqual([(await next(key)).number, (await next(key)).number], [1, 2]);
+  assert.deepEqual(restore(), { commits: 2, transactions: 2 });
+});
+
 test('B14: once a transaction was aborted, numbers are taken without locks: a read and a write', async () => {
   const { next } = sequencer(await besideOthers());
   const key = randomUUID();

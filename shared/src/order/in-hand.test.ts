@@ -386,4 +386,8 @@ test('a key that a drain leaves to a line is kept for it, with the identities of
     gapAt: null,
     repairedAt: null,
   });
+  const ahead = { number: 9, hash: 'h9', source: 'sub', message: new Uint8Array() };
+  const behind = releasing('me', LEASE_MS, () => line)({ ...state, waitingSince: 3, gapAt: 1 }, [ahead], 5);
+  assert.deepEqual(behind.result, { kind: 'line', admitted: line, isEmpty: false });
+  assert.equal('waitingSince' in (behind.patch ?? {}), false, 'it shows that something is held');
 });

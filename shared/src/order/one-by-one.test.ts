@@ -33,6 +33,16 @@ test('work on one key goes in the order in which it came, also behind a failure;
   );
   assert.ok(log.indexOf('o begins') < log.indexOf('1 ends'), 'another key waited');
   assert.equal(await run('k', work('4')), '4');
+  log.length = 0;
+  const fifth = run('k', work('5'));
+  const sixth = run('k', work('6'));
+  await fifth;
+  // It comes while 6 is under way.
+  await Promise.all([sixth, run('k', work('7'))]);
+  assert.deepEqual(
+    log,
+    ['5', '6', '7'].flatMap((name) => [`${name} begins`, `${name} ends`]),
+  );
 });
 
 test('a process has one write or transaction under way on a key, and as many as there are keys', async () => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sleep } from '../clock.ts';
-import { codeOf } from '../errors.ts';
+import { codeOf, inProgressElsewhere } from '../errors.ts';
 import { compose, type Handler, type Middleware } from '../handler.ts';
 import { type Log, silent } from '../log.ts';
 import { ack, deadLetter, type Outcome, retry } from '../outcome.ts';
@@ -45,6 +45,7 @@ test('the fourth failure in a row is stored, as are those with a longer pause', 
   for (const [retryMin, starts] of [
     ['1ms', 4],
     ['60ms', 2],
+    ['100ms', 2],
     ['101ms', 1],
   ] as const) {
     const { clock, worker, runs, state, heldNumbers } = bench({ retryMin });
@@ -144,7 +145,7 @@ test('failures of a number that has got through are not those of the number behi
     const handler: Handler = async ({ attributes: { sequence = '' } }) => {
       left[sequence] = (left[sequence] ?? 0) - 1;
       // The pause of 5 is too long to be waited for in hand.
-      return Number(left[sequence]) >= 0 ? retry(new Error('no'), sequence === '5' ? '5s' : '0ms') : ack();
+      return Number(left[sequence]) >= 0 ? retry(new Error('no'), sequence === '5' ? '5s' : '1ms') : ack();
     };
     const { deliver, sweep } = worker({ handler });
     const outcomes = await clock.until(Promise.all(all(8).map((number) => deliver(number))));
@@ -211,4 +212,47 @@ test('a line ends after a second: what fails later is stored, and its first deli
   assert.equal(kindOf(await clock.until(lead as Promise<Outcome>, 1_750)), 'ack handled');
   assert.equal(kindOf(await clock.until(failed as Promise<Outcome>)), 'ack held');
   assert.deepEqual([state().last, state().attempts, heldNumbers()], [2, 1, [3]]);
+});
+
+test('its first delivery has its own time: what fails there after a second is tried again', async () => {
+  const { clock, worker, heldNumbers } = bench({ retryMin: '10ms' });
+  let failures = 1;
+  const handler: Handler = async ({ attributes: { sequence } }) => {
+    await sleep(clock, sequence === '2' ? 1_500 : 100);
+    return sequence === '2' && failures-- > 0 ? retry(new Error('once')) : ack();
+  };
+  const { deliver } = worker({ handler });
+  const outcomes = [1, 2].map((number) => deliver(number));
+  assert.equal(kindOf((await clock.until(Promise.all(outcomes)))[1] as Outcome), 'ack handled');
+  assert.deepEqual(heldNumbers(), []);
+});
+
+test('in a line, too, the fourth failure is stored with all four', async () => {
+  const { clock, worker, state, heldNumbers } = bench({ retryMin: '1ms' });
+  const { deliver } = worker({ handler: failing(3, 9) });
+  await clock.until(Promise.all(all(3).map((number) => deliver(number))));
+  assert.deepEqual([state().last, state().attempts, heldNumbers()], [2, 4, [3]]);
+});
+
+test('with the failure the lease is renewed, and the key is due when it ends', async () => {
+  const { clock, worker, state } = bench({ retryMin: '50ms' });
+  const handler: Handler = async () => {
+    await sleep(clock, LEASE_MS - 100);
+    return retry(new Error('late'));
+  };
+  void worker({ handler }).deliver(1);
+  await clock.advance(LEASE_MS - 60);
+  const end = clock.now() - 40 + LEASE_MS;
+  assert.deepEqual([state().attempts, state().lease?.untilMs, state().readyAt], [1, end, end]);
+});
+
+test('what says nothing about the message is stored, and so is what has no time left for another try', async () => {
+  const { clock, worker, runs, heldNumbers } = bench({ retryMin: '10ms' });
+  const busy: Handler = async () => retry(inProgressElsewhere('another delivery has it'));
+  assert.equal(kindOf(await clock.until(worker({ handler: busy }).deliver(1))), 'ack held');
+  assert.deepEqual([runs.length, heldNumbers()], [1, [1]]);
+  const other = bench();
+  const chain = compose(failing(1, 9), [inOrder(other.store, { clock: other.clock, retryMin: '50ms' })]);
+  const outcome = chain(messageOf(1), contextFor(other.clock, 50, CONSUMER));
+  assert.equal(kindOf(await other.clock.until(outcome, 0)), 'ack held', 'at once');
 });

@@ -124,3 +124,33 @@ test('a lone write whose outcome is unknown is looked for, whatever became of it
   await clock.advance(10_000);
   assert.deepEqual([runs, state().last, state().lease], [['1:a', '2:a'], 2, null], 'it came too late');
 });
+
+test('V7: what takes the key again behind a lone write keeps its identity, also after a crash; it is due when its lease ends', async () => {
+  const { clock, worker, runs, state } = bench();
+  const faults = {
+    'write 2': { kind: 'none', beforeMs: 200 },
+    'write 4': { kind: 'crash', when: 'before' },
+  } as const;
+  const { deliver } = worker({ faults });
+  void deliver(1);
+  await clock.advance(100);
+  // The key is about to be let go of.
+  for (const number of [2, 3]) void deliver(number);
+  await clock.advance(500);
+  assert.deepEqual([runs, state().last], [['1:a', '2:a', '3:a'], 1]);
+  assert.equal(state().readyAt, state().lease?.untilMs);
+  assert.equal(kindOf(await worker().deliver(2, { content: 'b' })), 'deadLetter SEQUENCE_CONFLICT');
+});
+
+test('a key that is kept for a row is due when the lease of the row ends', async () => {
+  const { clock, worker, state } = bench();
+  const handler: Handler = async () => {
+    await sleep(clock, 100);
+    return ack();
+  };
+  const { deliver } = worker({ handler });
+  const outcomes = [1, 2, 3].map((number) => deliver(number));
+  await clock.advance(150);
+  assert.deepEqual([state().last, state().readyAt], [1, state().lease?.untilMs]);
+  await clock.until(Promise.all(outcomes));
+});
