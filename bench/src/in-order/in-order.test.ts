@@ -6,7 +6,7 @@ import { catchUp } from './catch-up.ts';
 import { gaps } from './in-order.ts';
 import { limits } from '../limits.ts';
 import { inTurn, shuffled } from './stream.ts';
-import { throughput } from './throughput.ts';
+import { mostOfNative, throughput } from './throughput.ts';
 import { connect } from './world.ts';
 
 process.env['METADATA_SERVER_DETECTION'] = 'none';
@@ -57,4 +57,11 @@ test('says which limit is missed', () => {
   judged.atLeast('b', 1, 2);
   assert.deepEqual(judged.missed(), ['b']);
   assert.match(lines[1] ?? '', /^MISSED b: 1.00/);
+});
+
+test('how near one can come to keys that are acknowledged without a write', () => {
+  const native = { outstanding: 50, perSecond: 2_500 };
+  // 20 ms each without a write, 40 with it.
+  assert.equal(mostOfNative({ outstanding: 50 }, native, 20), 0.5);
+  assert.equal(mostOfNative({ outstanding: 100 }, native, 20), 1);
 });
