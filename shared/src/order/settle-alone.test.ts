@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { sleep } from '../clock.ts';
 import { codeOf } from '../errors.ts';
 import { compose, type Handler } from '../handler.ts';
-import { ack, type Outcome } from '../outcome.ts';
+import { ack, type Outcome, retry } from '../outcome.ts';
 import { inOrder } from './in-order.ts';
 import { bench, CONSUMER, messageOf } from './testing/bench.ts';
 import { contextFor } from './testing/plan.ts';
@@ -153,4 +153,29 @@ test('a key that is kept for a row is due when the lease of the row ends', async
   await clock.advance(150);
   assert.deepEqual([state().last, state().readyAt], [1, state().lease?.untilMs]);
   await clock.until(Promise.all(outcomes));
+});
+
+test('what was held behind a head that had failed shows no gap, and is looked for all the same', async () => {
+  const { clock, worker, runs, state, heldNumbers } = bench();
+  let failures = 1;
+  const handler: Handler = async ({ attributes }) => {
+    if (attributes.sequence === '1' && failures-- > 0) return retry(new Error('once'));
+    await sleep(clock, 5);
+    return ack();
+  };
+  const { deliver, sweep } = worker({ handler });
+  assert.equal(kindOf(await deliver(1)), 'ack held');
+  assert.equal(kindOf(await deliver(62)), 'ack held');
+  assert.equal(state().waitingSince, null);
+  await clock.advance(1_000);
+  const swept = sweep();
+  await clock.advance(2);
+  // Beside a drain the first of a stream are stored; when twenty have come in their order the rest wait in hand.
+  const rows = Array.from({ length: 59 }, (_, index) => deliver(index + 2));
+  const reasons = (await clock.until(Promise.all([swept, ...rows]))).slice(1) as Outcome[];
+  assert.ok(reasons.filter((outcome) => kindOf(outcome) === 'ack handled').length > 20, 'rows ran');
+  assert.deepEqual([state().last, heldNumbers(), state().lease], [60, [62], null]);
+  assert.equal(state().gapAt, 60, 'the gap in front of 62 is open');
+  assert.equal(kindOf(await clock.until(deliver(61))), 'ack handled');
+  assert.deepEqual([runs.slice(-2), state().last], [['61:a', '62:a'], 62]);
 });
