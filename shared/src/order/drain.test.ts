@@ -4,18 +4,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sleep } from '../clock.ts';
-import { codeOf, TransientError } from '../errors.ts';
+import { TransientError } from '../errors.ts';
 import type { Context, Handler } from '../handler.ts';
 import { silent } from '../log.ts';
 import { ack, type Outcome, retry } from '../outcome.ts';
 import { inOrder } from './in-order.ts';
 import { freshKey } from './key-state.ts';
-import { type Bench, bench, CONSUMER, LEASE_MS, messageOf } from './testing/bench.ts';
-
-const kindOf = (outcome: Outcome): string => {
-  if (outcome.kind === 'ack') return `ack ${outcome.reason}`;
-  return `${outcome.kind} ${codeOf(outcome.error)}`;
-};
+import { bench, CONSUMER, LEASE_MS, messageOf, kindOf, type Bench } from './testing/bench.ts';
 
 /** As a drain leaves a key when its time is over: nobody has it, and something is due. */
 async function letGo({ store, clock }: Bench, last: number): Promise<void> {

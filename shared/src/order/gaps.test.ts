@@ -5,15 +5,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sleep } from '../clock.ts';
-import { codeOf, PermanentError, TransientError } from '../errors.ts';
+import { PermanentError, TransientError } from '../errors.ts';
 import type { GapRepair } from '../outbox/gap-repair.ts';
 import { ack, deadLetter, type Outcome, retry } from '../outcome.ts';
 import type { GapOptions } from './options.ts';
-import { bench, type Bench, CONSUMER, LEASE_MS } from './testing/bench.ts';
+import { bench, CONSUMER, LEASE_MS, kindOf, type Bench } from './testing/bench.ts';
 import { orders } from './orders.ts';
 
-const kindOf = (outcome: Outcome): string =>
-  outcome.kind === 'ack' ? `ack ${outcome.reason}` : `${outcome.kind} ${codeOf(outcome.error)}`;
 const MINUTE = 60_000;
 
 type Asked = Readonly<{ asked: string[]; repair: GapRepair }>;

@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { test } from 'node:test';
 import { sleep } from '../clock.ts';
-import { codeOf } from '../errors.ts';
 import { compose, type Handler, type Middleware } from '../handler.ts';
 import { ack, deadLetter, type Outcome, retry } from '../outcome.ts';
 import type { VirtualClock } from '../testing/virtual-clock.ts';
@@ -12,11 +11,9 @@ import { inOrder } from './in-order.ts';
 import { freshKey } from './key-state.ts';
 import { admittedOf } from './line.ts';
 import { settling } from './settling.ts';
-import { bench, CONSUMER, LEASE_MS, messageOf, type Worker } from './testing/bench.ts';
+import { bench, CONSUMER, LEASE_MS, messageOf, kindOf, type Worker } from './testing/bench.ts';
 import { contextFor } from './testing/plan.ts';
 
-const kindOf = (outcome: Outcome): string =>
-  outcome.kind === 'ack' ? `ack ${outcome.reason}` : `${outcome.kind} ${codeOf(outcome.error)}`;
 const numbers = (from: number, to: number): readonly number[] =>
   Array.from({ length: to - from + 1 }, (_, index) => from + index);
 const deliverAll = ({ deliver }: Worker, all: readonly number[]): Promise<readonly Outcome[]> =>

@@ -1,18 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sleep } from '../clock.ts';
-import { codeOf, ConfigError, TransientError } from '../errors.ts';
+import { ConfigError, TransientError } from '../errors.ts';
 import type { Handler } from '../handler.ts';
 import { ack, type Outcome, retry } from '../outcome.ts';
 import { inOrder } from './in-order.ts';
 import { freshKey } from './key-state.ts';
 import type { InOrderOptions } from './options.ts';
-import { bench, CONSUMER, LEASE_MS, messageOf, type Worker } from './testing/bench.ts';
-
-const kindOf = (outcome: Outcome): string => {
-  if (outcome.kind === 'ack') return `ack ${outcome.reason}`;
-  return `${outcome.kind} ${codeOf(outcome.error)}`;
-};
+import { bench, CONSUMER, LEASE_MS, messageOf, kindOf, type Worker } from './testing/bench.ts';
 
 async function deliverAll({ deliver }: Worker, numbers: readonly number[]): Promise<string[]> {
   const kinds: string[] = [];

@@ -4,15 +4,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sleep } from '../clock.ts';
-import { codeOf, inProgressElsewhere } from '../errors.ts';
+import { inProgressElsewhere } from '../errors.ts';
 import type { Handler } from '../handler.ts';
-import { ack, type Outcome, retry } from '../outcome.ts';
-import { bench, LEASE_MS } from './testing/bench.ts';
+import { ack, retry } from '../outcome.ts';
+import { bench, LEASE_MS, kindOf } from './testing/bench.ts';
 
-const kindOf = (outcome: Outcome): string => {
-  if (outcome.kind === 'ack') return `ack ${outcome.reason}`;
-  return `${outcome.kind} ${codeOf(outcome.error)}`;
-};
 const dies = { kind: 'crash', when: 'after' } as const;
 
 test('V1: a head held behind a lease whose owner died is found by the sweep', async () => {

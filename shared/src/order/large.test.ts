@@ -4,19 +4,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sleep } from '../clock.ts';
-import { codeOf, PermanentError, storeUnavailable } from '../errors.ts';
+import { PermanentError, storeUnavailable } from '../errors.ts';
 import type { Handler, Middleware } from '../handler.ts';
 import { ack, deadLetter, type Outcome, retry } from '../outcome.ts';
 import { memoryPayloads } from '../payload/memory.ts';
 import type { PayloadRoom } from '../payload/payload-room.ts';
 import { virtualClock } from '../testing/virtual-clock.ts';
 import { orders } from './orders.ts';
-import { bench, type Bench, CONSUMER, LEASE_MS } from './testing/bench.ts';
+import { bench, CONSUMER, LEASE_MS, kindOf, type Bench } from './testing/bench.ts';
 
 const LARGE = 'x'.repeat(2_000);
-const kindOf = (outcome: Outcome): string =>
-  outcome.kind === 'ack' ? `ack ${outcome.reason}` : `${outcome.kind} ${codeOf(outcome.error)}`;
-
 type Room = Bench & Readonly<{ live: Set<string>; payloads: PayloadRoom; seen: string[]; reading: Handler }>;
 
 /** A bench whose store holds 1,000 bytes; `live`: what the room keeps. */

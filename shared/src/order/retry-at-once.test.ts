@@ -2,16 +2,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sleep } from '../clock.ts';
-import { codeOf, inProgressElsewhere } from '../errors.ts';
+import { inProgressElsewhere } from '../errors.ts';
 import { compose, type Handler, type Middleware } from '../handler.ts';
 import { type Log, silent } from '../log.ts';
 import { ack, deadLetter, type Outcome, retry } from '../outcome.ts';
 import { inOrder } from './in-order.ts';
-import { bench, CONSUMER, LEASE_MS, messageOf } from './testing/bench.ts';
+import { bench, CONSUMER, LEASE_MS, messageOf, kindOf } from './testing/bench.ts';
 import { contextFor } from './testing/plan.ts';
-
-const kindOf = (outcome: Outcome): string =>
-  outcome.kind === 'ack' ? `ack ${outcome.reason}` : `${outcome.kind} ${codeOf(outcome.error)}`;
 
 const failing = (sequence: number, times: number): Handler => {
   let left = times;

@@ -2,15 +2,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sleep } from '../clock.ts';
-import { codeOf } from '../errors.ts';
 import { compose, type Handler } from '../handler.ts';
 import { ack, type Outcome, retry } from '../outcome.ts';
 import { inOrder } from './in-order.ts';
-import { bench, CONSUMER, messageOf } from './testing/bench.ts';
+import { bench, CONSUMER, messageOf, kindOf } from './testing/bench.ts';
 import { contextFor } from './testing/plan.ts';
-
-const kindOf = (outcome: Outcome): string =>
-  outcome.kind === 'ack' ? `ack ${outcome.reason}` : `${outcome.kind} ${codeOf(outcome.error)}`;
 
 type Call = 'read' | 'write' | 'transact' | 'held';
 

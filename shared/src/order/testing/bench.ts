@@ -2,6 +2,7 @@
  * Workers on one memory store and virtual time, with faults at named calls, for tests of single interleavings.
  */
 import { type VirtualClock, virtualClock } from '../../testing/virtual-clock.ts';
+import { codeOf } from '../../errors.ts';
 import { compose, type Context, type Handler } from '../../handler.ts';
 import type { Log } from '../../log.ts';
 import type { Message } from '../../message.ts';
@@ -115,6 +116,9 @@ export function messageOf(number: number, sent: Sent = {}): Message {
     ...(orderingKey !== undefined && { orderingKey }),
   };
 }
+
+export const kindOf = (outcome: Outcome): string =>
+  outcome.kind === 'ack' ? `ack ${outcome.reason}` : `${outcome.kind} ${codeOf(outcome.error)}`;
 
 const failNoKey = (key: string): never => {
   throw new Error(`nothing is stored for ${key}`);
