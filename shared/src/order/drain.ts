@@ -8,14 +8,13 @@ import type { Context, Handler } from '../handler.ts';
 import { ATTR, count } from '../telemetry/instruments.ts';
 import { type Batch, commitBatch, runBatch } from './batch.ts';
 import { type Found, releasing } from './decisions.ts';
-import { handOver } from './hand-over.ts';
+import { asking, handOver } from './hand-over.ts';
 import { inHandOf } from './in-hand.ts';
-import type { Waiting } from './turn.ts';
 import { freshKey, hasLiveLease } from './key-state.ts';
 import { type Lease, reread, type Seen, settledWithin, take } from './lease.ts';
 import type { Ports } from './options.ts';
 import type { HeldMessage, KeyRef } from './order-store.ts';
-import { type Arrival, isDue } from './place.ts';
+import { isDue } from './place.ts';
 import { exhausted } from './retry-policy.ts';
 
 /** A drain begins with this many and doubles: never a full batch past a gap, because every read is billed. */
@@ -151,12 +150,8 @@ async function release(
   const sentAt = ports.clock.monotonic();
   const query = { from: lease.state.last + 1, limit: 1 };
   const base = freshKey(ports.start);
-  const asked = new Map<Arrival, Waiting>();
-  const decide = releasing(lease.owner, ports.leaseMs, () => {
-    const line = inHandOf(ports.store).line(ref, lease.state.last + 1, 0);
-    for (const one of line) asked.set(one.delivery.arrival, one);
-    return line.map(({ delivery }) => delivery.arrival);
-  });
+  const { line, asked } = asking(ports.store, ref, lease.state.last + 1, 0);
+  const decide = releasing(lease.owner, ports.leaseMs, line);
   const result = await settledWithin(ports, lease.deadline, () =>
     ports.store.transact(ref, base, query, decide),
   );

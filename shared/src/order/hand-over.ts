@@ -6,6 +6,25 @@ import type { Arrival } from './place.ts';
 import type { Waiting } from './turn.ts';
 
 /**
+ * Asks for those in hand from a number on, `ran` of which are about to be answered. It may be asked several times, by a
+ * decision that is called again; whoever was answered once is remembered.
+ */
+export function asking(
+  store: OrderStore,
+  ref: KeyRef,
+  from: number,
+  ran: number,
+): Readonly<{ line: () => readonly Arrival[]; asked: ReadonlyMap<Arrival, Waiting> }> {
+  const asked = new Map<Arrival, Waiting>();
+  const line = (): readonly Arrival[] => {
+    const waiting = inHandOf(store).line(ref, from, ran);
+    for (const one of waiting) asked.set(one.delivery.arrival, one);
+    return waiting.map(({ delivery }) => delivery.arrival);
+  };
+  return { line, asked };
+}
+
+/**
  * Leaves the key, whose lease was kept for `admitted`, to the first of them. False where it has gone meanwhile: then the
  * caller still has the key. Only the very deliveries that were asked for: another copy of a number may have come in
  * their place, whose identity nobody has compared.

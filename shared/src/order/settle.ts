@@ -10,9 +10,7 @@ import type { Context, Handler } from '../handler.ts';
 import { type Outcome, retry } from '../outcome.ts';
 import { drain } from './drain.ts';
 import { discard } from './hold.ts';
-import { handOver } from './hand-over.ts';
-import { inHandOf } from './in-hand.ts';
-import type { Waiting } from './turn.ts';
+import { asking, handOver } from './hand-over.ts';
 import { freshKey } from './key-state.ts';
 import { type Lease, reread, settledWithin } from './lease.ts';
 import { settledAlone, takenAgain } from './settle-alone.ts';
@@ -46,12 +44,7 @@ export async function settle(
   while (true) {
     const sentAt = clock.monotonic();
     const end = stretch.from + stretch.hashes.length - 1;
-    const asked = new Map<Arrival, Waiting>();
-    const line = (): readonly Arrival[] => {
-      const waiting = inHandOf(store).line(ref, end + 1, whole.hashes.length);
-      for (const one of waiting) asked.set(one.delivery.arrival, one);
-      return waiting.map(({ delivery }) => delivery.arrival);
-    };
+    const { line, asked } = asking(store, ref, end + 1, whole.hashes.length);
     const query = { from: stretch.from, limit };
     const decide = settling(lease.owner, stretch, leaseMs, { ...options, limit, line });
     const isPlain = (options.as ?? 'done') === 'done' && options.goesOn !== true;
