@@ -29,10 +29,10 @@ export { clockFrom, type LocalClock, localClock } from './local-clock.ts';
 export { consoleLog, jsonLog, type JsonLogOptions, type Log, type LogFields, silent } from './log.ts';
 export { type Attributes, checkOutgoing, LIMITS, type Message, type OutgoingMessage } from './message.ts';
 export type { CounterStart } from './order/counter-start.ts';
-export type { CounterStore } from './order/counter-store.ts';
+export type { CounterStore } from './sequence/counter-store.ts';
 export { inOrder } from './order/in-order.ts';
 export { memoryOrder } from './order/memory.ts';
-export { memoryCounters } from './order/memory-counters.ts';
+export { memoryCounters } from './sequence/memory.ts';
 export type { GapOptions, InOrderOptions } from './order/options.ts';
 export type { ListedState, OrderStore } from './order/order-store.ts';
 export {
@@ -43,7 +43,7 @@ export {
   type StreamPage,
 } from './order/orders.ts';
 export type { StreamDetails, StreamState, StreamView } from './order/orders-view.ts';
-export { type Numbered, type Sequencer, type SequencerOptions, sequencer } from './order/sequencer.ts';
+export { type Numbered, type Sequencer, type SequencerOptions, sequencer } from './sequence/sequencer.ts';
 export { type SweepContext, type SweepResult, sweepOrder } from './order/sweep.ts';
 export { type Woken, wakeOrder } from './order/wake.ts';
 export {

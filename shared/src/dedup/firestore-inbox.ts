@@ -22,7 +22,7 @@ import {
 import { type Clock, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { ConfigError } from '../errors.ts';
-import { sameFirestore } from '../firestore-copy.ts';
+import { sameFirestore } from '../firestore/copy.ts';
 import { documentInbox, type InboxDocuments } from './document-inbox.ts';
 import { at, completionOf, firestoreDocuments } from './firestore-documents.ts';
 import { transactionFailure, unavailable } from './firestore-errors.ts';

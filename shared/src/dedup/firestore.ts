@@ -7,7 +7,7 @@
 import type { Firestore } from '@google-cloud/firestore';
 import { type Clock, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
-import { sameFirestore } from '../firestore-copy.ts';
+import { sameFirestore } from '../firestore/copy.ts';
 import type { ClaimStore } from './claim-store.ts';
 import { documentClaims } from './document-claims.ts';
 import { firestoreDocuments } from './firestore-documents.ts';

@@ -3,8 +3,8 @@
  */
 import type { Firestore } from '@google-cloud/firestore';
 import type { CounterStart } from './counter-start.ts';
-import { boundedCalls } from './firestore-call.ts';
-import { counterDocuments, counterOf, type FirestoreCountersOptions } from './firestore-counters.ts';
+import { boundedCalls } from '../firestore/calls.ts';
+import { counterDocuments, counterOf, type FirestoreCountersOptions } from '../sequence/firestore.ts';
 
 /**
  * `collection` and `scope` are those of the publishers' `firestoreCounters` or outbox. `read` rejects with

@@ -18,9 +18,9 @@ import type {
   Transaction,
 } from '@google-cloud/firestore';
 import { Timestamp } from '@google-cloud/firestore';
-import { sameFirestore } from '../firestore-copy.ts';
+import { sameFirestore } from '../firestore/copy.ts';
 import { hashOf } from '../hash.ts';
-import { boundedCalls, type CallOptions, isRefused } from './firestore-call.ts';
+import { boundedCalls, type CallOptions, isRefused } from '../firestore/calls.ts';
 import {
   heldFields,
   heldMessage,
@@ -36,7 +36,7 @@ import { oneByOne } from './one-by-one.ts';
 import type { HeldMessage, HeldQuery, KeyRef, OrderStore } from './order-store.ts';
 
 export { firestoreCounterStart } from './firestore-counter-start.ts';
-export { type FirestoreCountersOptions, firestoreCounters } from './firestore-counters.ts';
+export { type FirestoreCountersOptions, firestoreCounters } from '../sequence/firestore.ts';
 
 export type FirestoreOrderOptions = CallOptions & Readonly<{ collection?: string }>;
 

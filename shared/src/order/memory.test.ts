@@ -1,7 +1,7 @@
 import { systemClock } from '../clock.ts';
 import { orderContract } from './contract.ts';
-import { counterContract } from './counter-contract.ts';
-import { memoryCounters } from './memory-counters.ts';
+import { counterContract } from '../sequence/contract.ts';
+import { memoryCounters } from '../sequence/memory.ts';
 import { memoryOrder } from './memory.ts';
 import { streamContract } from './stream-contract.ts';
 

@@ -9,8 +9,8 @@ import {
   Timestamp,
   type WriteResult,
 } from '@google-cloud/firestore';
-import { type Calls, isRefused } from '../order/firestore-call.ts';
-import { counterOf } from '../order/firestore-counters.ts';
+import { type Calls, isRefused } from '../firestore/calls.ts';
+import { counterOf } from '../sequence/firestore.ts';
 import {
   createdMsOf,
   leaseFields,

@@ -1,6 +1,6 @@
 /** What stands still in Firestore, and what failed for good. */
 import { type CollectionReference, FieldValue, type Firestore, Timestamp } from '@google-cloud/firestore';
-import type { Calls } from '../order/firestore-call.ts';
+import type { Calls } from '../firestore/calls.ts';
 import type { Halt, RelayStore } from './outbox-store.ts';
 
 export function firestoreTrouble(

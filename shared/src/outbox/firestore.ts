@@ -14,9 +14,9 @@
 import type { Firestore, Transaction } from '@google-cloud/firestore';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { ConfigError } from '../errors.ts';
-import { boundedCalls, type CallOptions } from '../order/firestore-call.ts';
-import { counterDocuments, counterOf } from '../order/firestore-counters.ts';
-import { sameFirestore } from '../firestore-copy.ts';
+import { boundedCalls, type CallOptions } from '../firestore/calls.ts';
+import { counterDocuments, counterOf } from '../sequence/firestore.ts';
+import { sameFirestore } from '../firestore/copy.ts';
 import { firestoreRelay } from './firestore-relay.ts';
 import { newRowFields, rowOfFields } from './firestore-rows.ts';
 import type { OutboxStore } from './outbox-store.ts';

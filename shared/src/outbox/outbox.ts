@@ -16,7 +16,7 @@ import { randomUUID } from 'node:crypto';
 import { type Clock, systemClock } from '../clock.ts';
 import { hashOf } from '../hash.ts';
 import { LIMITS, type OutgoingMessage } from '../message.ts';
-import { checkSequenceKey } from '../order/sequencer.ts';
+import { checkSequenceKey } from '../sequence/sequencer.ts';
 import type { PayloadRef, PayloadRoom } from '../payload/payload-room.ts';
 import { callsOf, checkAdd, checkId } from './calls.ts';
 import { storedApart } from './large.ts';

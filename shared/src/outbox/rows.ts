@@ -7,7 +7,7 @@
 import { ATTRIBUTE, parseWishes } from '../attributes.ts';
 import { PermanentError } from '../errors.ts';
 import { checkOutgoing, checkTypes, type OutgoingMessage } from '../message.ts';
-import { withNumber } from '../order/sequencer.ts';
+import { withNumber } from '../sequence/sequencer.ts';
 import type { PayloadRef } from '../payload/payload-room.ts';
 import { decodeMessage, encodeMessage } from '../stored-message.ts';
 

@@ -9,7 +9,7 @@ import { randomUUID } from 'node:crypto';
 import { systemClock } from '../clock.ts';
 import { TransientError } from '../errors.ts';
 import { byteLength, LIMITS, messageBytes, type OutgoingMessage } from '../message.ts';
-import { checkSequenceKey } from '../order/sequencer.ts';
+import { checkSequenceKey } from '../sequence/sequencer.ts';
 import { type Added, outbox, type OutboxOptions } from './outbox.ts';
 import { isLarge } from './large.ts';
 import type { OutboxWriter } from './outbox-store.ts';

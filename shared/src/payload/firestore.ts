@@ -15,8 +15,8 @@ import type { DocumentReference, Firestore, Timestamp, WriteBatch } from '@googl
 import { FieldValue } from '@google-cloud/firestore';
 import { PermanentError } from '../errors.ts';
 import { hashOf } from '../hash.ts';
-import { boundedCalls, type CallOptions, isRefused } from '../order/firestore-call.ts';
-import { sameFirestore } from '../firestore-copy.ts';
+import { boundedCalls, type CallOptions, isRefused } from '../firestore/calls.ts';
+import { sameFirestore } from '../firestore/copy.ts';
 import { forEachAtMost } from './at-most.ts';
 import {
   chunkFields,

@@ -11,8 +11,8 @@
 import type { Firestore, Query, QueryDocumentSnapshot, Transaction } from '@google-cloud/firestore';
 import { toMilliseconds, type Duration } from '../duration.ts';
 import { ConfigError } from '../errors.ts';
-import { boundedCalls, type CallOptions } from '../order/firestore-call.ts';
-import { sameFirestore } from '../firestore-copy.ts';
+import { boundedCalls, type CallOptions } from '../firestore/calls.ts';
+import { sameFirestore } from '../firestore/copy.ts';
 import { entryOf, fieldsOf, millisOf } from './firestore-entries.ts';
 import { type DueEntry, LEDGER_TIMES, type Page, type TransactionalLedger } from './ledger.ts';
 import { dueRange, isListed, listRange, pendingRange, type Range } from './sort-keys.ts';

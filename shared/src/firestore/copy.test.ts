@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import { test } from 'node:test';
 import { Firestore } from '@google-cloud/firestore';
-import { firestoreClaims, firestoreInbox } from './dedup/firestore.ts';
-import { ConfigError } from './errors.ts';
-import { firestoreCounters, firestoreCounterStart, firestoreOrder } from './order/firestore.ts';
-import { firestoreOutbox } from './outbox/firestore.ts';
-import { firestorePayloads } from './payload/firestore.ts';
-import { firestoreLedger } from './schedules/firestore.ts';
+import { firestoreClaims, firestoreInbox } from '../dedup/firestore.ts';
+import { ConfigError } from '../errors.ts';
+import { firestoreCounters, firestoreCounterStart, firestoreOrder } from '../order/firestore.ts';
+import { firestoreOutbox } from '../outbox/firestore.ts';
+import { firestorePayloads } from '../payload/firestore.ts';
+import { firestoreLedger } from '../schedules/firestore.ts';
 
 const PACKAGE = '@google-cloud/firestore';
 

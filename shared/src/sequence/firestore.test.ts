@@ -9,7 +9,7 @@ import { startFirestore } from 'pubsub-guarantees-emulator';
 import { systemClock } from '../clock.ts';
 import { codeOf } from '../errors.ts';
 import type { CounterStore } from './counter-store.ts';
-import { firestoreCounters } from './firestore-counters.ts';
+import { firestoreCounters } from './firestore.ts';
 import { sequencer } from './sequencer.ts';
 
 process.env['METADATA_SERVER_DETECTION'] ??= 'none';

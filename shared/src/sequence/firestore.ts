@@ -14,7 +14,7 @@
  */
 import type { DocumentReference, Firestore } from '@google-cloud/firestore';
 import { TransientError } from '../errors.ts';
-import { sameFirestore } from '../firestore-copy.ts';
+import { sameFirestore } from '../firestore/copy.ts';
 import { hashOf } from '../hash.ts';
 import {
   type Counter,
@@ -23,7 +23,7 @@ import {
   type NumberRequest,
   taken,
 } from './counter-store.ts';
-import { boundedCalls, type CallOptions, isContention, isRefused } from './firestore-call.ts';
+import { boundedCalls, type CallOptions, isContention, isRefused } from '../firestore/calls.ts';
 
 export type FirestoreCountersOptions = CallOptions &
   Readonly<{

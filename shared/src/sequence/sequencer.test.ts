@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { codeOf, ConfigError, storeUnavailable, TransientError } from '../errors.ts';
 import { memoryPublisher } from '../testing/memory-publisher.ts';
 import type { CounterStore } from './counter-store.ts';
-import { memoryCounters } from './memory-counters.ts';
+import { memoryCounters } from './memory.ts';
 import { sequencer } from './sequencer.ts';
 
 type Call = 'ok' | 'reply lost' | 'refused' | 'contention';

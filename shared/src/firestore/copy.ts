@@ -3,7 +3,7 @@
  * timestamps of one copy are no such things to the other, so each write would fail, as if the store were down for ever.
  */
 import { Firestore } from '@google-cloud/firestore';
-import { ConfigError } from './errors.ts';
+import { ConfigError } from '../errors.ts';
 
 /** The client itself. Throws ConfigError unless it is of the library's own copy. */
 export function sameFirestore(client: Firestore): Firestore {
