@@ -9,6 +9,7 @@ import { onceFirestore } from './once-firestore/once-firestore.ts';
 import { onceRedis } from './once-redis/once-redis.ts';
 import { orderCost } from './order-cost/order-cost.ts';
 import { ready } from './ready/ready.ts';
+import { realTime } from './real-time/real-time.ts';
 import { sequencerBench } from './sequencer/sequencer.ts';
 import { sideBySide } from './side-by-side/side-by-side.ts';
 import { soak } from './soak/soak.ts';
@@ -38,6 +39,10 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
     run: orderCost,
   },
   ready: { what: 'time until the servers answer, against the official Java emulators', run: ready },
+  'real-time': {
+    what: 'real time of what takes days or a rate by the clock of the local stack, each under 300 ms',
+    run: realTime,
+  },
   sequencer: {
     what: 'numbers a second of one hot key, against a transaction for each; the outbox',
     run: sequencerBench,

@@ -17,6 +17,7 @@ export { type PubsubOptions, type RunningPubsub, startPubsub } from './pubsub/in
 export { SeedError } from './seed/named.ts';
 export { type Seed, type SeedDescription, seedFrom } from './seed/seed.ts';
 export { parseSeed } from './seed/seed-file.ts';
+export { turnsDuring } from './spent.ts';
 export { onOrphaned } from './stack/orphan.ts';
 export type { SavedStack } from './stack/saved-stack.ts';
 export { type Service, UnsupportedError } from './stack/services.ts';

@@ -62,7 +62,8 @@ test('outbox: two orders, two events, none of the one that was given up', async 
 test('schedule: one reminder is moved, one is called off', async () => {
   const { code, stdout, stderr } = await example('schedule');
   assert.deepEqual([code, stderr], [0, '']);
-  assert.match(stdout, /^arrived: dinner at nine, the end$/m);
+  // Two deliveries that are due within two seconds may change places.
+  assert.match(stdout, /^arrived: (?:dinner at nine, the end|the end, dinner at nine)$/m);
 });
 
 test('later: two reminders, neither early', async () => {

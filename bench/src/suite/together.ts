@@ -9,7 +9,7 @@ import { pathToFileURL } from 'node:url';
 
 const OPEN = ' open: ';
 const TURN_MS = 10;
-const TURNS = 300;
+const TURNS = 100;
 
 /** What a file could leave behind for the next one, a line each. */
 function traces(): readonly string[] {

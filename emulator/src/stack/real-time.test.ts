@@ -1,6 +1,7 @@
 /**
- * What takes days, minutes or a rate by the clock of the stack takes under 300 ms of real time. Measured is the case
- * itself, with what it creates; servers, programs and clients are ready and warm.
+ * What takes days, minutes or a rate by the clock of the stack happens at its time and is not waited for. The suite
+ * runs each case once; `npm run bench -- real-time` sets TEST_REAL_TIME and demands that each takes under 300 ms of real
+ * time. Measured is the case itself, with what it creates; servers, programs and clients are ready and warm.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -13,6 +14,7 @@ import { credentials } from '@grpc/grpc-js';
 import { type Stack, startStack } from './stack.ts';
 import { startToolkit, type Toolkit } from './toolkit.ts';
 
+const IS_MEASURED = process.env['TEST_REAL_TIME'] === '1';
 const LIMIT_MS = 300;
 /** Measured runs, the best of which counts: a machine that is busy with other things spoils some of them. */
 const RUNS = 5;
@@ -83,6 +85,7 @@ after(async () => {
 
 /** Each run gets a number of its own, for names. */
 async function underLimit(t: TestContext, run: (n: number) => Promise<void>): Promise<void> {
+  if (!IS_MEASURED) return run(0);
   for (let n = 0; n < WARM_UP_RUNS; n += 1) await run(n);
   const took: number[] = [];
   for (let n = WARM_UP_RUNS; n < WARM_UP_RUNS + MOST_RUNS; n += 1) {

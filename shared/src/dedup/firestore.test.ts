@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type DocumentData, FieldValue, Firestore, Timestamp } from '@google-cloud/firestore';
-import { startFirestore } from 'pubsub-guarantees-emulator';
+import { startFirestore, turnsDuring } from 'pubsub-guarantees-emulator';
 import { systemClock } from '../clock.ts';
 import { codeOf, storeUnavailable } from '../errors.ts';
 import { compose } from '../handler.ts';
@@ -218,9 +218,8 @@ test('a Firestore that is down is unavailable within the bound, and the late cla
   await once(probe, 'close');
   const firestore = connect({ address: `127.0.0.1:${port}`, close: async () => {} });
   const asked = request();
-  const began = performance.now();
-  await assert.rejects(firestoreClaims(firestore, { timeout: '300ms' }).claim(asked), unavailable);
-  assert.ok(performance.now() - began < 3_000);
+  const { claim } = firestoreClaims(firestore, { timeout: '300ms' });
+  assert.ok((await turnsDuring(() => assert.rejects(claim(asked), unavailable))) < 3_000);
   // The client goes on trying by itself, so its request arrives when the server is back.
   const server = await startFirestore({ port, clock: systemClock() });
   const store = firestoreClaims(firestore, { timeout: '10s' });

@@ -15,7 +15,7 @@ import { simulate } from './testing/simulation.ts';
 
 Error.stackTraceLimit = 0;
 
-const SCHEDULES = Number(process.env['ORDER_SCHEDULES'] ?? 200);
+const SCHEDULES = Number(process.env['TEST_SCHEDULES'] ?? 200);
 
 /** Longer leases than those of the order, as in production: a claim outlives the process that took it. */
 const once = (): Mutation => {

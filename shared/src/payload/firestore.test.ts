@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { Firestore } from '@google-cloud/firestore';
-import { freePort, startFirestore } from 'pubsub-guarantees-emulator';
+import { freePort, startFirestore, turnsDuring } from 'pubsub-guarantees-emulator';
 import { systemClock } from '../clock.ts';
 import { ConfigError } from '../errors.ts';
 import { bytesOf, payloadRoomContract } from './contract.ts';
@@ -168,12 +168,13 @@ test('a server that is down gives STORE_UNAVAILABLE in time', async () => {
   const firestore = new Firestore({ projectId: 'demo-project', host: '127.0.0.1', port, ssl: false });
   const room = firestorePayloads(firestore, { callTimeout: '300ms' });
   const ref = { id: 'i', bytes: 1, digest: 'd' };
-  const started = performance.now();
-  const calls = [room.put('o', Buffer.from('c'), 0), room.get(ref), room.done(ref), room.sweep(signal)];
-  for (const call of await Promise.allSettled(calls)) {
-    assert.equal(call.status === 'rejected' && (call.reason as { code: string }).code, 'STORE_UNAVAILABLE');
-  }
-  assert.ok(performance.now() - started < 5_000);
+  const calls = () => [room.put('o', Buffer.from('c'), 0), room.get(ref), room.done(ref), room.sweep(signal)];
+  const turns = await turnsDuring(async () => {
+    for (const call of await Promise.allSettled(calls())) {
+      assert.equal(call.status === 'rejected' && (call.reason as { code: string }).code, 'STORE_UNAVAILABLE');
+    }
+  });
+  assert.ok(turns < 5_000);
   // A client that is ended while it still tries has an unhandled rejection of its own: first it gets its answers.
   const server = await startFirestore({ port, clock: systemClock() });
   await firestorePayloads(firestore, { callTimeout: '30s' }).done(ref);

@@ -3,7 +3,7 @@ import { createServer, type Socket } from 'node:net';
 import { once } from 'node:events';
 import { test, type TestContext } from 'node:test';
 import { PubSub } from '@google-cloud/pubsub';
-import { startPubsub, systemClock } from 'pubsub-guarantees-emulator';
+import { startPubsub, systemClock, turnsDuring } from 'pubsub-guarantees-emulator';
 import { subscriptionWindows } from './pubsub.ts';
 
 process.env['METADATA_SERVER_DETECTION'] ??= 'none';
@@ -53,7 +53,8 @@ test('a server that does not answer is not known, within the time given', async 
     deaf.close();
     for (const socket of sockets) socket.destroy();
   });
-  const began = performance.now();
-  assert.equal(await subscriptionWindows(client, 's', { timeout: '300ms' }), undefined);
-  assert.ok(performance.now() - began < 3_000);
+  const turns = await turnsDuring(async () =>
+    assert.equal(await subscriptionWindows(client, 's', { timeout: '300ms' }), undefined),
+  );
+  assert.ok(turns < 3_000);
 });

@@ -1,0 +1,32 @@
+/**
+ * What a piece of work took, for tests that must not depend on how busy the machine is: a process that is kept waiting
+ * for a processor makes no turns and uses no CPU time.
+ */
+
+/**
+ * How many turns this process's event loop made while `work` ran, counted at most once a millisecond: on an idle
+ * machine about the milliseconds that `work` waited. Judges a wait; what computes makes few turns.
+ *
+ * @example
+ * ```ts
+ * assert.ok((await turnsDuring(() => assert.rejects(client.call({ timeoutMs: 300 })))) < 3_000);
+ * ```
+ */
+export async function turnsDuring(work: () => Promise<unknown>): Promise<number> {
+  let turns = 0;
+  const timer = setInterval(() => (turns += 1), 1);
+  try {
+    await work();
+  } finally {
+    clearInterval(timer);
+  }
+  return turns;
+}
+
+/** Milliseconds of CPU time, of all threads of this process, that `work` took. Judges what computes. */
+export async function cpuMillisecondsDuring(work: () => unknown): Promise<number> {
+  const before = process.cpuUsage();
+  await work();
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1_000;
+}
