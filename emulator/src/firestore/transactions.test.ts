@@ -27,7 +27,14 @@ async function increment(db: Firestore, ref: DocumentReference): Promise<void> {
   });
 }
 
-/** Long enough for a request that does not wait to be answered. */
+/** Looks at the server until it holds, at most ten seconds of this process's own time. */
+async function until(holds: () => boolean): Promise<void> {
+  for (let look = 0; look < 2_000 && !holds(); look += 1)
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  assert.ok(holds(), 'did not come true');
+}
+
+/** So that transactions that begin together overlap. */
 const settled = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 60));
 
 describe('transactions', () => {
@@ -38,7 +45,8 @@ describe('transactions', () => {
     db = bed.db;
   });
   after(async () => {
-    await settled(); // The client does not wait for its last rollbacks.
+    // The client does not wait for its last rollbacks.
+    await until(() => bed.server.stats().openTransactions <= 1);
     const { openTransactions, heldLocks, waitingRequests } = bed.server.stats();
     await bed.close();
     // The client never ends a read-only transaction: it expires.
@@ -92,12 +100,12 @@ describe('transactions', () => {
       .where('room', '==', 'r1')
       .where('hour', '>=', 9)
       .where('hour', '<', 12);
-    const looked = gate();
+    const [looked, others] = [gate(), gate()];
     const order: string[] = [];
     const booked = db.runTransaction(async (tx) => {
       const found = await tx.get(range);
       looked.open();
-      await settled();
+      await others.opened;
       if (found.empty) tx.create(db.doc('bookings/mine'), { room: 'r1', hour: 10 });
       order.push('transaction');
       return found.empty;
@@ -110,6 +118,8 @@ describe('transactions', () => {
       .doc('bookings/theirs')
       .set({ room: 'r1', hour: 11 })
       .then(() => order.push('insert'));
+    await until(() => bed.server.stats().waitingRequests === 1);
+    others.open();
     assert.equal(await booked, true);
     await inserted;
     assert.deepEqual(order, ['transaction', 'insert']);
@@ -204,7 +214,7 @@ describe('transactions', () => {
     const transaction = db.runTransaction(async (tx) => {
       const n = numberIn((await tx.get(ref)).data());
       read.open();
-      await settled();
+      await until(() => bed.server.stats().waitingRequests === 1);
       assert.equal(numberIn((await ref.get()).data()), 1);
       tx.update(ref, { n: n + 1 });
       order.push('transaction');
