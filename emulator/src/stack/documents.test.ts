@@ -1,6 +1,6 @@
 /** What the documents print must work as it is printed. */
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
@@ -16,6 +16,8 @@ const blocks = (text: string, wanted: string): readonly string[] =>
   [...text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].flatMap(([, language, code = '']) =>
     language === wanted ? [code] : [],
   );
+
+const hasCurl = spawnSync('curl', ['--version'], { stdio: 'ignore' }).status === 0;
 
 let stack: Stack;
 before(async () => {
@@ -34,7 +36,7 @@ test('the seed of the README makes what it says', () => {
 
 for (const document of [README, LOCAL]) {
   const name = document.pathname.split('/').slice(-2).join('/');
-  test(`the requests of ${name} are answered`, async (t) => {
+  test(`the requests of ${name} are answered`, { skip: !hasCurl && 'curl is not on the path' }, async (t) => {
     const scripts = blocks(await readFile(document, 'utf8'), '').filter((code) => code.includes('curl'));
     assert.ok(scripts.length > 1);
     const cwd = folder(t)('.');

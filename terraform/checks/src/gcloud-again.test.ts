@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { sha256sum } from './stand-in/sha256sum.ts';
 
 const SCRIPT = fileURLToPath(new URL('../../../deploy/gcloud.sh', import.meta.url));
 const REDIS = ['--redis', 'net:sub', '--function', 'orders-once:dedup:orders:orders-unique'];
@@ -22,7 +23,7 @@ let count = 0;
 before(async () => {
   // Nothing may break at a space.
   folder = await mkdtemp(join(tmpdir(), 'gcloud again '));
-  for (const [name, text] of Object.entries({ gcloud: GCLOUD, curl: CURL })) {
+  for (const [name, text] of Object.entries({ gcloud: GCLOUD, curl: CURL, ...sha256sum() })) {
     await writeFile(join(folder, name), text);
     await chmod(join(folder, name), 0o755);
   }

@@ -13,6 +13,7 @@ import { differences } from './facts/facts.ts';
 import { factsOfDryRun } from './facts/of-commands.ts';
 import { factsOfPlan } from './facts/of-plan.ts';
 import { readPlan } from './plans.ts';
+import { sha256sum } from './stand-in/sha256sum.ts';
 
 const SCRIPT = fileURLToPath(new URL('../../../deploy/gcloud.sh', import.meta.url));
 const IN_PROJECT = ['--project', 'demo-project', '--region', 'europe-west1'];
@@ -138,10 +139,7 @@ describe('with a gcloud', () => {
   let folder: string;
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'gcloud-'));
-    for (const [name, text] of [
-      ['gcloud', GCLOUD],
-      ['curl', CURL],
-    ] as const) {
+    for (const [name, text] of Object.entries({ gcloud: GCLOUD, curl: CURL, ...sha256sum() })) {
       await writeFile(join(folder, name), text);
       await chmod(join(folder, name), 0o755);
     }
