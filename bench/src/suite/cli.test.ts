@@ -146,7 +146,9 @@ test('named files run alone, a name that is no test file is refused', (t) => {
 });
 
 test('searches are the files that read how many schedules to try', (t) => {
-  const search = `${HEAD}test(\`\${process.env['TEST_SCHEDULES']} schedules\`, () => {});\n`;
+  // Written so that this file is not one itself.
+  const name = 'TEST_SCHEDULES';
+  const search = `${HEAD}test(\`\${process.env['${name}']} schedules\`, () => {});\n`;
   const { lines } = suite(t, { 'a.test.ts': PASSES, 'b.test.ts': search }, '--searches');
   assert.equal(lines.at(-1), '1 passed, 0 failed, 0 skipped');
 });

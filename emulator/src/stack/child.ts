@@ -35,8 +35,11 @@ const GRACE_MS = 3_000;
 const RESTART_MS = 500;
 /** A process that does not tell is taken to be busy. */
 const TELL_MS = 1_000;
-/** What of the user's environment a child sees: nothing that could point it at a real project. */
-const INHERITED = ['PATH', 'HOME', 'TZ', 'LANG', 'TMPDIR'];
+/**
+ * What of the user's environment a child sees: nothing that could point it at a real project. What is compiled already
+ * it need not compile again: a quarter of the time of its start.
+ */
+const INHERITED = ['PATH', 'HOME', 'TZ', 'LANG', 'TMPDIR', 'NODE_COMPILE_CACHE'];
 
 export function child({ name, args, env, port, log }: ChildOptions): Child {
   let running: ChildProcess | undefined;

@@ -24,7 +24,7 @@ export function run(t: TestContext, args: readonly string[], env: NodeJS.Process
   const started = spawn(process.execPath, ['--conditions=source', CLI, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     // What one has compiled the next need not.
-    env: { ...process.env, NODE_COMPILE_CACHE: join(tmpdir(), 'node-compile-cache'), ...env },
+    env: { ...process.env, ...env },
   });
   let out = '';
   let err = '';

@@ -55,7 +55,7 @@ test(`publishers killed ${KILLS} times lose nothing, and their streams have no g
     const task: PublishingTask = { name, ...addresses, keys: KEYS };
     const child = fork(new URL('./testing/pubsub-worker.ts', import.meta.url), [JSON.stringify(task)], {
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-      env: { ...process.env, NODE_COMPILE_CACHE: compiled },
+      env: { NODE_COMPILE_CACHE: compiled, ...process.env },
     });
     children.add(child);
     await once(child, 'message');

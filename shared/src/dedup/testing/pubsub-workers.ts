@@ -60,7 +60,7 @@ export async function killWorkers(
       const task: WorkerTask = { name, pubsub: server.address, subscription: 'work', store, file };
       const child = fork(new URL('./pubsub-worker.ts', import.meta.url), [JSON.stringify(task)], {
         stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-        env: { ...process.env, NODE_COMPILE_CACHE: compiled },
+        env: { NODE_COMPILE_CACHE: compiled, ...process.env },
       });
       children.add(child);
       const ready = heard(child).then(() => ({ child, name, begun: Promise.resolve() }));
