@@ -126,7 +126,7 @@ test('a process that a file left behind is an error that names the file', {
 test('a test that leaves a child behind makes the exit code 1', {
   skip: process.platform !== 'linux' && 'no /proc',
 }, (t) => {
-  const text = `import { spawn } from 'node:child_process';\n${HEAD}test('leaves', () => spawn(process.execPath, ['-e', 'setTimeout(() => {}, 20_000)'], { detached: true, stdio: 'ignore' }).unref());\n`;
+  const text = `import { spawn } from 'node:child_process';\n${HEAD}test('leaves', () => spawn(process.execPath, ['-e', 'setTimeout(() => {}, 600_000)'], { detached: true, stdio: 'ignore' }).unref());\n`;
   const { status, out } = suite(t, { 'a.test.ts': text });
   for (const [, pid] of out.matchAll(/left process (\d+) behind/g)) process.kill(Number(pid), 'SIGKILL');
   assert.equal(status, 1, out);
