@@ -13,6 +13,7 @@ import { realTime } from './real-time/real-time.ts';
 import { sequencerBench } from './sequencer/sequencer.ts';
 import { sideBySide } from './side-by-side/side-by-side.ts';
 import { soak } from './soak/soak.ts';
+import { underLoad } from './under-load/under-load.ts';
 
 type Benchmark = Readonly<{ what: string; run(print: (line: string) => void): Promise<object> }>;
 
@@ -50,6 +51,10 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
   'side-by-side': {
     what: 'ready, memory, latency, throughput and contention, against the official emulators',
     run: sideBySide,
+  },
+  'under-load': {
+    what: 'pipeline for five minutes at the rate of fifo, beside ten busy loops',
+    run: underLoad,
   },
   soak: { what: 'resident memory after 20,000 and after 200,000 messages', run: soak },
 };
