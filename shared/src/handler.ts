@@ -32,10 +32,10 @@ export type Middleware = (next: Handler) => Handler;
 
 /** `compose(handler, [outermost, …, innermost])`. */
 export function compose(handler: Handler, middleware: readonly Middleware[]): Handler {
-  return middleware.reduceRight<Handler>((next, wrap) => guarded(wrap(next)), guarded(handler));
+  return middleware.reduceRight<Handler>((next, wrap) => caught(wrap(next)), caught(handler));
 }
 
-function guarded(handler: Handler): Handler {
+function caught(handler: Handler): Handler {
   return async (message, context) => {
     try {
       const outcome: unknown = await handler(message, context);

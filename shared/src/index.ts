@@ -1,5 +1,6 @@
 /** The public API. Adapters that load a vendor's client have entry points of their own (see the package's exports). */
 export { ATTRIBUTE, LONGEST_DELAY_SECONDS, parseWishes, type Sequence, type Wishes } from './attributes.ts';
+export type { BodySchema, TypedHandler, TypedMessage } from './body-schema.ts';
 export { type Cancel, type Clock, sleep, systemClock } from './clock.ts';
 export { type DeadLetteringOptions, deadLettering, WHOLE_MESSAGE } from './dead-letter/dead-lettering.ts';
 export type { ClaimAnswer, ClaimRequest, ClaimStore, HeldClaim, RenewalAnswer } from './dedup/claim-store.ts';
@@ -24,6 +25,7 @@ export { taskHeaders } from './delay/task-headers.ts';
 export type { CreateLimits, Task, TaskQueue } from './delay/task-queue.ts';
 export { type Duration, toMilliseconds } from './duration.ts';
 export { ConfigError, PermanentError, TransientError } from './errors.ts';
+export { guarded, type GuardedHandler, type GuardedOptions } from './guarded.ts';
 export { compose, type Context, type Handler, type Middleware } from './handler.ts';
 export { clockFrom, type LocalClock, localClock } from './local-clock.ts';
 export { consoleLog, jsonLog, type JsonLogOptions, type Log, type LogFields, silent } from './log.ts';
