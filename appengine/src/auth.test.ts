@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { createSign, generateKeyPairSync } from 'node:crypto';
 import { test } from 'node:test';
-import { authentication, type Callers, type KeySource } from './auth.ts';
+import { authentication, type Callers } from './auth.ts';
+import type { KeyReader } from './google-keys.ts';
 
 const AUDIENCE = 'https://republisher.example';
 const ACCOUNT = 'caller@p.iam.gserviceaccount.com';
@@ -9,8 +10,9 @@ const elsewhere: Callers = { appEngine: false, oidc: { audiences: [AUDIENCE], se
 
 const google = generateKeyPairSync('rsa', { modulusLength: 2_048 });
 const stranger = generateKeyPairSync('rsa', { modulusLength: 2_048 });
-const keys: KeySource = async () => ({
-  k1: google.publicKey.export({ type: 'spki', format: 'pem' }).toString(),
+const keys: KeyReader = async () => ({
+  certificates: { k1: google.publicKey.export({ type: 'spki', format: 'pem' }).toString() },
+  maxAgeMs: 3_600_000,
 });
 
 const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
@@ -96,7 +98,7 @@ test('on App Engine a token is taken too, where one is configured', async () => 
 });
 
 test('keys that cannot be read are 503, so that the queue tries again', async () => {
-  const down: KeySource = () => Promise.reject(new Error('down'));
+  const down: KeyReader = () => Promise.reject(new Error('down'));
   assert.equal(await verdict(withToken(token()), elsewhere, down), 503);
 });
 

@@ -7,6 +7,7 @@
  * Tokens: https://cloud.google.com/tasks/docs/creating-http-target-tasks#token
  */
 import { type Certificates, OAuth2Client, type TokenPayload } from 'google-auth-library';
+import { type KeyReader, keptKeys } from './google-keys.ts';
 
 export type Callers = Readonly<{
   /** Runs on App Engine, where X-AppEngine-QueueName can only come from a queue. */
@@ -14,9 +15,6 @@ export type Callers = Readonly<{
   /** Each is enough: tasks that wait in the queue keep the audience and the account that they were made with. */
   oidc?: Readonly<{ audiences: readonly string[]; serviceAccounts: readonly string[] }>;
 }>;
-
-/** Google's keys, by key ID, as PEM. `fresh`: read anew, whatever was kept. */
-export type KeySource = (fresh?: 'fresh') => Promise<Certificates>;
 
 /**
  * 401: no proof, or one that does not hold. 403: a proof of somebody else. 503: the keys cannot be had now.
@@ -31,30 +29,17 @@ type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
 
 /** Both are Google's (https://developers.google.com/identity/openid-connect/openid-connect#validatinganidtoken). */
 const ISSUERS = ['https://accounts.google.com', 'accounts.google.com'];
-const KEYS_TIMEOUT_MS = 10_000;
-/** Anybody can send a token of an unknown key: no more than one reading a minute comes of it. */
-const REREAD_MS = 60_000;
 /** What a clock may be off, as the library has it for `iat`. */
 const SKEW_MS = 300_000;
-
-/** Google's own keys, kept for as long as their reply allows. */
-export function googleKeys(): KeySource {
-  const reader = (): OAuth2Client => new OAuth2Client({ transporterOptions: { timeout: KEYS_TIMEOUT_MS } });
-  let client = reader();
-  return async (fresh) => {
-    if (fresh !== undefined) client = reader();
-    return (await client.getFederatedSignonCertsAsync()).certs;
-  };
-}
 
 /** `headers` as Node gives them: names in lower case. The result never rejects. `monotonic` is in milliseconds. */
 export function authentication(
   callers: Callers,
-  keys: KeySource,
+  keys: KeyReader,
   monotonic: () => number = () => performance.now(),
 ): (headers: Headers) => Promise<Verdict> {
   const { appEngine, oidc } = callers;
-  const keysFor = rotating(keys, monotonic);
+  const keysFor = keptKeys(keys, monotonic);
   return async (headers) => {
     const queueName = headers['x-appengine-queuename'];
     if (appEngine && typeof queueName === 'string' && queueName !== '') return { allowed: true };
@@ -74,23 +59,6 @@ export function authentication(
       return { allowed: false, status: 503, reason: "Google's keys cannot be read", proof: 'not judged' };
     }
     return verdictOn(await payloadOf(token, certificates, oidc.audiences), oidc.serviceAccounts);
-  };
-}
-
-/** A key that Google began to use after the others were read is read when its first token comes. */
-function rotating(keys: KeySource, monotonic: () => number): (keyId: string) => Promise<Certificates> {
-  let rereadAt = -Infinity;
-  let rereading: Promise<Certificates> | undefined;
-  return async (keyId) => {
-    const known = await keys();
-    if (Object.hasOwn(known, keyId)) return known;
-    if (rereading !== undefined) return rereading;
-    if (monotonic() - rereadAt < REREAD_MS) return known;
-    rereadAt = monotonic();
-    rereading = keys('fresh').finally(() => {
-      rereading = undefined;
-    });
-    return rereading;
   };
 }
 

@@ -4,8 +4,9 @@ import { after, test } from 'node:test';
 import { deadLettering, delay, compose, ack, type Context, republish, silent } from 'pubsub-guarantees';
 import { memoryPublisher, virtualClock } from 'pubsub-guarantees/testing';
 import type { TaskQueue } from 'pubsub-guarantees';
-import { authentication, type KeySource } from './auth.ts';
+import { authentication } from './auth.ts';
 import { readConfig } from './config.ts';
+import type { KeyReader } from './google-keys.ts';
 import { startServer } from './server.ts';
 
 const AUDIENCE = 'https://republisher.example';
@@ -46,13 +47,16 @@ const bearer = (value: string) => ({ Authorization: `Bearer ${value}` });
 const hmac = (text: string): string =>
   `${text}.${createHmac('sha256', pem(google)).update(text).digest('base64url')}`;
 
+const HOUR_MS = 3_600_000;
+
 const closing: (() => Promise<void>)[] = [];
 after(() => Promise.all(closing.map((close) => close())));
 
 /** The republisher as its environment says, over real HTTP; its keys, clock, queue and broker are the test's. */
 async function republisher(
   environment: Record<string, string>,
-  keys: KeySource = async () => ({ k1: pem(google) }),
+  keys: KeyReader = async () => ({ certificates: { k1: pem(google) }, maxAgeMs: HOUR_MS }),
+  time: () => number = () => 0,
 ) {
   const { callers, allowedTopics } = readConfig(environment);
   const clock = virtualClock();
@@ -70,7 +74,7 @@ async function republisher(
   const log = { info: write, warn: write, error: write };
   const { port, close } = await startServer(
     {
-      authenticate: authentication(callers, keys),
+      authenticate: authentication(callers, keys, time),
       republish: republish(
         { publisher, queue, deadLetters: deadLettering(publisher, 'dead-letters'), clock, log },
         { allowedTopics },
@@ -200,24 +204,22 @@ test('security: a topic that is not on the list is 403 for a good caller too, an
 
 test('a key that Google rotates while the process runs is read when its first token comes', async () => {
   let served: Record<string, string> = { k1: pem(google) };
-  let kept = served;
   let reads = 0;
-  const keys: KeySource = async (fresh) => {
-    if (fresh !== undefined) {
-      reads += 1;
-      await new Promise((resolve) => setTimeout(resolve, 20));
-      kept = served;
-    }
-    return kept;
+  let time = 0;
+  const keys: KeyReader = async () => {
+    reads += 1;
+    await new Promise((resolve) => setImmediate(resolve));
+    return { certificates: served, maxAgeMs: HOUR_MS };
   };
-  const { post, published } = await republisher(CLOUD_RUN, keys);
+  const { post, published } = await republisher(CLOUD_RUN, keys, () => time);
   assert.equal(await post(bearer(token())), 204);
   served = { k1: pem(google), k2: pem(next) };
+  time = 60_000;
   const rotated = () => post(bearer(token({}, { kid: 'k2' }, next)));
   assert.deepEqual(await Promise.all([rotated(), rotated(), rotated()]), [204, 204, 204]);
-  assert.equal(reads, 1);
+  assert.equal(reads, 2);
   served = { k2: pem(next) };
-  kept = served;
+  time += HOUR_MS;
   assert.equal(await post(bearer(token())), 401);
   assert.equal(await rotated(), 204);
   assert.equal(published.length, 5);
@@ -226,9 +228,9 @@ test('a key that Google rotates while the process runs is read when its first to
 test('tokens of unknown keys cannot make it read the keys more than once a minute', async () => {
   let time = 0;
   let reads = 0;
-  const keys: KeySource = async (fresh) => {
-    if (fresh !== undefined) reads += 1;
-    return { k1: pem(google) };
+  const keys: KeyReader = async () => {
+    reads += 1;
+    return { certificates: { k1: pem(google) }, maxAgeMs: HOUR_MS };
   };
   const authenticate = authentication(readConfig(CLOUD_RUN).callers, keys, () => time);
   const unknown = { authorization: `Bearer ${token({}, { kid: 'k9' }, stranger)}` };

@@ -15,15 +15,16 @@ import {
 } from 'pubsub-guarantees';
 import { cloudTasksClient, cloudTasksQueue } from 'pubsub-guarantees/delay/cloud-tasks';
 import { pubsubPublisher } from 'pubsub-guarantees/publish/pubsub';
-import { authentication, googleKeys, type KeySource } from './auth.ts';
+import { authentication } from './auth.ts';
 import type { Config } from './config.ts';
+import { googleKeys, type KeyReader } from './google-keys.ts';
 import { type Running, startServer } from './server.ts';
 
 export async function start(
   config: Config,
   clock: LocalClock,
   log: Log,
-  keys: KeySource = googleKeys(),
+  keys: KeyReader = googleKeys(),
 ): Promise<Running> {
   const stop = new AbortController();
   const pubsub = new PubSub({ projectId: config.project });

@@ -36,7 +36,10 @@ export type ClaimAnswer =
   | Readonly<{
       kind: 'claimed';
       held: HeldClaim;
-      /** A decimal number that grows with every claim on the key: a guard for the handler's own writes. */
+      /**
+       * A decimal number that grows with every claim on the key: a guard for the handler's own writes. In Redis it may
+       * fall after a record was lost on a server whose clock is behind (docs/guarantees.md, Fencing tokens).
+       */
       fencingToken: string;
       /**
        * True when the record was this owner's already, because a reply was lost or a request was late: its lease then
