@@ -27,6 +27,7 @@ test('on App Engine: full names from short ones, its own service as target, its 
     target: { appEngine: { service: 'later' } },
     callers: { appEngine: true },
     firestore: { database: '(default)', collectionPrefix: 'pubsub-guarantees' },
+    emulators: {},
   });
 });
 
@@ -88,12 +89,27 @@ test('on Cloud Run the headers of App Engine prove nothing, whatever else is set
 });
 
 test('a local Cloud Tasks server binds the republisher to the loopback interface', () => {
-  const { host, emulatorHost } = readConfig({ ...onAppEngine, CLOUD_TASKS_EMULATOR_HOST: '127.0.0.1:8123' });
-  assert.deepEqual({ host, emulatorHost }, { host: '127.0.0.1', emulatorHost: '127.0.0.1:8123' });
+  const { host, emulators } = readConfig({ ...onAppEngine, CLOUD_TASKS_EMULATOR_HOST: '127.0.0.1:8123' });
+  assert.deepEqual({ host, emulators }, { host: '127.0.0.1', emulators: { tasks: '127.0.0.1:8123' } });
 });
 
 test('a limit of attempts is taken where the queue has one', () => {
   assert.equal(readConfig({ ...onAppEngine, QUEUE_MAX_ATTEMPTS: '100' }).maxAttempts, 100);
+});
+
+test('an instance on App Engine or Cloud Run is not led to an emulator', () => {
+  const emulator = { PUBSUB_EMULATOR_HOST: '127.0.0.1:8085' };
+  for (const [variable, environment] of [
+    ['GAE_INSTANCE', { ...onAppEngine, GAE_INSTANCE: 'i-1' }],
+    ['K_SERVICE', { ...elsewhere, K_SERVICE: 'i-1' }],
+  ] as const) {
+    assert.throws(
+      () => readConfig({ ...environment, ...emulator }),
+      new RegExp(
+        `PUBSUB_EMULATOR_HOST is "127.0.0.1:8085"; accepted: not set on a deployed .*${variable} is "i-1"`,
+      ),
+    );
+  }
 });
 
 const refused: readonly (readonly [string, Record<string, string | undefined>, RegExp])[] = [
@@ -145,6 +161,16 @@ const refused: readonly (readonly [string, Record<string, string | undefined>, R
     'an emulator URL',
     { ...onAppEngine, CLOUD_TASKS_EMULATOR_HOST: 'http://x' },
     /^CLOUD_TASKS_EMULATOR_HOST is /,
+  ],
+  [
+    'a Pub/Sub emulator without a port',
+    { ...onAppEngine, PUBSUB_EMULATOR_HOST: 'something' },
+    /^PUBSUB_EMULATOR_HOST is "something"; accepted: host:port/,
+  ],
+  [
+    'a Firestore emulator without brackets',
+    { ...onAppEngine, FIRESTORE_EMULATOR_HOST: '::1:21000' },
+    /^FIRESTORE_EMULATOR_HOST is "::1:21000"; accepted: /,
   ],
   [
     'an emulator without such a port',

@@ -6,10 +6,11 @@ import {
   bad,
   delayQueues,
   email,
+  type Emulators,
+  emulators,
   type Environment,
   firestoreNames,
   fullName,
-  hostAndPort,
   isHttpUrl,
   optional,
   project as projectOf,
@@ -38,21 +39,22 @@ export type Config = Readonly<{
   firestore: Readonly<{ database: string; collectionPrefix: string }>;
   /** The queue's limit of attempts, where it has one. */
   maxAttempts?: number;
-  /** `host:port` of a local Cloud Tasks server. */
-  emulatorHost?: string;
+  /** Local servers in place of Google's. */
+  emulators: Emulators;
 }>;
 
 /** Throws ConfigError. */
 export function readConfig(environment: Environment): Config {
+  const local = emulators(environment);
   const project = projectOf(environment);
   const topics = required(environment, 'ALLOWED_TOPICS', 'topic IDs or full names, separated by commas');
   const maxAttempts = number(environment, 'QUEUE_MAX_ATTEMPTS', 1, 1_000_000);
-  const emulatorHost = hostAndPort(environment, 'CLOUD_TASKS_EMULATOR_HOST');
   const callers = readCallers(environment);
   return {
     project,
     port: number(environment, 'PORT', 0, 65_535) ?? 8080,
-    ...(emulatorHost !== undefined && { host: '127.0.0.1', emulatorHost }),
+    ...(local.tasks !== undefined && { host: '127.0.0.1' }),
+    emulators: local,
     allowedTopics: topics
       .split(',')
       .map((name) => fullName(project, 'topics', 'ALLOWED_TOPICS', name.trim())),

@@ -3,7 +3,6 @@
  * go of those that wait (their queue sends them again), lets publishes finish, and closes the clients made here.
  */
 import type { Firestore } from '@google-cloud/firestore';
-import { PubSub } from '@google-cloud/pubsub';
 import {
   deadLettering,
   lazyLedger,
@@ -14,7 +13,7 @@ import {
   severalQueues,
 } from 'pubsub-guarantees';
 import { cloudTasksClient, cloudTasksQueue } from 'pubsub-guarantees/delay/cloud-tasks';
-import { pubsubPublisher } from 'pubsub-guarantees/publish/pubsub';
+import { pubsubClient, pubsubPublisher } from 'pubsub-guarantees/publish/pubsub';
 import { authentication } from './auth.ts';
 import type { Config } from './config.ts';
 import { googleKeys, type KeyReader } from './google-keys.ts';
@@ -27,12 +26,9 @@ export async function start(
   keys: KeyReader = googleKeys(),
 ): Promise<Running> {
   const stop = new AbortController();
-  const pubsub = new PubSub({ projectId: config.project });
+  const pubsub = pubsubClient({ projectId: config.project, emulatorHost: config.emulators.pubsub });
   const publisher = pubsubPublisher(pubsub);
-  const tasks = cloudTasksClient({
-    projectId: config.project,
-    ...(config.emulatorHost !== undefined && { emulatorHost: config.emulatorHost }),
-  });
+  const tasks = cloudTasksClient({ projectId: config.project, emulatorHost: config.emulators.tasks });
   const { collectionPrefix } = config.firestore;
   const firestore = lazyFirestore(config);
   const release = async (): Promise<void> => {

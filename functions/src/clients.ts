@@ -1,11 +1,9 @@
 /**
  * The clients of Google and Redis that a function needs, made from its configuration. Only those that it needs are
  * loaded: a cold start pays for what it imports. Firestore behind schedules and payloads is loaded by the first message
- * that has one. The emulator variables are read by the clients themselves, except
- * that of Cloud Tasks, which its client does not know.
+ * that has one.
  */
 import type { Firestore } from '@google-cloud/firestore';
-import { PubSub } from '@google-cloud/pubsub';
 import {
   type ClaimStore,
   type Clock,
@@ -22,7 +20,7 @@ import {
   type WakeTasks,
   wakeTasks,
 } from 'pubsub-guarantees';
-import { pubsubPublisher } from 'pubsub-guarantees/publish/pubsub';
+import { pubsubClient, pubsubPublisher } from 'pubsub-guarantees/publish/pubsub';
 import { claimStore } from './claim-clients.ts';
 import type { Config } from './config.ts';
 import { counterStart, type OutboxPorts, outboxPorts } from './outbox-clients.ts';
@@ -50,14 +48,14 @@ export type Ports = Readonly<{
 export async function connect(config: Config, clock: Clock, log: Log): Promise<Ports> {
   const firestore = lazyFirestore(config);
   const needsOrder = config.name === 'fifo' || config.name === 'pipeline';
-  const pubsub = new PubSub({ projectId: config.project });
+  const pubsub = pubsubClient({ projectId: config.project, emulatorHost: config.emulators.pubsub });
   const publisher = pubsubPublisher(pubsub);
   const needsCounters = needsOrder && config.order.start === 'counter';
   const [once, tasks, orders, wakes, counters, outbox] = await Promise.all([
     config.dedup && claimStore(config, config.dedup, firestore, log),
-    config.delay && taskQueue(config.delay, clock),
+    config.delay && taskQueue(config.delay, config.emulators, clock),
     needsOrder ? orderStore(config, firestore, clock) : undefined,
-    config.wake && wakeQueue(config.wake, clock),
+    config.wake && wakeQueue(config.wake, config.emulators, clock),
     needsCounters ? firestore().then((client) => counterStart(config, client, clock)) : undefined,
     config.outbox.isOn
       ? firestore().then((client) => outboxPorts(config, client, publisher, clock, log))

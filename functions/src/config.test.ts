@@ -20,6 +20,7 @@ test('fills in short names and defaults', () => {
     deadLetterTopic: 'projects/p/topics/dead',
     timeout: '60s',
     firestore: { database: '(default)', collectionPrefix: 'pubsub-guarantees' },
+    emulators: {},
     order: {
       lease: '60s',
       start: 1,

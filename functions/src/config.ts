@@ -7,6 +7,8 @@ import {
   bad,
   choice,
   duration,
+  type Emulators,
+  emulators,
   type Environment,
   firestoreNames,
   fullName,
@@ -44,6 +46,8 @@ export type Config = Readonly<{
   /** How long one delivery may take: below the subscription's ack deadline and the function's own timeout. */
   timeout: Duration;
   firestore: Readonly<{ database: string; collectionPrefix: string }>;
+  /** Local servers in place of Google's. */
+  emulators: Emulators;
   order: OrderConfig;
   dedup: DedupConfig | undefined;
   delay: DelayConfig | undefined;
@@ -61,6 +65,7 @@ export type Config = Readonly<{
 export function readConfig(environment: Environment, target: string | undefined): Config {
   const name = FUNCTION_NAMES.find((known) => known === target);
   if (name === undefined) throw bad('FUNCTION_TARGET', target, `one of ${FUNCTION_NAMES.join(', ')}`);
+  const local = emulators(environment);
   const project = projectOf(environment);
   const targetTopic = topic(environment, project, 'TARGET_TOPIC');
   const deadLetterTopic = topic(environment, project, 'DEAD_LETTER_TOPIC');
@@ -89,6 +94,7 @@ export function readConfig(environment: Environment, target: string | undefined)
     // The longest ack deadline (https://cloud.google.com/pubsub/docs/lease-management): after it, it comes again.
     timeout: duration(environment, 'HANDLER_TIMEOUT', '60s', { least: '10s', most: '600s' }),
     firestore: firestoreNames(environment),
+    emulators: local,
     order,
     outbox: outboxConfig(environment, hasStreams && order.start === 'counter'),
     wake: wakeConfig(environment, project, hasStreams),

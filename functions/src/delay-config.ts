@@ -7,7 +7,6 @@ import {
   delayQueues,
   email,
   type Environment,
-  hostAndPort,
   isHttpUrl,
   optional,
   republisherService,
@@ -25,8 +24,6 @@ export type DelayConfig = Readonly<{
   ledger: 'keys' | 'all' | 'off';
   /** Whether a message that does not fit a task waits in Firestore. */
   payloads: boolean;
-  /** `host:port` of a local Cloud Tasks server. */
-  emulatorHost?: string;
 }>;
 
 /** `topicVariable` says where a delayed message is published. Throws ConfigError. */
@@ -35,14 +32,12 @@ export function delayConfig(
   project: string,
   topicVariable: 'SOURCE_TOPIC' | 'TARGET_TOPIC',
 ): DelayConfig {
-  const emulatorHost = hostAndPort(environment, 'CLOUD_TASKS_EMULATOR_HOST');
   return {
     queues: delayQueues(environment, project),
     topic: topic(environment, project, topicVariable),
     republisher: republisher(environment),
     ledger: choice(environment, 'DELAY_LEDGER', ['keys', 'all', 'off']),
     payloads: choice(environment, 'DELAY_PAYLOADS', ['on', 'off']) === 'on',
-    ...(emulatorHost !== undefined && { emulatorHost }),
   };
 }
 

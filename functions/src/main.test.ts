@@ -19,6 +19,8 @@ async function start(
   const child = spawn(process.execPath, ['--conditions=source', ...args], {
     env,
     stdio: ['ignore', 'ignore', 'pipe'],
+    // One that does start is ended.
+    timeout: 60_000,
   });
   let err = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => (err += text));
@@ -36,6 +38,13 @@ test('a function without a dead-letter topic does not start', async () => {
   const { code, err } = await start('fifo', { GOOGLE_CLOUD_PROJECT: 'p', TARGET_TOPIC: 'out' });
   assert.equal(code, 1);
   assert.match(err, /^cannot start: DEAD_LETTER_TOPIC is not set; accepted: [^\n]+\n$/);
+});
+
+test('a function that is led to an emulator which no client can reach does not start', async () => {
+  const env = { GOOGLE_CLOUD_PROJECT: 'p', TARGET_TOPIC: 'out', DEAD_LETTER_TOPIC: 'dead' };
+  const { code, err } = await start('dedup', { ...env, PUBSUB_EMULATOR_HOST: '::1:21000' });
+  assert.equal(code, 1);
+  assert.match(err, /^cannot start: PUBSUB_EMULATOR_HOST is "::1:21000"; accepted: host:port[^\n]+\n$/);
 });
 
 test('an unknown target does not start, and the known ones are named', async () => {

@@ -3,14 +3,13 @@
  * from the configuration.
  */
 import { type Clock, severalQueues, type TaskQueue } from 'pubsub-guarantees';
+import type { Emulators } from 'pubsub-guarantees/environment';
 import type { DelayConfig } from './delay-config.ts';
 import type { WakeConfig } from './wake-config.ts';
 
-export async function taskQueue(delay: DelayConfig, clock: Clock): Promise<TaskQueue> {
+export async function taskQueue(delay: DelayConfig, { tasks }: Emulators, clock: Clock): Promise<TaskQueue> {
   const { cloudTasksClient, cloudTasksQueue } = await import('pubsub-guarantees/delay/cloud-tasks');
-  const client = cloudTasksClient({
-    ...(delay.emulatorHost !== undefined && { emulatorHost: delay.emulatorHost }),
-  });
+  const client = cloudTasksClient({ emulatorHost: tasks });
   const target = 'service' in delay.republisher ? { appEngine: delay.republisher } : delay.republisher;
   // Their clock is that of the delivery, whose deadline they keep to.
   return severalQueues(
@@ -19,11 +18,12 @@ export async function taskQueue(delay: DelayConfig, clock: Clock): Promise<TaskQ
 }
 
 export async function wakeQueue(
-  { queue, url, serviceAccount, emulatorHost }: WakeConfig,
+  { queue, url, serviceAccount }: WakeConfig,
+  { tasks }: Emulators,
   clock: Clock,
 ): Promise<TaskQueue> {
   const { cloudTasksClient, cloudTasksQueue } = await import('pubsub-guarantees/delay/cloud-tasks');
-  const client = cloudTasksClient({ ...(emulatorHost !== undefined && { emulatorHost }) });
+  const client = cloudTasksClient({ emulatorHost: tasks });
   const target = { url: new URL('/wake', url).href, serviceAccount, audience: url };
   return cloudTasksQueue(client, { queue, target, clock });
 }

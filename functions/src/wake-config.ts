@@ -6,7 +6,6 @@ import {
   bad,
   email,
   type Environment,
-  hostAndPort,
   isHttpUrl,
   optional,
   required,
@@ -20,8 +19,6 @@ export type WakeConfig = Readonly<{
   url: string;
   /** The e-mail of the account whose token the task carries; it may call the function. */
   serviceAccount: string;
-  /** `host:port` of a local Cloud Tasks server. */
-  emulatorHost?: string;
 }>;
 
 const VARIABLES = ['WAKE_QUEUE', 'WAKE_URL', 'WAKE_SERVICE_ACCOUNT'] as const;
@@ -41,7 +38,6 @@ export function wakeConfig(
     return undefined;
   }
   const account = 'the e-mail of an account that may call this function (needed with WAKE_QUEUE)';
-  const emulatorHost = hostAndPort(environment, 'CLOUD_TASKS_EMULATOR_HOST');
   return {
     queue: taskQueue(environment, project, 'WAKE_QUEUE'),
     url: ownUrl(environment),
@@ -50,7 +46,6 @@ export function wakeConfig(
       required(environment, 'WAKE_SERVICE_ACCOUNT', account),
       account,
     ),
-    ...(emulatorHost !== undefined && { emulatorHost }),
   };
 }
 

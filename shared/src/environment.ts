@@ -75,13 +75,50 @@ export function duration(
   return value as Duration;
 }
 
-export function hostAndPort(environment: Environment, variable: string): string | undefined {
-  const value = optional(environment, variable);
-  if (value === undefined) return undefined;
-  const port = Number(/^[^:/\s]+:(\d{1,5})$/.exec(value)?.[1] ?? 0);
-  if (port < 1 || port > 65_535) throw bad(variable, value, 'host:port');
-  return value;
+/**
+ * Addresses of the emulators that Google's clients read from the environment by themselves, and of the Cloud Tasks one,
+ * which we hand over. Absent: Google's service.
+ */
+export type Emulators = Readonly<{ pubsub?: string; firestore?: string; tasks?: string }>;
+
+/**
+ * `PUBSUB_EMULATOR_HOST`, `FIRESTORE_EMULATOR_HOST` and `CLOUD_TASKS_EMULATOR_HOST`. An address that the clients cannot
+ * use costs each delivery a time-out that does not name it; and a deployed instance that is led to an emulator publishes
+ * nothing and says nothing. Both are refused.
+ */
+export function emulators(environment: Environment): Emulators {
+  const pubsub = emulatorHost(environment, 'PUBSUB_EMULATOR_HOST');
+  const firestore = emulatorHost(environment, 'FIRESTORE_EMULATOR_HOST');
+  const tasks = emulatorHost(environment, 'CLOUD_TASKS_EMULATOR_HOST');
+  return {
+    ...(pubsub !== undefined && { pubsub }),
+    ...(firestore !== undefined && { firestore }),
+    ...(tasks !== undefined && { tasks }),
+  };
 }
+
+/** A name or an IPv4 address, or an IPv6 address in brackets; then the port. */
+const HOST_AND_PORT = /^(?:\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9]([A-Za-z0-9._-]{0,252})):(\d{1,5})$/;
+
+function emulatorHost(environment: Environment, variable: string): string | undefined {
+  // As the clients read it: a space belongs to the value.
+  const value = environment[variable];
+  if (value === undefined || value === '') return undefined;
+  const port = Number(HOST_AND_PORT.exec(value)?.[2] ?? 0);
+  if (port < 1 || port > 65_535)
+    throw bad(variable, value, 'host:port, for example 127.0.0.1:8085 or [::1]:8085');
+  const deployed = DEPLOYED.find((name) => optional(environment, name) !== undefined);
+  if (deployed === undefined) return value;
+  const set = `${deployed} is ${JSON.stringify(optional(environment, deployed))}`;
+  throw bad(variable, value, `not set on a deployed instance, which this is (${set})`);
+}
+
+/**
+ * What only an instance on Google's platforms has: https://cloud.google.com/run/docs/container-contract#env-vars and
+ * https://cloud.google.com/appengine/docs/standard/nodejs/runtime#environment_variables. GAE_ENV and GAE_SERVICE are
+ * not among them: a republisher beside the local stack has them too.
+ */
+const DEPLOYED = ['K_SERVICE', 'K_REVISION', 'GAE_INSTANCE', 'GAE_DEPLOYMENT_ID', 'GAE_VERSION'];
 
 /** The e-mail address of a service account. */
 export function email(variable: string, value: string, accepted = 'the e-mail of a service account'): string {

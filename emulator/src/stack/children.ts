@@ -49,7 +49,6 @@ export function functionChild(name: FunctionName, settings: ChildSettings): Chil
       ...common(addresses),
       NODE_ENV: 'production',
       FUNCTION_TARGET: name,
-      K_SERVICE: name,
       SOURCE_SUBSCRIPTION: subscriptionName(`${name}-in-sub`),
       SOURCE_TOPIC: topicName(`${name}-in`),
       TARGET_TOPIC: topicName(`${name}-out`),
@@ -83,7 +82,8 @@ export function republisherChild(settings: ChildSettings): Child {
     env: {
       ...common(addresses),
       PORT: String(ports.republisher),
-      // What App Engine sets, so that its headers are trusted as they are there.
+      // What App Engine sets, so that its headers are trusted as they are there. Not GAE_INSTANCE, nor K_SERVICE for the
+      // functions: what has one is a deployed instance, which refuses the addresses of emulators.
       GAE_ENV: 'standard',
       GAE_SERVICE: 'default',
       GAE_APPLICATION: PROJECT,

@@ -95,7 +95,7 @@ export function cloudTasksQueue(client: CloudTasksClient, options: CloudTasksOpt
  * credentials are looked up. Google's client knows no emulator variable. Whoever makes it closes it.
  */
 export function cloudTasksClient(
-  options: Readonly<{ projectId?: string; emulatorHost?: string }> = {},
+  options: Readonly<{ projectId?: string; emulatorHost?: string | undefined }> = {},
 ): CloudTasksClient {
   const { emulatorHost, ...project } = options;
   if (emulatorHost === undefined) return new CloudTasksClient(project);

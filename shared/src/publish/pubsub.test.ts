@@ -1,10 +1,17 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import test, { type TestContext } from 'node:test';
 import { protos, PubSub, type v1 } from '@google-cloud/pubsub';
 import { type handleUnaryCall, Server, ServerCredentials } from '@grpc/grpc-js';
 import { startPubsub, systemClock, turnsDuring } from 'pubsub-guarantees-emulator';
 import type { Attributes, OutgoingMessage } from '../message.ts';
-import { pubsubPublisher, type PubsubPublisher, type PubsubPublisherOptions } from './pubsub.ts';
+import {
+  pubsubClient,
+  pubsubPublisher,
+  type PubsubPublisher,
+  type PubsubPublisherOptions,
+} from './pubsub.ts';
 import { publishError } from './pubsub-errors.ts';
 
 const { PublishRequest, PublishResponse } = protos.google.pubsub.v1;
@@ -290,3 +297,39 @@ async function untilTrue(condition: () => boolean): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 10));
   assert.ok(condition());
 }
+
+test('a client finds an emulator by its IPv6 address, which Google’s own takes apart at the first colon', async (t) => {
+  const server = await startPubsub({ clock: systemClock() });
+  const [host = '', port = ''] = server.address.split(':');
+  const relay = createServer((socket) => {
+    const other = connect(Number(port), host);
+    for (const end of [socket, other]) end.on('error', () => end.destroy());
+    socket.pipe(other).pipe(socket);
+  });
+  const listening = once(relay, 'listening').then(
+    () => true,
+    () => false,
+  );
+  relay.listen(0, '::1');
+  if (!(await listening)) {
+    await server.close();
+    return t.skip('this machine has no IPv6 loopback address');
+  }
+  const own = relay.address() as AddressInfo;
+  const client = pubsubClient({ projectId: 'test-project', emulatorHost: `[::1]:${own.port}` });
+  const publisher = pubsubPublisher(client, { timeout: '5s' });
+  t.after(async () => {
+    await publisher.close();
+    await client.close();
+    relay.close();
+    await server.close();
+  });
+  await client.createTopic('topic-1');
+  assert.match(await publisher.publish(out('six')), /^\d+$/);
+});
+
+test('an emulator that is no host:port is refused when the client is made', () => {
+  for (const emulatorHost of ['h', '::1:1', '[::1]', 'h:0', 'h:99999', 'http://h:1']) {
+    assert.throws(() => pubsubClient({ projectId: 'p', emulatorHost }), { code: 'INVALID_EMULATOR_HOST' });
+  }
+});
