@@ -9,7 +9,7 @@
 import { type Certificates, OAuth2Client } from 'google-auth-library';
 
 /** The keys by key ID, as PEM, and for how long their reply allows to keep them. */
-export type KeyReading = Readonly<{ certificates: Certificates; maxAgeMs: number }>;
+type KeyReading = Readonly<{ certificates: Certificates; maxAgeMs: number }>;
 
 /** One reading. Rejects where the keys cannot be had. */
 export type KeyReader = () => Promise<KeyReading>;

@@ -35,7 +35,8 @@ export function unavailable(error: unknown): TransientError {
   const code = codeOf(error);
   const hint = code === undefined ? undefined : HINTS.get(code);
   const name = code === undefined ? 'an error without a code' : `code ${code}`;
-  return storeUnavailable(`Firestore answered ${name}${hint === undefined ? '' : ` (${hint})`}`, error);
+  const text = `Firestore answered ${name}${hint === undefined ? '' : ` (${hint})`}: ${textOf(error)}`;
+  return storeUnavailable(text, error);
 }
 
 /**

@@ -10,6 +10,7 @@ import { credentials } from '@grpc/grpc-js';
 import { type Clock, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { ConfigError } from '../errors.ts';
+import { guardedStart } from '../google-client.ts';
 import { backingOff } from './backing-off.ts';
 import { isAlreadyThere, isMomentary, translate } from './cloud-tasks-errors.ts';
 import type { TaskQueue } from './task-queue.ts';
@@ -60,6 +61,7 @@ export function cloudTasksQueue(client: CloudTasksClient, options: CloudTasksOpt
     );
   }
   const requestWith = requestFor(target);
+  guardedStart(client);
   return {
     overheadBytes:
       `${queue}/tasks/`.length +

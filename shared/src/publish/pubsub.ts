@@ -12,6 +12,7 @@ import { PubSub, v1 } from '@google-cloud/pubsub';
 import { systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { ConfigError, TransientError } from '../errors.ts';
+import { guardedStart } from '../google-client.ts';
 import { checkOutgoing, LIMITS, type OutgoingMessage } from '../message.ts';
 import { batching } from './batching.ts';
 import { publishError } from './pubsub-errors.ts';
@@ -57,7 +58,9 @@ export function pubsubPublisher(client: PubSub, options: PubsubPublisherOptions 
   let closing: Promise<void> | undefined;
 
   const connect = (): Promise<v1.PublisherClient> => {
-    connection ??= client.getClientConfig().then((config) => new v1.PublisherClient(config as ClientOptions));
+    connection ??= client
+      .getClientConfig()
+      .then((config) => guardedStart(new v1.PublisherClient(config as ClientOptions)));
     // No credentials now need not mean none later.
     connection.catch(() => {
       connection = undefined;

@@ -7,6 +7,7 @@ import { bounded } from '../bounded.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import type { SubscriptionWindows } from '../dedup/windows.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
+import { guardedPubsub } from '../google-client.ts';
 
 type ProtoDuration = Readonly<{ seconds?: unknown; nanos?: unknown }>;
 
@@ -19,7 +20,7 @@ export async function subscriptionWindows(
   const timeoutMs = toMilliseconds(timeout, 'timeout');
   try {
     const read = (): Promise<SubscriptionWindows> =>
-      client
+      guardedPubsub(client)
         .subscription(subscription)
         .getMetadata({ timeout: timeoutMs })
         .then(([metadata]) => windowsOf(metadata));

@@ -14,6 +14,7 @@ import {
 import { type Clock, sleep, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { codeOf, ConfigError, textOf } from '../errors.ts';
+import { guardedPubsub } from '../google-client.ts';
 import type { Handler } from '../handler.ts';
 import { type Log, consoleLog } from '../log.ts';
 import { checkDoor } from './check-door.ts';
@@ -132,6 +133,7 @@ export function receive(subscription: Subscription, handler: Handler, options: R
     });
   };
 
+  guardedPubsub(subscription.pubsub);
   // What arrives is dispensed at once and waits here: the client's own close would leave it behind unanswered.
   subscription.setOptions({
     flowControl: { maxMessages: concurrency, allowExcessMessages: true },
