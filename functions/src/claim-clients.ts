@@ -1,9 +1,10 @@
 /** The store of `once` with its client: Firestore's, which the function shares, or a Redis client of its own. */
 import { checkServerIdentity, type PeerCertificate } from 'node:tls';
 import type { Firestore } from '@google-cloud/firestore';
-import { type ClaimStore, type Duration, type Log, toMilliseconds } from 'pubsub-guarantees';
+import type { ClaimStore, Log } from 'pubsub-guarantees';
 import { DEFAULT_COLLECTION_PREFIX } from 'pubsub-guarantees/environment';
 import type { Config, DedupConfig } from './config.ts';
+import { claimCall } from './limits.ts';
 
 export type Claims = Readonly<{ claims: ClaimStore; evictionPolicy?: Promise<string | undefined> }>;
 
@@ -22,6 +23,7 @@ export async function claimStore(
     return {
       claims: firestoreClaims(await firestore(), {
         collection: `${config.firestore.collectionPrefix}-claims`,
+        timeout: claimCall(dedup.lease),
       }),
     };
   }
@@ -43,7 +45,7 @@ export async function claimStore(
   return {
     claims: redisClaims(redis, {
       prefix: dedup.redisPrefix ?? redisPrefix(config.firestore.collectionPrefix),
-      timeout: withinLease(dedup.lease, '5s'),
+      timeout: claimCall(dedup.lease),
     }),
     evictionPolicy: policy,
   };
@@ -56,9 +58,4 @@ export async function claimStore(
 function namesTheHost(host: string, certificate: PeerCertificate): Error | undefined {
   const error = checkServerIdentity(host, certificate);
   return error !== undefined && certificate.subject.CN === host ? undefined : error;
-}
-
-/** A call that takes as long as the lease that it asks for is too late when it is answered: at most half of it. */
-function withinLease(lease: Duration, longest: Duration): Duration {
-  return `${Math.min(Math.floor(toMilliseconds(lease) / 2), toMilliseconds(longest))}ms`;
 }

@@ -23,6 +23,7 @@ import {
 import { pubsubClient, pubsubPublisher } from 'pubsub-guarantees/publish/pubsub';
 import { claimStore } from './claim-clients.ts';
 import type { Config } from './config.ts';
+import { orderCall, orderTransaction } from './limits.ts';
 import { counterStart, type OutboxPorts, outboxPorts } from './outbox-clients.ts';
 import { taskQueue, wakeQueue } from './task-clients.ts';
 
@@ -104,6 +105,8 @@ async function orderStore(config: Config, firestore: LazyFirestore, clock: Clock
   const { firestoreOrder } = await import('pubsub-guarantees/order/firestore');
   return firestoreOrder(await firestore(), {
     collection: `${config.firestore.collectionPrefix}-order`,
+    callTimeout: orderCall(config.order.lease),
+    transactionTimeout: orderTransaction(config.order.lease),
     clock,
   });
 }

@@ -111,7 +111,12 @@ const REFUSED: readonly (readonly [
     /is "drop"; accepted: deadLetter or ack or/,
   ],
   ['another that is none', 'dedup', { DEDUP_ON_STORE_UNAVAILABLE: 'ack' }, /accepted: retry or process/],
-  ['a lease as long as the record', 'dedup', { DEDUP_LEASE: '8d' }, /shorter than DEDUP_RETENTION/],
+  [
+    'a lease as long as the record',
+    'dedup',
+    { DEDUP_LEASE: '8d' },
+    /DEDUP_LEASE is "8d"; accepted: less than DEDUP_RETENTION \(8d\)/,
+  ],
   ['no time at all', 'fifo', { HANDLER_TIMEOUT: '0s' }, /HANDLER_TIMEOUT is "0s"/],
   [
     'a republisher nobody may call',
@@ -162,7 +167,7 @@ const REFUSED: readonly (readonly [
     'more time than a delivery has',
     'dedup',
     { HANDLER_TIMEOUT: '11m' },
-    /HANDLER_TIMEOUT is "11m"; accepted: at most 600s/,
+    /HANDLER_TIMEOUT is "11m"; accepted: at most the longest ack deadline \(600s\)/,
   ],
   ['a database that is none', 'fifo', { FIRESTORE_DATABASE: 'a/b' }, /FIRESTORE_DATABASE is "a\/b"/],
   [

@@ -2,7 +2,7 @@
  * The environment of a function, read once and validated before it serves anything. An error names the variable,
  * its value and what is accepted; the process does not start with a guess.
  */
-import { ConfigError, type Duration, toMilliseconds } from 'pubsub-guarantees';
+import { ConfigError, type Duration } from 'pubsub-guarantees';
 import {
   bad,
   choice,
@@ -18,6 +18,7 @@ import {
   topic,
 } from 'pubsub-guarantees/environment';
 import { type DelayConfig, delayConfig } from './delay-config.ts';
+import { checkLimits } from './limits.ts';
 import { type OrderConfig, orderConfig } from './order-config.ts';
 import { type OutboxConfig, outboxConfig } from './outbox-config.ts';
 import { type WakeConfig, wakeConfig } from './wake-config.ts';
@@ -63,6 +64,12 @@ export type Config = Readonly<{
 
 /** Throws ConfigError. */
 export function readConfig(environment: Environment, target: string | undefined): Config {
+  const config = settingsOf(environment, target);
+  checkLimits(config);
+  return config;
+}
+
+function settingsOf(environment: Environment, target: string | undefined): Config {
   const name = FUNCTION_NAMES.find((known) => known === target);
   if (name === undefined) throw bad('FUNCTION_TARGET', target, `one of ${FUNCTION_NAMES.join(', ')}`);
   const local = emulators(environment);
@@ -90,9 +97,7 @@ export function readConfig(environment: Environment, target: string | undefined)
     }),
     targetTopic,
     deadLetterTopic,
-    // `once` begins nothing with less than five seconds left, so less than twice that would begin nothing for long.
-    // The longest ack deadline (https://cloud.google.com/pubsub/docs/lease-management): after it, it comes again.
-    timeout: duration(environment, 'HANDLER_TIMEOUT', '60s', { least: '10s', most: '600s' }),
+    timeout: duration(environment, 'HANDLER_TIMEOUT', '60s', { least: '1s' }),
     firestore: firestoreNames(environment),
     emulators: local,
     order,
@@ -111,9 +116,6 @@ export function readConfig(environment: Environment, target: string | undefined)
 function dedupConfig(environment: Environment): DedupConfig {
   const lease = duration(environment, 'DEDUP_LEASE', '30s', { least: '1s' });
   const retention = duration(environment, 'DEDUP_RETENTION', '8d');
-  if (toMilliseconds(lease) >= toMilliseconds(retention)) {
-    throw bad('DEDUP_LEASE', lease, `a duration shorter than DEDUP_RETENTION (${retention})`);
-  }
   const store = optional(environment, 'DEDUP_STORE') ?? 'firestore';
   if (store !== 'firestore' && store !== 'redis') throw bad('DEDUP_STORE', store, 'firestore or redis');
   const onConflict = choice(environment, 'DEDUP_ON_CONFLICT', ['deadLetter', 'ack', 'process']);

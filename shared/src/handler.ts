@@ -32,10 +32,31 @@ export type Middleware = (next: Handler) => Handler;
 
 /** `compose(handler, [outermost, …, innermost])`. */
 export function compose(handler: Handler, middleware: readonly Middleware[]): Handler {
-  return middleware.reduceRight<Handler>((next, wrap) => caught(wrap(next)), caught(handler));
+  return middleware.reduceRight<Handler>((next, wrap) => caught(wrap(next), next), caught(handler));
 }
 
-function caught(handler: Handler): Handler {
+/** What a handler must have left of a delivery: with no more than that it begins nothing. */
+export type LeastTime = Readonly<{ milliseconds: number; option: string }>;
+
+const leastTimes = new WeakMap<Handler, LeastTime>();
+
+/** Says it of `handler`, so that whoever limits its time can be refused at the start instead of with each message. */
+export function withLeastTime(handler: Handler, least: LeastTime): Handler {
+  leastTimes.set(handler, least);
+  return handler;
+}
+
+/** The longest of a handler and what it is composed of; undefined where none has said it. */
+export const leastTimeOf = (handler: Handler): LeastTime | undefined => leastTimes.get(handler);
+
+function caught(handler: Handler, inner?: Handler): Handler {
+  const [own, inside] = [leastTimes.get(handler), inner && leastTimes.get(inner)];
+  const longest = (inside?.milliseconds ?? -1) > (own?.milliseconds ?? -1) ? inside : own;
+  const catches = catching(handler);
+  return longest === undefined ? catches : withLeastTime(catches, longest);
+}
+
+function catching(handler: Handler): Handler {
   return async (message, context) => {
     try {
       const outcome: unknown = await handler(message, context);

@@ -52,9 +52,10 @@ export function functionChild(name: FunctionName, settings: ChildSettings): Chil
       SOURCE_SUBSCRIPTION: subscriptionName(`${name}-in-sub`),
       SOURCE_TOPIC: topicName(`${name}-in`),
       TARGET_TOPIC: topicName(`${name}-out`),
-      // Short leases: what a killed process held is free again while somebody is still watching.
+      // Short leases: what a killed process held is free again soon. A stream's is the shortest that `pipeline` takes:
+      // half of it is kept for the handler, and the rest is enough for stores that take ten times as long as usual.
       DEDUP_LEASE: '5s',
-      ORDER_LEASE: '6s',
+      ORDER_LEASE: '10s',
       ...(ORDERED.includes(name) && {
         WAKE_QUEUE,
         WAKE_URL: urlOf(ports[name]),

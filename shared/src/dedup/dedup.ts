@@ -7,14 +7,14 @@
  * progress waits, and is never acknowledged before the work is done.
  */
 import { systemClock } from '../clock.ts';
-import type { Middleware } from '../handler.ts';
+import { type Middleware, withLeastTime } from '../handler.ts';
 import { ack } from '../outcome.ts';
 import { observedClaims } from '../telemetry/claims.ts';
 import { ATTR, count } from '../telemetry/instruments.ts';
 import type { ClaimStore } from './claim-store.ts';
 import { claiming } from './claiming.ts';
 import { runClaimed } from './run-claimed.ts';
-import { checkStore, type DedupOptions, dedupSettings } from './settings.ts';
+import { checkStore, type DedupOptions, dedupSettings, leastTime } from './settings.ts';
 
 /**
  * Place it outside what publishes (`publishing`, an inner `deadLettering`), inside an outer `deadLettering`.
@@ -27,8 +27,8 @@ export function dedup(claims: ClaimStore, options: DedupOptions = {}): Middlewar
   const settings = dedupSettings(options);
   const store = observedClaims(claims, clock);
   const run = runClaimed(store, clock, settings);
-  return (next) =>
-    claiming(store, clock, settings, {
+  return (next) => {
+    const handler = claiming(store, clock, settings, {
       claimed: (received, answer, sentAt) => run({ ...received, next }, answer, sentAt),
       duplicate: () => ack('duplicate'),
       unguarded({ message, context, identity }, reason, event) {
@@ -37,4 +37,6 @@ export function dedup(claims: ClaimStore, options: DedupOptions = {}): Middlewar
         return next(message, { ...context, possibleDuplicate: true });
       },
     });
+    return withLeastTime(handler, leastTime(settings));
+  };
 }

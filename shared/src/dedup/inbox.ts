@@ -8,7 +8,7 @@
  */
 import { sleep, systemClock } from '../clock.ts';
 import { ConfigError, inProgressElsewhere, textOf, TransientError } from '../errors.ts';
-import type { Handler } from '../handler.ts';
+import { type Handler, withLeastTime } from '../handler.ts';
 import { LIMITS } from '../message.ts';
 import { ack, type Outcome, retry } from '../outcome.ts';
 import type { Publisher } from '../publish/publisher.ts';
@@ -17,7 +17,7 @@ import { claiming, type Received } from './claiming.ts';
 import { type InboxHandler, runInTransaction } from './inbox-run.ts';
 import type { InboxStore } from './inbox-store.ts';
 import { publishRows, type Unpublished } from './outbox-rows.ts';
-import { checkStore, type DedupOptions, dedupSettings } from './settings.ts';
+import { checkStore, type DedupOptions, dedupSettings, leastTime } from './settings.ts';
 
 export type InboxOptions = Omit<DedupOptions, 'onConflict' | 'onStoreUnavailable'> &
   Readonly<{
@@ -104,7 +104,7 @@ export function inbox<Tx>(
       hasPublisher: publisher !== undefined,
       maxBytes,
     });
-    return claiming(observed, clock, settings, {
+    const claimed = claiming(observed, clock, settings, {
       async claimed(received, answer, sentAt) {
         const ran = await run(received, answer, sentAt);
         if (ran.kind === 'rolledBack') return ran.outcome;
@@ -116,6 +116,7 @@ export function inbox<Tx>(
       duplicate,
       unguarded: (_received, reason) => retry(new TransientError('FOREIGN_CLAIM', reason)),
     });
+    return withLeastTime(claimed, leastTime(settings));
   };
 }
 

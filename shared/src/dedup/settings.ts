@@ -4,6 +4,7 @@
 import type { Clock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { ConfigError } from '../errors.ts';
+import type { LeastTime } from '../handler.ts';
 
 export type DedupOptions = Readonly<{
   /** Default: the machine's. */
@@ -92,6 +93,12 @@ export function dedupSettings(options: DedupOptions): DedupSettings {
     newOwner: () => checkOwner(newOwner()),
   };
 }
+
+/** With less of a delivery left nothing is begun. */
+export const leastTime = ({ minimumHandlerMs }: DedupSettings): LeastTime => ({
+  milliseconds: minimumHandlerMs,
+  option: 'minimumHandlerTime',
+});
 
 /** The lengths of time among the options, with the defaults. Throws ConfigError for what is not a duration. */
 export function dedupWindows({

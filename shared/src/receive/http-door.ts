@@ -5,16 +5,16 @@
  * A delivery that cannot be read is published to the dead letters as it came, and only then acknowledged. A request
  * that is no delivery is refused with 400 and changes nothing: had it been one, Pub/Sub would still have the message.
  */
-import { type Duration, toMilliseconds } from '../duration.ts';
+import type { Duration } from '../duration.ts';
 import { composeDeadLetter, legalAttributes } from '../dead-letter/compose-dead-letter.ts';
-import { codeOf, ConfigError, PermanentError, textOf } from '../errors.ts';
+import { codeOf, PermanentError, textOf } from '../errors.ts';
 import type { Clock } from '../clock.ts';
 import type { Handler } from '../handler.ts';
 import type { Log } from '../log.ts';
 import type { Attributes, Message } from '../message.ts';
 import type { Outcome } from '../outcome.ts';
 import type { Publisher } from '../publish/publisher.ts';
-import { checkDoor } from './check-door.ts';
+import { checkDoor, checkTimeout } from './check-door.ts';
 import { deliver, logOutcome, outcomeFields } from './deliver.ts';
 import { headersOf, type HttpRequest } from './http-request.ts';
 import { readPush } from './push.ts';
@@ -37,16 +37,14 @@ export type HttpDoorOptions = Readonly<{
   deadLetters?: Readonly<{ publisher: Publisher; topic: string }>;
 }>;
 
-/** Throws ConfigError for a handler, a consumer or a source that is none, and for a timeout that is not a duration. */
+/** Throws ConfigError for a handler, a consumer or a source that is none, and for a timeout that is not a duration or too short for a part of the handler. */
 export function httpDoor(
   handler: Handler,
   options: HttpDoorOptions,
 ): (request: HttpRequest) => Promise<HttpResponse> {
   const { clock, log } = options;
   checkDoor(handler, options);
-  if (toMilliseconds(options.timeout, 'timeout') === 0) {
-    throw new ConfigError('INVALID_TIMEOUT', 'timeout is "0s"; accepted: more than zero');
-  }
+  checkTimeout(handler, options.timeout);
 
   return async (request) => {
     if (request.method !== 'POST') {

@@ -17,7 +17,7 @@ import { codeOf, ConfigError, textOf } from '../errors.ts';
 import { guardedPubsub } from '../google-client.ts';
 import type { Handler } from '../handler.ts';
 import { type Log, consoleLog } from '../log.ts';
-import { checkDoor } from './check-door.ts';
+import { checkDoor, checkTimeout } from './check-door.ts';
 import { deliver, logOutcome } from './deliver.ts';
 import { drainOnSigterm } from './drain-on-sigterm.ts';
 import { answer, codeOfClient, nameOf, toMessage } from './pubsub-message.ts';
@@ -74,7 +74,7 @@ export function receive(subscription: Subscription, handler: Handler, options: R
   const reopenMs = toMilliseconds(reopenAfter, 'reopenAfter');
   const maxExtensionMs = toMilliseconds(maxExtension, 'maxExtension');
   checkDoor(handler, options);
-  check(concurrency, toMilliseconds(timeout, 'timeout'), maxExtensionMs);
+  check(concurrency, checkTimeout(handler, timeout), maxExtensionMs);
   if (subscription.listenerCount('message') > 0) {
     const text = `${subscription.name} has a listener for messages; accepted: a subscription object of this receiver's own`;
     throw new ConfigError('SUBSCRIPTION_IN_USE', text);
@@ -186,11 +186,10 @@ function check(concurrency: number, timeoutMs: number, maxExtensionMs: number): 
       `concurrency is ${concurrency}; accepted: a whole number from 1`,
     );
   }
-  if (timeoutMs === 0) throw new ConfigError('INVALID_TIMEOUT', 'timeout is zero; accepted: more');
   if (maxExtensionMs < timeoutMs) {
     throw new ConfigError(
       'INVALID_EXTENSION',
-      'maxExtension is shorter than timeout; accepted: at least as long, or messages come again while they are handled',
+      `maxExtension is ${maxExtensionMs} ms; accepted: at least timeout (${timeoutMs} ms), or messages come again while they are handled`,
     );
   }
 }
