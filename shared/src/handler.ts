@@ -4,7 +4,7 @@
  * `compose` catches at every boundary, so a middleware always receives an outcome and never an exception:
  * nothing thrown can slip past a layer that holds a lease. What is not an outcome at all counts as a retry.
  */
-import { TransientError } from './errors.ts';
+import { PermanentError, TransientError } from './errors.ts';
 import type { Log } from './log.ts';
 import type { Message } from './message.ts';
 import { isOutcome, type Outcome, outcomeOf } from './outcome.ts';
@@ -23,6 +23,8 @@ export type Context = Readonly<{
   log: Log;
   /** Grows with every lease on this message or key: a guard for the handler's own writes. From the innermost lease. */
   fencingToken?: string;
+  /** True when a handler that answers nothing gives the message up: it has done so a few times for this message. */
+  isLastTry?: boolean;
   /** True when a guarantee was given up by configuration for this delivery, because its store was down. */
   possibleDuplicate?: boolean;
 }>;
@@ -60,7 +62,7 @@ function catching(handler: Handler): Handler {
   return async (message, context) => {
     try {
       const outcome: unknown = await handler(message, context);
-      return isOutcome(outcome) ? outcome : outcomeOf(noOutcome(outcome));
+      return isOutcome(outcome) ? outcome : outcomeOf(noOutcome(outcome, context.isLastTry === true));
     } catch (error) {
       return outcomeOf(error);
     }
@@ -68,8 +70,7 @@ function catching(handler: Handler): Handler {
 }
 
 /** A handler in JavaScript that forgets its `return` must not count as done. */
-const noOutcome = (value: unknown): TransientError =>
-  new TransientError(
-    'NO_OUTCOME',
-    `the handler answered with ${value === null ? 'null' : typeof value}; accepted: an outcome, for example ack()`,
-  );
+function noOutcome(value: unknown, isLastTry: boolean): TransientError | PermanentError {
+  const text = `the handler answered with ${value === null ? 'null' : typeof value}; accepted: an outcome, for example ack()`;
+  return isLastTry ? new PermanentError('NO_OUTCOME', text) : new TransientError('NO_OUTCOME', text);
+}

@@ -23,6 +23,8 @@ export type DeliverOptions = Readonly<{
   timeout: Duration;
   /** Ends the delivery before its deadline: whoever called is going away. */
   stop?: AbortSignal;
+  /** The handler has answered nothing for this message before: doing so again gives it up. Default: false. */
+  isLastTry?: boolean;
   /** Called once with the outcome, before `deliver` resolves; the log names the trace of the delivery. */
   report?: (outcome: Outcome, log: Log) => void;
 }>;
@@ -66,6 +68,7 @@ function run(handler: Handler, message: Message, source: string, options: Delive
     deadline: clock.monotonic() + timeoutMs,
     signal: controller.signal,
     log,
+    ...(options.isLastTry === true && { isLastTry: true }),
   };
   return new Promise((resolve) => {
     let over = false;

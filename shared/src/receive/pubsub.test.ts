@@ -82,7 +82,9 @@ test('what is not done comes again, whatever the handler did', async (t) => {
     (async () => undefined) as unknown as Handler,
     async () => ack(),
   ];
-  start((message, context) => (answers[handled.length - 1] ?? (async () => ack()))(message, context));
+  start((message, context) => (answers[handled.length - 1] ?? (async () => ack()))(message, context), {
+    retry: { min: '1ms' },
+  });
   await publish('a');
   await untilTrue(() => handled.length === answers.length && server.stats().outstanding === 0);
   assert.equal(server.stats().backlog, 0);

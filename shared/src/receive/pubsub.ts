@@ -5,6 +5,9 @@
  * The client extends the leases of the messages in hand, by default for 60 minutes; a crash lets them expire, and
  * they are delivered again. An ack that the service refuses is logged: the message comes again, and it is for the
  * guarantees behind this door to recognise it.
+ *
+ * What failed waits here before it is given back, longer each time (pauses.ts): its lease is extended meanwhile, so it
+ * comes to nobody else, and it takes a place of the client's flow control. Closing gives it back at once.
  */
 import {
   Duration as ClientDuration,
@@ -17,9 +20,11 @@ import { codeOf, ConfigError, textOf } from '../errors.ts';
 import { guardedPubsub } from '../google-client.ts';
 import type { Handler } from '../handler.ts';
 import { type Log, consoleLog } from '../log.ts';
+import type { Outcome } from '../outcome.ts';
 import { checkDoor, checkTimeout } from './check-door.ts';
 import { deliver, logOutcome } from './deliver.ts';
 import { drainOnSigterm } from './drain-on-sigterm.ts';
+import { type Failed, growingPauses, type RetryOptions } from './pauses.ts';
 import { answer, codeOfClient, nameOf, toMessage } from './pubsub-message.ts';
 import { settle } from './settle.ts';
 
@@ -36,6 +41,17 @@ export type ReceiveOptions = Readonly<{
   timeout?: Duration;
   /** How many handlers run at once. */
   concurrency?: number;
+  /**
+   * How long a message that failed waits before it is given back: longer with each failure in a row, and at least as long
+   * as its handler asked for. Beside the subscription's own retry policy, which begins when it is given back.
+   */
+  retry?: RetryOptions;
+  /**
+   * How many messages wait after a failure without keeping a handler from running (default: half of `concurrency`). Where
+   * more fail, the rest waits in the place of a handler, and the receiver is slower. The client holds up to `concurrency`
+   * and this many messages.
+   */
+  maxWaiting?: number;
   /** How long the client goes on extending a lease; at least `timeout`. The client's own default is 60 minutes. */
   maxExtension?: Duration;
   /** How long `close` waits for handlers that are running; then their signals are aborted. */
@@ -68,57 +84,102 @@ export function receive(subscription: Subscription, handler: Handler, options: R
     consumer,
     source,
   } = options;
-  const { maxExtension = '60m', closeTimeout = '30s', reopenAfter = '5s' } = options;
+  const { maxExtension = '60m', closeTimeout = '30s', reopenAfter = '5s', retry = {} } = options;
   const { drainOnSigterm: drains = true } = options;
   const closeTimeoutMs = toMilliseconds(closeTimeout, 'closeTimeout');
   const reopenMs = toMilliseconds(reopenAfter, 'reopenAfter');
   const maxExtensionMs = toMilliseconds(maxExtension, 'maxExtension');
   checkDoor(handler, options);
-  check(concurrency, checkTimeout(handler, timeout), maxExtensionMs);
+  const timeoutMs = checkTimeout(handler, timeout);
+  check(concurrency, timeoutMs, maxExtensionMs);
+  const maxWaiting = placesToWait(options.maxWaiting, concurrency);
+  const pauses = growingPauses(retry, maxExtensionMs - timeoutMs);
   if (subscription.listenerCount('message') > 0) {
     const text = `${subscription.name} has a listener for messages; accepted: a subscription object of this receiver's own`;
     throw new ConfigError('SUBSCRIPTION_IN_USE', text);
   }
 
-  const waiting: ClientMessage[] = [];
-  const running = new Set<Promise<void>>();
+  const waiting: Arrived[] = [];
+  /** All that has begun and is not answered. */
+  const begun = new Set<Promise<void>>();
+  let running = 0;
+  let pausing = 0;
   const stop = new AbortController();
   const giveUp = new AbortController();
   let closing: Promise<void> | undefined;
 
-  const handle = async (received: ClientMessage): Promise<void> => {
+  /** Never rejects. */
+  const outcomeFor = async (received: ClientMessage): Promise<Outcome> => {
     try {
       const message = toMessage(received, nameOf(subscription));
-      const outcome = await deliver(handler, message, {
+      return await deliver(handler, message, {
         consumer,
         clock,
         log,
         timeout,
         stop: giveUp.signal,
+        isLastTry: pauses.noOutcomes(received.id) >= MOST_NO_OUTCOMES - 1,
         report: (outcome, traced) => logOutcome(message, outcome, traced),
         ...(source !== undefined && { source }),
       });
-      await answer(received, settle(outcome) === 'ack', log);
     } catch (error) {
       log.error('a delivery failed', { messageId: received.id, code: codeOf(error), error: textOf(error) });
-      await answer(received, false, log);
+      return { kind: 'retry', error };
     }
   };
+  /** Frees the handler's place while the message waits, as long as there is one for waiting. */
+  const pause = async ({ received, at }: Arrived, outcome: Failed, free: () => void): Promise<void> => {
+    const pauseMs = pauses.failed(received.id, outcome, maxExtensionMs - (clock.monotonic() - at));
+    if (pauses.noOutcomes(received.id) >= MOST_NO_OUTCOMES) return stopFor(received.id);
+    const isAside = pausing < maxWaiting;
+    if (isAside) {
+      pausing += 1;
+      free();
+    }
+    await sleep(clock, pauseMs, stop.signal);
+    if (isAside) pausing -= 1;
+  };
+  const handle = async (arrived: Arrived): Promise<void> => {
+    const { received } = arrived;
+    let hasPlace = true;
+    const free = (): void => {
+      if (!hasPlace) return;
+      hasPlace = false;
+      running -= 1;
+      fill();
+    };
+    running += 1;
+    const outcome = await outcomeFor(received);
+    const isDone = settle(outcome) === 'ack';
+    if (isDone) pauses.forget(received.id);
+    else if (closing === undefined) await pause(arrived, asFailed(outcome), free);
+    await answer(received, isDone, log);
+    free();
+  };
   const fill = (): void => {
-    while (running.size < concurrency) {
+    while (running < concurrency) {
       const next = waiting.shift();
       if (next === undefined) return;
-      const done = handle(next).finally(() => {
-        running.delete(done);
-        fill();
-      });
-      running.add(done);
+      const done = handle(next).finally(() => begun.delete(done));
+      begun.add(done);
     }
   };
   const onMessage = (received: ClientMessage): void => {
     if (closing !== undefined) return void answer(received, false, log);
-    waiting.push(received);
+    waiting.push({ received, at: clock.monotonic() });
     fill();
+  };
+  /** The program is at fault and not the message: whatever else it handles may be undone in the same way. */
+  const stopFor = (messageId: string): void => {
+    if (closing !== undefined) return;
+    log.error('the handler answers nothing, the receiver stops: return an outcome, for example ack()', {
+      event: 'receiver_stopped',
+      code: 'NO_OUTCOME',
+      subscription: nameOf(subscription),
+      messageId,
+      attempts: MOST_NO_OUTCOMES,
+    });
+    void close();
   };
   const onError = (error: unknown): void =>
     log.error('the subscription reports an error', {
@@ -136,8 +197,8 @@ export function receive(subscription: Subscription, handler: Handler, options: R
   guardedPubsub(subscription.pubsub);
   // What arrives is dispensed at once and waits here: the client's own close would leave it behind unanswered.
   subscription.setOptions({
-    flowControl: { maxMessages: concurrency, allowExcessMessages: true },
-    // More streams would each bring `concurrency` messages.
+    flowControl: { maxMessages: concurrency + maxWaiting, allowExcessMessages: true },
+    // More streams would each bring as many messages.
     streamingOptions: { maxStreams: 1 },
     maxExtensionTime: ClientDuration.from({ milliseconds: maxExtensionMs }),
     batching: { maxMilliseconds: ACK_DELAY_MS },
@@ -152,14 +213,14 @@ export function receive(subscription: Subscription, handler: Handler, options: R
 
   const shutDown = async (): Promise<void> => {
     stop.abort();
-    for (const received of waiting.splice(0)) void answer(received, false, log);
+    for (const { received } of waiting.splice(0)) void answer(received, false, log);
     const cancel = clock.after(closeTimeoutMs, () => {
-      log.warn('closing although handlers are running', { handlers: running.size });
+      log.warn('closing although handlers are running', { handlers: running });
       giveUp.abort();
     });
     // Ends the stream at once, then waits until every message in hand is answered.
     await subscription.close().catch(onError);
-    await Promise.all(running);
+    await Promise.all(begun);
     cancel();
     subscription.off('message', onMessage);
     subscription.off('close', onClose);
@@ -171,6 +232,26 @@ export function receive(subscription: Subscription, handler: Handler, options: R
   };
   const forget = drains ? drainOnSigterm(close) : (): void => {};
   return { close };
+}
+
+type Arrived = Readonly<{
+  received: ClientMessage;
+  /** Monotonic instant. */
+  at: number;
+}>;
+
+/** A handler that answers nothing this often in a row for one message will do so again. */
+const MOST_NO_OUTCOMES = 3;
+
+/** An ack with messages that nobody has published is none: `deliver` has made a retry of it. */
+const asFailed = (outcome: Outcome): Failed =>
+  outcome.kind === 'ack' ? { kind: 'retry', error: undefined } : outcome;
+
+function placesToWait(given: number | undefined, concurrency: number): number {
+  if (given === undefined) return Math.ceil(concurrency / 2);
+  if (Number.isSafeInteger(given) && given >= 0) return given;
+  const text = `maxWaiting is ${JSON.stringify(given)}; accepted: a whole number from 0`;
+  throw new ConfigError('INVALID_OPTION', text);
 }
 
 /** Short, so that an answer is not long on its way; the client's default is 100 ms. */
