@@ -206,7 +206,7 @@ test('a wake-up that means nothing is refused with a reason, and not for ever', 
     ['{"v":2}', 400, /the body is no wake-up; accepted: /],
     ['x'.repeat(20_000), 400, /at most 16384 bytes/],
     [known('known', 'another'), 400, /the wake-up is for "another"; accepted: fifo/],
-    [known('nobody'), 404, /no message of sequenceKey "nobody" has come to fifo/],
+    [known('nobody'), 404, /no message of sequenceKey #[0-9a-f]{12} has come to fifo/],
   ];
   for (const [body, expected, error] of refused) {
     const { status, answer } = await post('fifo', '/wake', body);

@@ -7,6 +7,7 @@
 import {
   type HttpRequest,
   type HttpResponse,
+  identifierHash,
   type Log,
   PermanentError,
   readWake,
@@ -45,7 +46,7 @@ export async function answerWake(
     }
     const woken = await wake(call.key);
     if (woken.kind === 'unknown') {
-      return refused(404, `no message of sequenceKey ${JSON.stringify(call.key)} has come to ${consumer}`);
+      return refused(404, `no message of sequenceKey ${identifierHash(call.key)} has come to ${consumer}`);
     }
     return { status: 200, body: JSON.stringify(woken) };
   } catch (error) {

@@ -6,6 +6,7 @@
  * what is accepted: the message goes to the dead letters, it is not retried and its meaning is not guessed at.
  */
 import { PermanentError } from './errors.ts';
+import { identifierHash } from './hash.ts';
 import { type Attributes, byteLength, type Message } from './message.ts';
 import { parseTimestamp } from './timestamp.ts';
 
@@ -176,11 +177,16 @@ function parseSequence(attributes: Attributes, orderingKey: string | undefined):
   return { number: Number(text), key, ...(epoch !== undefined && { epoch }) };
 }
 
+/** What a publisher names its messages by stands in no log: a text has its short hash. */
+const IDENTIFIERS: ReadonlySet<string> = new Set([
+  ATTRIBUTE.dedupId,
+  ATTRIBUTE.scheduleKey,
+  ATTRIBUTE.sequenceKey,
+]);
+
 /** Values are cut in the text: a dead letter's error must stay short. */
 function refuse(name: string, value: string, accepted: string): PermanentError {
-  const shown = value.length > 60 ? `${value.slice(0, 60)}…` : value;
-  return new PermanentError(
-    'INVALID_ATTRIBUTE',
-    `attribute ${name} is ${JSON.stringify(shown)}; accepted: ${accepted}`,
-  );
+  const cut = value.length > 60 ? `${value.slice(0, 60)}…` : value;
+  const shown = IDENTIFIERS.has(name) ? identifierHash(value) : JSON.stringify(cut);
+  return new PermanentError('INVALID_ATTRIBUTE', `attribute ${name} is ${shown}; accepted: ${accepted}`);
 }

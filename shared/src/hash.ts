@@ -18,6 +18,13 @@ export function hashOf(...parts: readonly (string | Uint8Array)[]): string {
   return hash('sha256', text, 'base64url');
 }
 
+/**
+ * A publisher's identifier (`dedupId`, `scheduleKey`, `sequenceKey`, an ordering key) as texts and log lines show it:
+ * `#` and the first 12 digits of the SHA-256 of its UTF-8 bytes, which `printf %s KEY | sha256sum` prints as well.
+ */
+export const identifierHash = (identifier: string): string =>
+  `#${hash('sha256', identifier, 'hex').slice(0, 12)}`;
+
 function hashOfBytes(parts: readonly (string | Uint8Array)[]): string {
   const pieces: Uint8Array[] = [];
   let length = 0;

@@ -1,7 +1,11 @@
 /**
  * The logging port: structured, so that an adapter can write what its platform reads.
  * Fields never hold a payload or a secret. Logging never throws: a line that cannot be written is worth no message.
+ *
+ * What a publisher names its messages by may be an e-mail address or an order: from INFO on it is a short hash, in the
+ * fields below by themselves and in texts as `identifierHash` makes it. DEBUG lines have it whole.
  */
+import { identifierHash } from './hash.ts';
 
 export type LogFields = Readonly<Record<string, string | number | boolean | undefined>>;
 
@@ -53,7 +57,30 @@ export function jsonLog(write: (line: string) => void, options: JsonLogOptions =
       }
     };
   const log = { info: at('INFO'), warn: at('WARNING'), error: at('ERROR') };
-  return debug ? { ...log, debug: at('DEBUG') } : log;
+  return withoutIdentifiers(debug ? { ...log, debug: at('DEBUG') } : log);
+}
+
+const IDENTIFIERS = ['dedupId', 'scheduleKey', 'sequenceKey', 'orderingKey'] as const;
+const HASHED = /^#[0-9a-f]{12}$/;
+
+/** `log` with publishers' identifiers as short hashes, except in DEBUG lines. For a log that came from outside. */
+export function withoutIdentifiers(log: Log): Log {
+  return {
+    ...(log.debug !== undefined && { debug: (message, fields) => log.debug?.(message, fields) }),
+    info: (message, fields) => log.info(message, hashed(fields)),
+    warn: (message, fields) => log.warn(message, hashed(fields)),
+    error: (message, fields) => log.error(message, hashed(fields)),
+  };
+}
+
+function hashed(fields: LogFields | undefined): LogFields | undefined {
+  if (fields === undefined) return undefined;
+  const changed: Record<string, string> = {};
+  for (const name of IDENTIFIERS) {
+    const value = fields[name];
+    if (typeof value === 'string' && !HASHED.test(value)) changed[name] = identifierHash(value);
+  }
+  return { ...fields, ...changed };
 }
 
 /** `log` with the same fields on every line; a line's own win. */

@@ -4,7 +4,7 @@
  */
 import { parseWishes } from '../attributes.ts';
 import type { Context } from '../handler.ts';
-import { hashOf } from '../hash.ts';
+import { hashOf, identifierHash } from '../hash.ts';
 import type { Message } from '../message.ts';
 
 export type Identity = Readonly<{
@@ -12,7 +12,7 @@ export type Identity = Readonly<{
   key: string;
   /** A hash over the data alone: attributes may differ between two publishes of one message. */
   fingerprint: string;
-  /** For texts: `dedupId "…"` or `message ID …`. */
+  /** For texts: `dedupId #…` (its short hash) or `message ID …`. */
   name: string;
 }>;
 
@@ -23,8 +23,6 @@ export function identify(message: Message, context: Pick<Context, 'consumer' | '
   return {
     key: hashOf(context.consumer, context.source, kind, value),
     fingerprint: hashOf(message.data),
-    name: dedupId === undefined ? `message ID ${message.id}` : `dedupId ${JSON.stringify(shorten(dedupId))}`,
+    name: dedupId === undefined ? `message ID ${message.id}` : `dedupId ${identifierHash(dedupId)}`,
   };
 }
-
-const shorten = (text: string): string => (text.length > 80 ? `${text.slice(0, 80)}…` : text);

@@ -4,6 +4,7 @@
  */
 import type { Publisher } from '../publish/publisher.ts';
 import { PermanentError, TransientError } from '../errors.ts';
+import { identifierHash } from '../hash.ts';
 import { drain } from './drain.ts';
 import { readable } from './large.ts';
 import type { RelayStore } from './outbox-store.ts';
@@ -66,7 +67,7 @@ export function gapRepair(store: RelayStore, publisher: Publisher, options: Rela
 const stillPending = (key: string, number: number): TransientError =>
   new TransientError(
     'OUTBOX_PENDING',
-    `number ${number} of ${JSON.stringify(key.slice(0, 60))} is not published yet`,
+    `number ${number} of sequenceKey ${identifierHash(key)} is not published yet`,
   );
 
 /** The last number that is published then. */

@@ -2,6 +2,7 @@
  * What somebody does about a stream that stands still. Both are one conditional write; a crash leaves all of it or nothing.
  */
 import { PermanentError, storeUnavailable } from '../errors.ts';
+import { identifierHash } from '../hash.ts';
 import { next } from './decide.ts';
 import type { RelayStore, StreamState, StreamWrite } from './outbox-store.ts';
 import type { StreamRef } from './rows.ts';
@@ -68,4 +69,4 @@ const notThere = (ref: StreamRef, number: number, at: number | undefined): Perma
       (at === undefined ? 'the number at which it stands still, and it does not now' : `${at}`),
   );
 
-const shown = ({ key }: StreamRef): string => JSON.stringify(key.slice(0, 60));
+const shown = ({ key }: StreamRef): string => identifierHash(key);

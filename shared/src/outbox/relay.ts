@@ -9,7 +9,7 @@ import { randomUUID } from 'node:crypto';
 import { type Clock, sleep, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { codeOf, ConfigError, textOf } from '../errors.ts';
-import { consoleLog, type Log } from '../log.ts';
+import { consoleLog, type Log, withoutIdentifiers } from '../log.ts';
 import type { OutboxRows } from '../dedup/inbox-store.ts';
 import { publishPending } from '../dedup/publish-pending.ts';
 import type { PayloadRoom } from '../payload/payload-room.ts';
@@ -178,7 +178,7 @@ export function portsOf(store: RelayStore, publisher: Publisher, options: RelayO
     publisher,
     payloads: options.payloads,
     clock: options.clock ?? systemClock(),
-    log: options.log ?? consoleLog(),
+    log: withoutIdentifiers(options.log ?? consoleLog()),
     leaseMs,
     publishTimeoutMs,
     retryMinMs,

@@ -6,7 +6,8 @@ import type { Clock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { codeOf, ConfigError, stackOf, textOf, TransientError } from '../errors.ts';
 import { compose, type Context, type Handler } from '../handler.ts';
-import type { Log } from '../log.ts';
+import { type Log, type LogFields, withoutIdentifiers } from '../log.ts';
+import { ATTRIBUTE } from '../attributes.ts';
 import type { Message } from '../message.ts';
 import { type Outcome, retry } from '../outcome.ts';
 import { observedDelivery } from '../telemetry/stages.ts';
@@ -36,7 +37,7 @@ export async function deliver(handler: Handler, message: Message, options: Deliv
     consumer: options.consumer,
     source: source ?? 'unknown',
     clock: options.clock,
-    log: options.log,
+    log: withoutIdentifiers(options.log),
   };
   return observedDelivery(message, parts, async (log) => {
     const outcome =
@@ -116,12 +117,24 @@ function failureFields(error: unknown): Record<string, string> {
  * a burst of lines. An error that nobody expected is reported as one, so that Error Reporting shows where it came from.
  */
 export function logOutcome(message: Message, outcome: Outcome, log: Log): void {
-  const fields = outcomeFields(message, outcome);
+  const fields: LogFields = { ...outcomeFields(message, outcome), ...identifiersOf(message) };
   if (outcome.kind === 'ack') return log.debug?.('done', fields);
+  // A DEBUG line alone has identifiers whole, and so says whose the hashes of the next one are.
+  log.debug?.('not done', { messageId: message.id, ...identifiersOf(message) });
   const isDone = outcome.kind === 'deadLetter' && outcome.published === true;
   const text = isDone ? 'dead-lettered' : 'not done: asked for another delivery';
   if (fields['stack_trace'] !== undefined) log.error(text, fields);
   else log.warn(text, fields);
+}
+
+/** What its publisher names it by. */
+function identifiersOf({ attributes, orderingKey }: Message): LogFields {
+  const { dedupId, scheduleKey, sequenceKey } = ATTRIBUTE;
+  const names = [dedupId, scheduleKey, sequenceKey].filter((name) => attributes[name] !== undefined);
+  return {
+    ...Object.fromEntries(names.map((name) => [name, attributes[name]])),
+    ...(orderingKey !== undefined && { orderingKey }),
+  };
 }
 
 /**

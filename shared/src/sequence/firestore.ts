@@ -15,7 +15,7 @@
 import type { DocumentReference, Firestore } from '@google-cloud/firestore';
 import { TransientError } from '../errors.ts';
 import { sameFirestore } from '../firestore/copy.ts';
-import { hashOf } from '../hash.ts';
+import { hashOf, identifierHash } from '../hash.ts';
 import {
   type Counter,
   type CounterStore,
@@ -129,7 +129,7 @@ export function firestoreCounters(
       } catch (error) {
         if (mine !== undefined) return mine;
         if (unseen || !isContention(error)) throw error;
-        const text = `other publishers took numbers of ${JSON.stringify(key.slice(0, 60))} each time`;
+        const text = `other publishers took numbers of sequenceKey ${identifierHash(key)} each time`;
         throw new TransientError('SEQUENCE_CONTENTION', text, { cause: error });
       }
     },

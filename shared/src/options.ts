@@ -1,0 +1,167 @@
+/**
+ * What JavaScript passes to the library, checked where it comes in. Types say nothing there: a misspelt option would be
+ * left out without a word, and a client in the place of an adapter would fail each message by itself.
+ *
+ * Every refusal is a ConfigError `INVALID_OPTION` of the form "path is value; accepted: what". An unknown name is
+ * refused with the nearest one that there is.
+ */
+import { toMilliseconds } from './duration.ts';
+import { ConfigError } from './errors.ts';
+
+/** Throws ConfigError naming `path` unless the value is accepted. */
+export type Check = (path: string, value: unknown) => void;
+
+/** One check for each option of a type: a new option cannot be forgotten. */
+export type Shape<Options> = Readonly<Record<keyof Options, Check>>;
+
+export const refused = (path: string, value: unknown, accepted: string): ConfigError =>
+  new ConfigError('INVALID_OPTION', `${path} is ${shownValue(value)}; accepted: ${accepted}`);
+
+/**
+ * Checks an object of options: that it is one, that it has no other names, and each value that is there. `path` stands
+ * before the names where the object is an option itself (`retry` for `retry.min`).
+ */
+export function checkOptions<Options extends object>(
+  options: unknown,
+  shape: Shape<Required<Options>>,
+  path = '',
+): void {
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    throw refused(path === '' ? 'options' : path, options, `an object with ${Object.keys(shape).join(', ')}`);
+  }
+  const checks: Readonly<Record<string, Check>> = shape;
+  const at = (name: string): string => (path === '' ? name : `${path}.${name}`);
+  for (const name of Object.keys(options)) {
+    if (!Object.hasOwn(checks, name)) throw unknownName(at(name), name, Object.keys(checks));
+  }
+  for (const [name, check] of Object.entries(checks)) {
+    const value: unknown = Reflect.get(options, name);
+    if (value !== undefined || needed.has(check)) check(at(name), value);
+  }
+}
+
+const unknownName = (path: string, name: string, known: readonly string[]): ConfigError => {
+  const near = nearest(name, known);
+  const others = known.filter((one) => one !== near);
+  const listed = near === undefined ? others.join(', ') : [`${near} (the nearest)`, ...others].join(', ');
+  return new ConfigError('INVALID_OPTION', `${path} is no option; accepted: ${listed}`);
+};
+
+const needed = new WeakSet<Check>();
+
+/** The same check for an option that must be there. */
+export function required(check: Check): Check {
+  const own: Check = (path, value) => check(path, value);
+  needed.add(own);
+  return own;
+}
+
+export const anything: Check = () => undefined;
+export const duration: Check = (path, value) => {
+  if (typeof value !== 'string') throw refused(path, value, 'a whole number and a unit, for example "30s"');
+  toMilliseconds(value, path);
+};
+export const text: Check = (path, value) => {
+  if (typeof value !== 'string' || value === '') throw refused(path, value, 'a text');
+};
+export const flag: Check = (path, value) => {
+  if (typeof value !== 'boolean') throw refused(path, value, 'true or false');
+};
+export const callable: Check = (path, value) => {
+  if (typeof value !== 'function') throw refused(path, value, 'a function');
+};
+export const number: Check = (path, value) => {
+  if (typeof value !== 'number' || Number.isNaN(value)) throw refused(path, value, 'a number');
+};
+export const signal: Check = (path, value) => {
+  if (!(value instanceof AbortSignal)) throw refused(path, value, 'an AbortSignal');
+};
+export const whole =
+  (from: number, to = Number.MAX_SAFE_INTEGER): Check =>
+  (path, value) => {
+    if (Number.isSafeInteger(value) && Number(value) >= from && Number(value) <= to) return;
+    const upTo = to === Number.MAX_SAFE_INTEGER ? '' : ` to ${to}`;
+    throw refused(path, value, `a whole number from ${from}${upTo}`);
+  };
+export const oneOf =
+  (...accepted: readonly string[]): Check =>
+  (path, value) => {
+    if (typeof value !== 'string' || !accepted.includes(value))
+      throw refused(path, value, accepted.join(', '));
+  };
+export const listOf =
+  (check: Check, what = 'a list'): Check =>
+  (path, value) => {
+    if (!Array.isArray(value)) throw refused(path, value, what);
+    for (const [index, item] of value.entries()) check(`${path}[${index}]`, item);
+  };
+export const shaped =
+  <Options extends object>(shape: Shape<Required<Options>>): Check =>
+  (path, value) =>
+    checkOptions<Options>(value, shape, path);
+
+/** An object with these methods. `example` says where one comes from. */
+export const port =
+  (methods: readonly string[], example: string): Check =>
+  (path, value) => {
+    const missing = methods.find((method) => typeof propertyOf(value, method) !== 'function');
+    if (missing === undefined) return;
+    throw refused(path, value, `${example}; it has no method ${missing}`);
+  };
+
+function propertyOf(value: unknown, name: string): unknown {
+  const isHolder = (typeof value === 'object' && value !== null) || typeof value === 'function';
+  return isHolder ? Reflect.get(value, name) : undefined;
+}
+
+export const clock = port(['now', 'monotonic', 'after'], 'a clock, for example systemClock()');
+export const log = port(['info', 'warn', 'error'], 'a log, for example jsonLog(console.log)');
+export const publisher = port(['publish'], 'a publisher, for example pubsubPublisher(pubsub)');
+export const taskQueue = port(['create'], 'a task queue, for example cloudTasksQueue(client, options)');
+export const payloads = port(
+  ['put', 'get', 'done', 'sweep'],
+  'a payload room, for example firestorePayloads(firestore)',
+);
+export const ledger = port(
+  ['change', 'read', 'due', 'pending', 'list'],
+  'a ledger, for example firestoreLedger(firestore)',
+);
+
+const SHOWN_CHARACTERS = 60;
+
+/** Short, of any value, and without what an object holds: a client has credentials. */
+export function shownValue(value: unknown): string {
+  if (typeof value === 'string') {
+    return JSON.stringify(value.length > SHOWN_CHARACTERS ? `${value.slice(0, SHOWN_CHARACTERS)}…` : value);
+  }
+  if (value === null || ['undefined', 'number', 'boolean'].includes(typeof value)) return String(value);
+  if (Array.isArray(value)) return `a list of ${value.length}`;
+  if (typeof value !== 'object') return `a ${typeof value}`;
+  const made: unknown = propertyOf(propertyOf(value, 'constructor'), 'name');
+  return typeof made === 'string' && made !== '' && made !== 'Object' ? `an object of ${made}` : 'an object';
+}
+
+/** The name with the fewest changes of a letter, where they are few. */
+function nearest(name: string, known: readonly string[]): string | undefined {
+  let best: string | undefined;
+  let least = Math.max(2, Math.floor(name.length / 2)) + 1;
+  for (const one of known) {
+    const changes = distance(name.toLowerCase(), one.toLowerCase());
+    if (changes < least) [best, least] = [one, changes];
+  }
+  return best;
+}
+
+/** https://en.wikipedia.org/wiki/Levenshtein_distance */
+function distance(left: string, right: string): number {
+  let above = Array.from({ length: right.length + 1 }, (_, index) => index);
+  for (const [row, letter] of [...left].entries()) {
+    const line = [row + 1];
+    for (const [column, other] of [...right].entries()) {
+      const changed = (above[column] ?? 0) + (letter === other ? 0 : 1);
+      line.push(Math.min(changed, (above[column + 1] ?? 0) + 1, (line[column] ?? 0) + 1));
+    }
+    above = line;
+  }
+  return above[right.length] ?? 0;
+}
