@@ -9,6 +9,7 @@ import { PermanentError } from './errors.ts';
 import { identifierHash } from './hash.ts';
 import { type Attributes, byteLength, type Message } from './message.ts';
 import { parseTimestamp } from './timestamp.ts';
+import { isObject } from './options.ts';
 
 export const ATTRIBUTE = {
   // Set by publishers.
@@ -61,7 +62,9 @@ export type Wishes = Readonly<{
  * redelivery gives the same instant. Throws PermanentError `INVALID_ATTRIBUTE`.
  */
 export function parseWishes(message: Pick<Message, 'attributes' | 'publishTime' | 'orderingKey'>): Wishes {
+  isObject('message', message);
   const { attributes } = message;
+  isObject('message.attributes', attributes);
   const dedupId = parseKey(attributes, ATTRIBUTE.dedupId);
   const scheduleKey = parseKey(attributes, ATTRIBUTE.scheduleKey);
   const cancel = parseCancel(attributes);

@@ -4,6 +4,8 @@
  */
 import { type Duration, toMilliseconds } from './duration.ts';
 import { ConfigError } from './errors.ts';
+import { anyText, isObject, listOf, text } from './options.ts';
+import { shownValue } from './shown-value.ts';
 
 export const DEFAULT_COLLECTION_PREFIX = 'pubsub-guarantees';
 
@@ -11,6 +13,8 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Variables that are set to nothing count as not set: that is what a template with an empty value leaves. */
 export function optional(environment: Environment, variable: string): string | undefined {
+  isObject('environment', environment);
+  text('variable', variable);
   const value = environment[variable]?.trim();
   return value === '' ? undefined : value;
 }
@@ -37,6 +41,7 @@ export function fullName(
   variable: string,
   value: string,
 ): string {
+  for (const given of [project, kind, value]) anyText('name', given);
   if (new RegExp(`^projects/[^/\\s]+/${kind}/[^/\\s]+$`).test(value)) return value;
   if (!/^[A-Za-z][A-Za-z0-9._~+%-]{2,254}$/.test(value)) {
     throw bad(
@@ -54,6 +59,7 @@ export function choice<Value extends string>(
   variable: string,
   accepted: readonly [Value, ...Value[]],
 ): Value {
+  listOf(text, 'a list of words')('accepted', accepted);
   const value = optional(environment, variable) ?? accepted[0];
   const known = accepted.find((candidate) => candidate === value);
   if (known === undefined) throw bad(variable, value, accepted.join(' or '));
@@ -101,6 +107,7 @@ export function emulators(environment: Environment): Emulators {
 const HOST_AND_PORT = /^(?:\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9]([A-Za-z0-9._-]{0,252})):(\d{1,5})$/;
 
 function emulatorHost(environment: Environment, variable: string): string | undefined {
+  isObject('environment', environment);
   // As the clients read it: a space belongs to the value.
   const value = environment[variable];
   if (value === undefined || value === '') return undefined;
@@ -122,6 +129,7 @@ const DEPLOYED = ['K_SERVICE', 'K_REVISION', 'GAE_INSTANCE', 'GAE_DEPLOYMENT_ID'
 
 /** The e-mail address of a service account. */
 export function email(variable: string, value: string, accepted = 'the e-mail of a service account'): string {
+  text('value', value);
   if (!/^[^@\s]+@[^@\s]+$/.test(value)) throw bad(variable, value, accepted);
   return value;
 }
@@ -201,7 +209,8 @@ function database(environment: Environment): string {
   return value;
 }
 
-export const isHttpUrl = (text: string): boolean => URL.canParse(text) && /^https?:/.test(text);
+export const isHttpUrl = (url: string): boolean =>
+  typeof url === 'string' && URL.canParse(url) && /^https?:/.test(url);
 
 export function project(environment: Environment): string {
   const value = required(environment, 'GOOGLE_CLOUD_PROJECT', 'the project ID');
@@ -210,6 +219,7 @@ export function project(environment: Environment): string {
 }
 
 export function bad(variable: string, value: string | undefined, accepted: string): ConfigError {
-  const shown = value === undefined ? 'not set' : `${JSON.stringify(value)}`;
+  const whole = typeof value === 'string' ? JSON.stringify(value) : shownValue(value);
+  const shown = value === undefined ? 'not set' : whole;
   return new ConfigError('INVALID_VARIABLE', `${variable} is ${shown}; accepted: ${accepted}`);
 }

@@ -8,6 +8,7 @@ import { PermanentError, TransientError } from './errors.ts';
 import type { Log } from './log.ts';
 import type { Message } from './message.ts';
 import { isOutcome, type Outcome, outcomeOf } from './outcome.ts';
+import { callable, listOf } from './options.ts';
 
 export type Context = Readonly<{
   /** Names the consuming function or subscriber; scopes everything that is stored for it. */
@@ -32,9 +33,23 @@ export type Context = Readonly<{
 export type Handler = (message: Message, context: Context) => Promise<Outcome>;
 export type Middleware = (next: Handler) => Handler;
 
-/** `compose(handler, [outermost, …, innermost])`. */
+/**
+ * `compose(handler, [outermost, …, innermost])`. Throws ConfigError for a handler or a middleware that is no function, and
+ * for a middleware that makes none.
+ *
+ * @example
+ * compose(async (message) => ack(), [deadLettering(publisher, 'dead'), dedup(claims)]);
+ */
 export function compose(handler: Handler, middleware: readonly Middleware[]): Handler {
-  return middleware.reduceRight<Handler>((next, wrap) => caught(wrap(next), next), caught(handler));
+  callable('handler', handler);
+  listOf(callable, 'a list of middleware, from the outermost to the innermost')('middleware', middleware);
+  return middleware.reduceRight<Handler>((next, wrap) => caught(made(wrap(next)), next), caught(handler));
+}
+
+/** `compose(handler, [dedup])` in place of `[dedup(claims)]`. */
+function made(handler: Handler): Handler {
+  callable('what a middleware makes', handler);
+  return handler;
 }
 
 /** What a handler must have left of a delivery: with no more than that it begins nothing. */

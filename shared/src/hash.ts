@@ -4,6 +4,7 @@
  * IDs and Cloud Tasks names want (no hot ranges), and it is legal in both.
  */
 import { createHash, hash } from 'node:crypto';
+import { refused } from './options.ts';
 
 /** Up to here copying bytes together is cheaper than an object that takes them one by one. */
 const ONE_SHOT_BYTES = 4_096;
@@ -22,8 +23,10 @@ export function hashOf(...parts: readonly (string | Uint8Array)[]): string {
  * A publisher's identifier (`dedupId`, `scheduleKey`, `sequenceKey`, an ordering key) as texts and log lines show it:
  * `#` and the first 12 digits of the SHA-256 of its UTF-8 bytes, which `printf %s KEY | sha256sum` prints as well.
  */
-export const identifierHash = (identifier: string): string =>
-  `#${hash('sha256', identifier, 'hex').slice(0, 12)}`;
+export function identifierHash(identifier: string): string {
+  if (typeof identifier !== 'string') throw refused('identifier', identifier, 'a text');
+  return `#${hash('sha256', identifier, 'hex').slice(0, 12)}`;
+}
 
 function hashOfBytes(parts: readonly (string | Uint8Array)[]): string {
   const pieces: Uint8Array[] = [];

@@ -7,6 +7,7 @@
  */
 import { type Clock, systemClock } from './clock.ts';
 import { ConfigError, TransientError } from './errors.ts';
+import { clock as aClock, isObject, text } from './options.ts';
 
 export type LocalClock = Clock &
   Readonly<{
@@ -18,6 +19,8 @@ export type ReadClock = () => Promise<Readonly<{ nowMs: number; frozen: boolean 
 
 /** `controlUrl` is the stack's control address, as `npm start` prints it. */
 export function localClock(controlUrl: string, real: Clock = systemClock()): LocalClock {
+  text('controlUrl', controlUrl);
+  aClock('real', real);
   return followingClock(() => readFrom(controlUrl), real);
 }
 
@@ -26,6 +29,7 @@ export function localClock(controlUrl: string, real: Clock = systemClock()): Loc
  * and the machine's everywhere else. Throws ConfigError for a value that is no URL.
  */
 export function clockFrom(environment: Readonly<Record<string, string | undefined>>): LocalClock {
+  isObject('environment', environment);
   const url = environment['LOCAL_STACK_CONTROL'];
   // Without an emulator this is production, where nobody may move the time.
   if (!url || !environment['PUBSUB_EMULATOR_HOST'])

@@ -6,6 +6,7 @@
  * fields below by themselves and in texts as `identifierHash` makes it. DEBUG lines have it whole.
  */
 import { identifierHash } from './hash.ts';
+import { callable, checkOptions, flag, isObject, text } from './options.ts';
 
 export type LogFields = Readonly<Record<string, string | number | boolean | undefined>>;
 
@@ -35,6 +36,8 @@ export type JsonLogOptions = Readonly<{
  * `stack_trace` is what Error Reporting picks up (https://cloud.google.com/error-reporting/docs/formatting-error-messages).
  */
 export function jsonLog(write: (line: string) => void, options: JsonLogOptions = {}): Log {
+  callable('write', write);
+  checkOptions<JsonLogOptions>(options, { project: text, labels: isObject, debug: flag });
   const { project, labels, debug = false } = options;
   const constant = labels === undefined ? {} : { 'logging.googleapis.com/labels': labels };
   const at =

@@ -7,6 +7,7 @@
  */
 import { toMilliseconds } from './duration.ts';
 import { ConfigError } from './errors.ts';
+import { propertyOf, shownValue } from './shown-value.ts';
 
 /** Throws ConfigError naming `path` unless the value is accepted. */
 export type Check = (path: string, value: unknown) => void;
@@ -64,6 +65,10 @@ export const duration: Check = (path, value) => {
 export const text: Check = (path, value) => {
   if (typeof value !== 'string' || value === '') throw refused(path, value, 'a text');
 };
+/** As `text`, and empty too: what the text must be is checked elsewhere. */
+export const anyText: Check = (path, value) => {
+  if (typeof value !== 'string') throw refused(path, value, 'a text');
+};
 export const flag: Check = (path, value) => {
   if (typeof value !== 'boolean') throw refused(path, value, 'true or false');
 };
@@ -72,6 +77,12 @@ export const callable: Check = (path, value) => {
 };
 export const number: Check = (path, value) => {
   if (typeof value !== 'number' || Number.isNaN(value)) throw refused(path, value, 'a number');
+};
+export const isObject: Check = (path, value) => {
+  if (typeof value !== 'object' || value === null) throw refused(path, value, 'an object');
+};
+export const bytes: Check = (path, value) => {
+  if (!(value instanceof Uint8Array)) throw refused(path, value, 'bytes, as a Buffer or a Uint8Array');
 };
 export const signal: Check = (path, value) => {
   if (!(value instanceof AbortSignal)) throw refused(path, value, 'an AbortSignal');
@@ -109,11 +120,6 @@ export const port =
     throw refused(path, value, `${example}; it has no method ${missing}`);
   };
 
-function propertyOf(value: unknown, name: string): unknown {
-  const isHolder = (typeof value === 'object' && value !== null) || typeof value === 'function';
-  return isHolder ? Reflect.get(value, name) : undefined;
-}
-
 export const clock = port(['now', 'monotonic', 'after'], 'a clock, for example systemClock()');
 export const log = port(['info', 'warn', 'error'], 'a log, for example jsonLog(console.log)');
 export const publisher = port(['publish'], 'a publisher, for example pubsubPublisher(pubsub)');
@@ -126,20 +132,6 @@ export const ledger = port(
   ['change', 'read', 'due', 'pending', 'list'],
   'a ledger, for example firestoreLedger(firestore)',
 );
-
-const SHOWN_CHARACTERS = 60;
-
-/** Short, of any value, and without what an object holds: a client has credentials. */
-export function shownValue(value: unknown): string {
-  if (typeof value === 'string') {
-    return JSON.stringify(value.length > SHOWN_CHARACTERS ? `${value.slice(0, SHOWN_CHARACTERS)}…` : value);
-  }
-  if (value === null || ['undefined', 'number', 'boolean'].includes(typeof value)) return String(value);
-  if (Array.isArray(value)) return `a list of ${value.length}`;
-  if (typeof value !== 'object') return `a ${typeof value}`;
-  const made: unknown = propertyOf(propertyOf(value, 'constructor'), 'name');
-  return typeof made === 'string' && made !== '' && made !== 'Object' ? `an object of ${made}` : 'an object';
-}
 
 /** The name with the fewest changes of a letter, where they are few. */
 function nearest(name: string, known: readonly string[]): string | undefined {
@@ -155,9 +147,9 @@ function nearest(name: string, known: readonly string[]): string | undefined {
 /** https://en.wikipedia.org/wiki/Levenshtein_distance */
 function distance(left: string, right: string): number {
   let above = Array.from({ length: right.length + 1 }, (_, index) => index);
-  for (const [row, letter] of [...left].entries()) {
+  for (const [row, letter] of Array.from(left).entries()) {
     const line = [row + 1];
-    for (const [column, other] of [...right].entries()) {
+    for (const [column, other] of Array.from(right).entries()) {
       const changed = (above[column] ?? 0) + (letter === other ? 0 : 1);
       line.push(Math.min(changed, (above[column + 1] ?? 0) + 1, (line[column] ?? 0) + 1));
     }

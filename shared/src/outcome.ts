@@ -5,6 +5,7 @@
 import type { Duration } from './duration.ts';
 import { PermanentError } from './errors.ts';
 import type { OutgoingMessage } from './message.ts';
+import { refused } from './options.ts';
 
 export type AckReason = 'handled' | 'duplicate' | 'scheduled' | 'held' | 'stale' | 'cancelled';
 
@@ -19,8 +20,21 @@ export type Outcome =
    */
   | Readonly<{ kind: 'deadLetter'; error: unknown; published?: true }>;
 
-export const ack = (reason: AckReason = 'handled', publish: readonly OutgoingMessage[] = []): Outcome =>
-  publish.length === 0 ? { kind: 'ack', reason } : { kind: 'ack', reason, publish };
+const REASONS: readonly string[] = [
+  'handled',
+  'duplicate',
+  'scheduled',
+  'held',
+  'stale',
+  'cancelled',
+] satisfies readonly AckReason[];
+
+/** Throws ConfigError for a reason that is none (`ack(message)`), or messages that are no list. */
+export function ack(reason: AckReason = 'handled', publish: readonly OutgoingMessage[] = []): Outcome {
+  if (!REASONS.includes(reason)) throw refused('reason', reason, REASONS.join(', '));
+  if (!Array.isArray(publish)) throw refused('publish', publish, 'a list of messages');
+  return publish.length === 0 ? { kind: 'ack', reason } : { kind: 'ack', reason, publish };
+}
 
 export const retry = (error: unknown, after?: Duration): Outcome =>
   after === undefined ? { kind: 'retry', error } : { kind: 'retry', error, after };

@@ -6,6 +6,7 @@
  */
 import { PermanentError } from './errors.ts';
 import type { Attributes, Message } from './message.ts';
+import { bytes as areBytes } from './options.ts';
 
 const VERSION = 1;
 const PREFIX_BYTES = 5;
@@ -36,6 +37,7 @@ export function encodeMessage(message: Message): Buffer {
 
 /** Throws PermanentError `UNREADABLE_MESSAGE` for bytes of another format. */
 export function decodeMessage(bytes: Uint8Array): Message {
+  areBytes('bytes', bytes);
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (buffer.length < PREFIX_BYTES || buffer.readUInt8(0) !== VERSION) {
     throw unreadable(`a stored message does not begin with format version ${VERSION}`);

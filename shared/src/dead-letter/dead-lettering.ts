@@ -16,6 +16,7 @@ import type { Publisher } from '../publish/publisher.ts';
 import { encodeMessage } from '../stored-message.ts';
 import { observedPublish } from '../telemetry/stages.ts';
 import { composeDeadLetter } from './compose-dead-letter.ts';
+import { checkOptions, publisher as aPublisher, text, whole } from '../options.ts';
 
 export type DeadLetteringOptions = Readonly<{
   /** Replaces the limit on data and attributes together, in bytes; the publisher's should be the same. */
@@ -25,11 +26,15 @@ export type DeadLetteringOptions = Readonly<{
 /** The value of `deadLetterEncoding`: the data is the whole message as `encodeMessage` writes it. */
 export const WHOLE_MESSAGE = 'message-v1';
 
+/** Throws ConfigError for a publisher or a topic that is none. */
 export function deadLettering(
   publisher: Publisher,
   topic: string,
   options: DeadLetteringOptions = {},
 ): Middleware {
+  aPublisher('publisher', publisher);
+  text('topic', topic);
+  checkOptions<DeadLetteringOptions>(options, { maxBytes: whole(1) });
   const { maxBytes = LIMITS.messageBytes } = options;
   return (next) => async (message, context) => {
     const outcome = refused(message) ?? (await next(message, context));

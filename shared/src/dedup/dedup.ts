@@ -14,7 +14,8 @@ import { ATTR, count } from '../telemetry/instruments.ts';
 import type { ClaimStore } from './claim-store.ts';
 import { claiming } from './claiming.ts';
 import { runClaimed } from './run-claimed.ts';
-import { checkStore, type DedupOptions, dedupSettings, leastTime } from './settings.ts';
+import { checkStore, DEDUP_SHAPE, type DedupOptions, dedupSettings, leastTime } from './settings.ts';
+import { callable, checkOptions } from '../options.ts';
 
 /**
  * Place it outside what publishes (`publishing`, an inner `deadLettering`), inside an outer `deadLettering`.
@@ -22,12 +23,14 @@ import { checkStore, type DedupOptions, dedupSettings, leastTime } from './setti
  * IN_PROGRESS_ELSEWHERE, LEASE_LOST or STORE_UNAVAILABLE; dead letter `DEDUP_CONFLICT` and `INVALID_ATTRIBUTE`.
  */
 export function dedup(claims: ClaimStore, options: DedupOptions = {}): Middleware {
-  const { clock = systemClock() } = options;
   checkStore(claims, ['claim', 'renew', 'complete', 'release']);
+  checkOptions<DedupOptions>(options, DEDUP_SHAPE);
+  const { clock = systemClock() } = options;
   const settings = dedupSettings(options);
   const store = observedClaims(claims, clock);
   const run = runClaimed(store, clock, settings);
   return (next) => {
+    callable('handler', next);
     const handler = claiming(store, clock, settings, {
       claimed: (received, answer, sentAt) => run({ ...received, next }, answer, sentAt),
       duplicate: () => ack('duplicate'),

@@ -27,6 +27,7 @@ import { documentInbox, type InboxDocuments } from './document-inbox.ts';
 import { at, completionOf, firestoreDocuments } from './firestore-documents.ts';
 import { transactionFailure, unavailable } from './firestore-errors.ts';
 import type { InboxStore, OutboxRow, OutboxRows, PendingRow } from './inbox-store.ts';
+import { anything, checkOptions, clock as aClock, duration, text } from '../options.ts';
 
 export type FirestoreInboxOptions = Readonly<{
   /** Records of messages, shared with `firestoreClaims`: default `pubsub-guarantees-claims`. */
@@ -62,6 +63,15 @@ export function firestoreInbox(
   firestore: Firestore,
   options: FirestoreInboxOptions = {},
 ): InboxStore<Transaction> {
+  sameFirestore(firestore);
+  checkOptions<FirestoreInboxOptions>(options, {
+    collection: text,
+    outbox: text,
+    timeout: duration,
+    transactionTime: duration,
+    maxAttempts: anything,
+    clock: aClock,
+  });
   const { collection = 'pubsub-guarantees-claims', outbox = 'pubsub-guarantees-outbox' } = options;
   const { timeout = '5s', transactionTime = '60s', maxAttempts = 5, clock = systemClock() } = options;
   const transactionMs = toMilliseconds(transactionTime, 'transactionTime');

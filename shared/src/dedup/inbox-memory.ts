@@ -8,6 +8,7 @@ import { TransientError } from '../errors.ts';
 import { documentInbox, type InboxDocuments } from './document-inbox.ts';
 import type { Completion, InboxStore, OutboxRow, OutboxRows, PendingRow } from './inbox-store.ts';
 import { memoryDocuments } from './memory.ts';
+import { callable, checkOptions, clock as aClock, required, whole } from '../options.ts';
 
 export type MemoryTransaction = Readonly<{
   /** Undefined when there is none. Throws after the first write. */
@@ -49,6 +50,12 @@ const PAUSE_MS = 1_000;
 const MAX_MESSAGE_BYTES = 1_040_000;
 
 export function memoryInbox(options: MemoryInboxOptions): MemoryInbox {
+  checkOptions<MemoryInboxOptions>(options, {
+    clock: required(aClock),
+    transactionMs: whole(1),
+    maxAttempts: whole(1),
+    network: callable,
+  });
   const documents = memoryInboxDocuments(options);
   const { peek, put } = documents;
   return { ...documentInbox(documents, options.clock, TIMEOUT_MS), peek, put };

@@ -17,7 +17,8 @@ import { claiming, type Received } from './claiming.ts';
 import { type InboxHandler, runInTransaction } from './inbox-run.ts';
 import type { InboxStore } from './inbox-store.ts';
 import { publishRows, type Unpublished } from './outbox-rows.ts';
-import { checkStore, type DedupOptions, dedupSettings, leastTime } from './settings.ts';
+import { checkStore, DEDUP_SHAPE, type DedupOptions, dedupSettings, leastTime } from './settings.ts';
+import { callable, checkOptions, publisher as aPublisher, whole } from '../options.ts';
 
 export type InboxOptions = Omit<DedupOptions, 'onConflict' | 'onStoreUnavailable'> &
   Readonly<{
@@ -57,8 +58,13 @@ export function inbox<Tx>(
   store: InboxStore<Tx>,
   options: InboxOptions = {},
 ): (handler: InboxHandler<Tx>) => Handler {
-  refuseProcess(options);
   checkStore(store, ['claim', 'renew', 'complete', 'release', 'transact', 'look', 'withdraw']);
+  checkOptions<InboxOptions & DedupOptions>(options, {
+    ...DEDUP_SHAPE,
+    publisher: aPublisher,
+    maxBytes: whole(1),
+  });
+  refuseProcess(options);
   const { clock = systemClock(), publisher, maxBytes = LIMITS.messageBytes } = options;
   const settings = dedupSettings(options);
   const observed = { ...store, ...observedClaims(store, clock) };
@@ -98,6 +104,7 @@ export function inbox<Tx>(
   };
 
   return (handler) => {
+    callable('handler', handler);
     const run = runInTransaction(observed, handler, {
       clock,
       settings,

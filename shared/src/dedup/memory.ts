@@ -11,6 +11,7 @@ import {
   documentClaims,
   type Written,
 } from './document-claims.ts';
+import { checkOptions, clock as aClock, required } from '../options.ts';
 
 /** A memory answers at once; the bound is there because the protocol has one. */
 const TIMEOUT_MS = 5_000;
@@ -18,7 +19,10 @@ const TIMEOUT_MS = 5_000;
 const FIRST_CLEARING = 1_024;
 
 /** The store's clock is `clock.monotonic()`; fencing tokens follow `clock.now()`, in microseconds. */
-export function memoryClaims({ clock }: Readonly<{ clock: Clock }>): ClaimStore {
+/** Throws ConfigError without a clock. */
+export function memoryClaims(options: Readonly<{ clock: Clock }>): ClaimStore {
+  checkOptions<typeof options>(options, { clock: required(aClock) });
+  const { clock } = options;
   return documentClaims(memoryDocuments({ clock }), clock, TIMEOUT_MS);
 }
 

@@ -9,6 +9,16 @@ import { type Log, silent } from '../log.ts';
 import type { Publisher } from '../publish/publisher.ts';
 import type { OutboxRows, PendingRow } from './inbox-store.ts';
 import { publishRows } from './outbox-rows.ts';
+import {
+  anything,
+  checkOptions,
+  duration,
+  log as aLog,
+  port,
+  publisher as aPublisher,
+  signal as aSignal,
+  text,
+} from '../options.ts';
 
 export type PublishPendingOptions = Readonly<{
   /**
@@ -43,6 +53,20 @@ export async function publishPending(
   publisher: Publisher,
   options: PublishPendingOptions = {},
 ): Promise<PublishPendingResult> {
+  const rows = typeof store === 'object' && store !== null ? store.rows : undefined;
+  port(['of', 'page', 'remove'], 'the rows of an inbox, for example of firestoreInbox(firestore)')(
+    'store.rows',
+    rows,
+  );
+  aPublisher('publisher', publisher);
+  checkOptions<PublishPendingOptions>(options, {
+    olderThan: duration,
+    pageSize: anything,
+    limit: anything,
+    after: text,
+    log: aLog,
+    signal: aSignal,
+  });
   const { olderThan = '1m', pageSize = 25, limit = 10_000, log = silent } = options;
   const { signal = new AbortController().signal } = options;
   const olderThanMs = toMilliseconds(olderThan, 'olderThan');

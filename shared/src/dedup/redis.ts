@@ -13,6 +13,7 @@ import type { ClaimAnswer, ClaimRequest, ClaimStore } from './claim-store.ts';
 import { redisCalls, unavailable } from './redis-calls.ts';
 import { claimValue, fingerprintOf, recordKey, recordOf } from './redis-records.ts';
 import { CLAIM, COMPLETE, RELEASE, RENEW } from './redis-scripts.ts';
+import { checkOptions, clock as aClock, duration, port, text } from '../options.ts';
 
 export type RedisClaimsOptions = Readonly<{
   /** Before every key, default `ps-once:`. Each record keeps it: up to 8 characters cost no memory more. */
@@ -21,6 +22,8 @@ export type RedisClaimsOptions = Readonly<{
   timeout?: Duration;
   clock?: Clock;
 }>;
+
+const aRedis = port(['evalsha', 'eval', 'once'], 'a client of ioredis, for example new Redis(url)');
 
 type Claimed = Extract<ClaimAnswer, { kind: 'claimed' }>;
 
@@ -35,10 +38,10 @@ const TIMEOUT_MS = 5_000;
  * Fencing tokens are the server's time in microseconds, and never at or below that of a claim which is taken over. A key
  * that was released or has gone is not remembered: then they grow as far as the servers' clocks do.
  */
-export function redisClaims(
-  redis: Redis | Cluster,
-  { prefix = 'ps-once:', timeout = '5s', clock = systemClock() }: RedisClaimsOptions = {},
-): ClaimStore {
+export function redisClaims(redis: Redis | Cluster, options: RedisClaimsOptions = {}): ClaimStore {
+  aRedis('redis', redis);
+  checkOptions<RedisClaimsOptions>(options, { prefix: text, timeout: duration, clock: aClock });
+  const { prefix = 'ps-once:', timeout = '5s', clock = systemClock() } = options;
   const timeoutMs = toMilliseconds(timeout, 'timeout');
   const call = redisCalls(redis, clock, timeoutMs);
 

@@ -5,6 +5,7 @@ import type { Clock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { ConfigError } from '../errors.ts';
 import type { LeastTime } from '../handler.ts';
+import { anything, clock, duration, port, type Shape } from '../options.ts';
 
 export type DedupOptions = Readonly<{
   /** Default: the machine's. */
@@ -54,6 +55,18 @@ const SHORTEST_LEASE_MS = 1_000;
 const LONGEST_RETENTION_MS = 36_500 * 86_400_000;
 const LEASE = '30s';
 const RETENTION = '8d';
+
+/** One check for each option. Words and functions are checked below, with a code of their own. */
+export const DEDUP_SHAPE: Shape<Required<DedupOptions>> = {
+  clock,
+  lease: duration,
+  retention: duration,
+  waitBudget: duration,
+  minimumHandlerTime: duration,
+  onConflict: anything,
+  onStoreUnavailable: anything,
+  newOwner: anything,
+};
 
 /** Throws ConfigError for a value that is not understood and for a lease that is not shorter than the retention. */
 export function dedupSettings(options: DedupOptions): DedupSettings {
@@ -116,11 +129,8 @@ export function dedupWindows({
 }
 
 /** Throws ConfigError for what is no store: a client, say, without the adapter that makes one of it. */
-export function checkStore(store: Readonly<Record<string, unknown>>, methods: readonly string[]): void {
-  const missing = methods.find((method) => typeof store?.[method] !== 'function');
-  if (missing === undefined) return;
-  const text = `the store has no method ${missing}; accepted: what an adapter makes, for example redisClaims(client)`;
-  throw new ConfigError('INVALID_STORE', text);
+export function checkStore(store: unknown, methods: readonly string[]): void {
+  port(methods, 'what an adapter makes, for example redisClaims(client)')('store', store);
 }
 
 function oneOf(name: string, value: string, accepted: readonly string[]): void {

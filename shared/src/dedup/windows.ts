@@ -4,6 +4,7 @@
  */
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { type DedupOptions, dedupWindows, SUBSCRIPTION_RETENTION_MS } from './settings.ts';
+import { checkOptions, duration, number, oneOf, shaped, text } from '../options.ts';
 
 export type Windows = Readonly<{
   /** Of the middleware: `{}` stands for its defaults. Absent: there is no such middleware. */
@@ -42,6 +43,29 @@ const OUTAGE_MS = 60_000;
 
 /** One entry for each thing that does not fit. Throws ConfigError for a value that is not a duration. */
 export function checkWindows(windows: Windows): readonly Misfit[] {
+  checkOptions<Windows>(
+    windows,
+    {
+      dedup: shaped<Required<NonNullable<Windows['dedup']>>>({
+        lease: duration,
+        retention: duration,
+        waitBudget: duration,
+        minimumHandlerTime: duration,
+      }),
+      handlerTimeout: duration,
+      functionTimeout: duration,
+      door: oneOf('push', 'pull'),
+      subscription: shaped<Required<SubscriptionWindows>>({
+        ackDeadlineMs: number,
+        messageRetentionMs: number,
+        maxDeliveryAttempts: number,
+        minimumBackoffMs: number,
+        maximumBackoffMs: number,
+      }),
+      evictionPolicy: text,
+    },
+    'windows',
+  );
   const { dedup, subscription = {}, door = 'push', evictionPolicy } = windows;
   const known = {
     timeoutMs: optional(windows.handlerTimeout, 'handlerTimeout'),

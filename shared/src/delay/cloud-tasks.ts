@@ -15,6 +15,19 @@ import { backingOff } from './backing-off.ts';
 import { isAlreadyThere, isMomentary, translate } from './cloud-tasks-errors.ts';
 import type { TaskQueue } from './task-queue.ts';
 import { within } from './within.ts';
+import {
+  anyText,
+  callable,
+  type Check,
+  checkOptions,
+  clock as aClock,
+  duration,
+  number,
+  port,
+  required,
+  shaped,
+  text,
+} from '../options.ts';
 
 export type TaskTarget =
   /** The republisher as a service of the queue's own App Engine application. Default: the default service. */
@@ -50,6 +63,15 @@ const LEAST_CALL_MS = 500;
 
 /** Throws ConfigError for a queue that is not a full name or a target that nothing could be sent to. */
 export function cloudTasksQueue(client: CloudTasksClient, options: CloudTasksOptions): TaskQueue {
+  port(['createTask'], 'a client of Cloud Tasks, for example cloudTasksClient()')('client', client);
+  checkOptions<CloudTasksOptions>(options, {
+    queue: required(text),
+    target: required(taskTarget),
+    timeout: duration,
+    patience: duration,
+    clock: aClock,
+    random: callable,
+  });
   const { queue, target, timeout = '10s', patience = '20s' } = options;
   const { clock = systemClock(), random = Math.random } = options;
   const timeoutMs = toMilliseconds(timeout, 'timeout');
@@ -99,6 +121,10 @@ export function cloudTasksQueue(client: CloudTasksClient, options: CloudTasksOpt
 export function cloudTasksClient(
   options: Readonly<{ projectId?: string; emulatorHost?: string | undefined }> = {},
 ): CloudTasksClient {
+  checkOptions<{ projectId: string; emulatorHost: string }>(options, {
+    projectId: text,
+    emulatorHost: anyText,
+  });
   const { emulatorHost, ...project } = options;
   if (emulatorHost === undefined) return new CloudTasksClient(project);
   const match = /^(\[[0-9a-fA-F:]+\]|[^:/\s]+):([0-9]{1,5})$/.exec(emulatorHost);
@@ -114,10 +140,21 @@ export function cloudTasksClient(
 
 /** Whole seconds and nanoseconds, rounded up to the millisecond: never earlier than what was asked. */
 export function timestampOf(milliseconds: number): { seconds: number; nanos: number } {
+  number('milliseconds', milliseconds);
   const whole = Math.ceil(milliseconds);
   const seconds = Math.floor(whole / 1_000);
   return { seconds, nanos: (whole - seconds * 1_000) * 1_000_000 };
 }
+
+const taskTarget: Check = (path, value) => {
+  const isAppEngine = typeof value === 'object' && value !== null && 'appEngine' in value;
+  if (!isAppEngine) {
+    const own = { url: required(text), serviceAccount: required(text), audience: text };
+    return checkOptions<{ url: string; serviceAccount: string; audience: string }>(value, own, path);
+  }
+  const service = shaped<{ service: string }>({ service: text });
+  checkOptions<{ appEngine: object }>(value, { appEngine: required(service) }, path);
+};
 
 function requestFor(target: TaskTarget): (body: Uint8Array | string) => object {
   const common = { httpMethod: 'POST', headers: HEADERS } as const;

@@ -2,6 +2,7 @@
  * What the stages that make tasks have in common in their options, checked when they are constructed.
  */
 import { ConfigError } from '../errors.ts';
+import { shownValue } from '../shown-value.ts';
 
 /**
  * The published limits of a task disagree: 100 KB in the API reference, 1 MB on the quota page
@@ -15,10 +16,10 @@ const TOPIC = /^projects\/[^/\s]+\/topics\/[^/\s]+$/;
 
 /** Throws ConfigError for a topic that is not a full name. */
 export function checkTopic(topic: string): void {
-  if (TOPIC.test(topic)) return;
+  if (typeof topic === 'string' && TOPIC.test(topic)) return;
   throw new ConfigError(
     'INVALID_TOPIC',
-    `topic is ${JSON.stringify(topic)}; accepted: projects/PROJECT/topics/TOPIC`,
+    `topic is ${shownValue(topic)}; accepted: projects/PROJECT/topics/TOPIC`,
   );
 }
 
@@ -27,6 +28,6 @@ export function checkTaskBytes(maxTaskBytes: number): void {
   if (Number.isInteger(maxTaskBytes) && maxTaskBytes >= 1 && maxTaskBytes <= LARGEST_CAP) return;
   throw new ConfigError(
     'INVALID_MAX_TASK_BYTES',
-    `maxTaskBytes is ${maxTaskBytes}; accepted: 1 to ${LARGEST_CAP}`,
+    `maxTaskBytes is ${shownValue(maxTaskBytes)}; accepted: 1 to ${LARGEST_CAP}`,
   );
 }

@@ -23,6 +23,16 @@ import { dueAttributes } from './delayed-attributes.ts';
 import { ledgered } from './ledgered.ts';
 import type { TaskQueue } from './task-queue.ts';
 import { isSurelyDue, scheduleTimeFor } from './timing.ts';
+import {
+  anything,
+  checkOptions,
+  clock as aClock,
+  ledger as aLedger,
+  oneOf,
+  payloads as somePayloads,
+  required,
+  taskQueue as aQueue,
+} from '../options.ts';
 
 export type DelayOptions = Readonly<{
   clock: Clock;
@@ -46,6 +56,15 @@ export type DelayOptions = Readonly<{
 
 /** Throws ConfigError for a topic that is not a full name, or for a cap beyond what any queue takes. */
 export function delay(queue: TaskQueue, options: DelayOptions): Middleware {
+  aQueue('queue', queue);
+  checkOptions<DelayOptions>(options, {
+    clock: required(aClock),
+    topic: anything,
+    maxTaskBytes: anything,
+    payloads: somePayloads,
+    ledger: aLedger,
+    ledgerFor: oneOf('keys', 'all'),
+  });
   const { clock, topic, payloads, maxTaskBytes = MAX_TASK_BYTES, ledger, ledgerFor = 'keys' } = options;
   checkTopic(topic);
   checkTaskBytes(maxTaskBytes);

@@ -5,6 +5,7 @@
 import type { Clock } from '../clock.ts';
 import { PermanentError, TransientError } from '../errors.ts';
 import type { Task, TaskQueue } from './task-queue.ts';
+import { checkOptions, clock as aClock, required } from '../options.ts';
 
 type Dispatch = (task: Task, retryCount: number) => Promise<Readonly<{ status: number }>>;
 
@@ -26,6 +27,7 @@ export type MemoryTasks = TaskQueue &
 const LONGEST_MS = 720 * 3_600_000;
 
 export function memoryTasks(options: Readonly<{ clock: Clock }>): MemoryTasks {
+  checkOptions<typeof options>(options, { clock: required(aClock) });
   const { clock } = options;
   const created: Task[] = [];
   const names = new Set<string>();

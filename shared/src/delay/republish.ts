@@ -27,6 +27,22 @@ import type { TaskQueue } from './task-queue.ts';
 import { nextStep, scheduleTimeFor } from './timing.ts';
 import { wholeMessages } from './whole-message.ts';
 import { within } from './within.ts';
+import {
+  anything,
+  callable,
+  checkOptions,
+  clock as aClock,
+  duration,
+  ledger as aLedger,
+  listOf,
+  log as aLog,
+  payloads as somePayloads,
+  publisher as aPublisher,
+  required,
+  signal,
+  taskQueue as aQueue,
+  text,
+} from '../options.ts';
 
 export type RepublishPorts = Readonly<{
   publisher: Publisher;
@@ -71,6 +87,25 @@ export function republish(
   ports: RepublishPorts,
   options: RepublishOptions,
 ): (request: TaskRequest) => Promise<TaskAnswer> {
+  checkOptions<RepublishPorts>(
+    ports,
+    {
+      publisher: required(aPublisher),
+      queue: required(aQueue),
+      deadLetters: required(callable),
+      payloads: somePayloads,
+      ledger: aLedger,
+      clock: required(aClock),
+      log: required(aLog),
+    },
+    'ports',
+  );
+  checkOptions<RepublishOptions>(options, {
+    allowedTopics: required(listOf(text, 'a list of topics')),
+    publishTimeout: duration,
+    maxAttempts: anything,
+    stop: signal,
+  });
   const { publisher, queue, deadLetters, clock } = ports;
   const { allowedTopics, publishTimeout = '30s', maxAttempts, stop = new AbortController().signal } = options;
   const timeoutMs = toMilliseconds(publishTimeout, 'publishTimeout');

@@ -26,6 +26,15 @@ import { checkTaskBytes, checkTopic, MAX_TASK_BYTES } from './delay-options.ts';
 import { attemptOf, named, putOffMessage } from './put-off.ts';
 import type { TaskQueue } from './task-queue.ts';
 import { scheduleTimeFor } from './timing.ts';
+import {
+  anything,
+  checkOptions,
+  clock as aClock,
+  duration,
+  payloads as somePayloads,
+  required,
+  taskQueue as aQueue,
+} from '../options.ts';
 
 export type RetryLaterOptions = Readonly<{
   clock: Clock;
@@ -52,6 +61,15 @@ const MAX_ATTEMPTS = 100;
  * `sequence` is never put off, because it would be a gap. Throws ConfigError for an option that is not valid.
  */
 export function retryLater(queue: TaskQueue, options: RetryLaterOptions): Middleware {
+  aQueue('queue', queue);
+  checkOptions<RetryLaterOptions>(options, {
+    clock: required(aClock),
+    topic: anything,
+    maxAttempts: anything,
+    inProgress: duration,
+    payloads: somePayloads,
+    maxTaskBytes: anything,
+  });
   const { clock, topic, maxAttempts = MAX_ATTEMPTS, maxTaskBytes = MAX_TASK_BYTES, payloads } = options;
   checkTopic(topic);
   checkTaskBytes(maxTaskBytes);

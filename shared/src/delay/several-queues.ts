@@ -10,6 +10,7 @@
 import { ConfigError } from '../errors.ts';
 import { hashOf } from '../hash.ts';
 import type { TaskQueue } from './task-queue.ts';
+import { listOf, required, shaped, taskQueue as aQueue, text } from '../options.ts';
 
 export type NamedQueue = Readonly<{
   /** What the choice goes by: keep it for as long as the queue is the same one. Its full name is good. */
@@ -19,6 +20,10 @@ export type NamedQueue = Readonly<{
 
 /** Their order means nothing. Throws ConfigError for none, and for a name that comes twice. */
 export function severalQueues(queues: readonly NamedQueue[]): TaskQueue {
+  listOf(
+    shaped<NamedQueue>({ name: required(text), queue: required(aQueue) }),
+    'a list of queues with their names',
+  )('queues', queues);
   const [first, ...others] = queues;
   if (first === undefined) {
     throw new ConfigError('NO_QUEUES', 'queues is empty; accepted: at least one queue');

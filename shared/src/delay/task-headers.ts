@@ -5,6 +5,7 @@
  * App Engine targets: https://cloud.google.com/tasks/docs/creating-appengine-handlers#reading-headers
  * HTTP targets: https://cloud.google.com/tasks/docs/creating-http-target-tasks#handler
  */
+import { isObject } from '../options.ts';
 
 export type TaskHeaders = Readonly<{
   /** The task's schedule time, milliseconds since the epoch. */
@@ -17,6 +18,7 @@ type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
 
 /** `headers` as Node gives them: names in lower case. A value that cannot be read counts as absent. */
 export function taskHeaders(headers: Headers): TaskHeaders {
+  isObject('headers', headers);
   const eta = read(headers, 'tasketa', /^[0-9]{1,12}(\.[0-9]+)?$/);
   const retryCount = read(headers, 'taskretrycount', /^[0-9]{1,9}$/);
   return {

@@ -7,6 +7,7 @@ import { bounded } from '../bounded.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { ConfigError, storeUnavailable, textOf, TransientError } from '../errors.ts';
+import { anything, clock as aClock, duration, type Shape } from '../options.ts';
 
 export type CallOptions = Readonly<{
   /** How long one read or write may take (default 10s). */
@@ -29,6 +30,14 @@ export type Calls = Readonly<{
 
 /** https://cloud.google.com/firestore/docs/reference/rpc/google.rpc#code */
 const CODE = { notFound: 5, alreadyExists: 6, failedPrecondition: 9, aborted: 10 } as const;
+
+/** One check for each option of calls, for the adapters that have them among their own. */
+export const CALL_SHAPE: Shape<Required<CallOptions>> = {
+  callTimeout: duration,
+  transactionTimeout: duration,
+  maxAttempts: anything,
+  clock: aClock,
+};
 
 export function boundedCalls(options: CallOptions): Calls {
   const { clock = systemClock(), maxAttempts = 5 } = options;

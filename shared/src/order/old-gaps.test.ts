@@ -38,7 +38,7 @@ test('a stream that has waited for a number for its time is told of, with the nu
       message: 'in order: a stream has waited for a number for longer than the gap timeout',
       event: 'order_gap_old',
       consumer: CONSUMER,
-      sequenceKey: 'k',
+      sequenceKey: '#8254c329a928',
       missing: 2,
       waitedSeconds: 125,
     },

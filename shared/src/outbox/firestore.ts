@@ -20,6 +20,7 @@ import { sameFirestore } from '../firestore/copy.ts';
 import { firestoreRelay } from './firestore-relay.ts';
 import { newRowFields, rowOfFields } from './firestore-rows.ts';
 import type { OutboxStore } from './outbox-store.ts';
+import { checkOptions, clock as aClock, duration, text } from '../options.ts';
 
 export type FirestoreOutboxOptions = Pick<CallOptions, 'callTimeout' | 'clock'> &
   Readonly<{
@@ -45,6 +46,16 @@ export function firestoreOutbox(
   firestore: Firestore,
   options: FirestoreOutboxOptions = {},
 ): OutboxStore<Transaction> {
+  sameFirestore(firestore);
+  checkOptions<FirestoreOutboxOptions>(options, {
+    callTimeout: duration,
+    clock: aClock,
+    rows: text,
+    streams: text,
+    counters: text,
+    scope: text,
+    retention: duration,
+  });
   const { rows = 'pubsub-guarantees-outbox-rows', streams = 'pubsub-guarantees-outbox-streams' } = options;
   const { retention = '8d', counters, scope } = options;
   const retentionMs = toMilliseconds(retention, 'retention');

@@ -8,6 +8,7 @@ import { storeUnavailable, TransientError } from '../errors.ts';
 import { memoryRelayStore } from './memory-relay.ts';
 import { type Document, type MemoryRow, memoryTable, type Table } from './memory-table.ts';
 import type { Head, OutboxStore } from './outbox-store.ts';
+import { anything, callable, checkOptions, clock as aClock, required, whole } from '../options.ts';
 
 export type MemoryOutboxTransaction = Readonly<{
   /** Undefined when there is none. Throws after the first write. */
@@ -47,6 +48,13 @@ const PAUSE_MS = 1_000;
 const MAX_MESSAGE_BYTES = 1_040_000;
 
 export function memoryOutbox(options: MemoryOutboxOptions): MemoryOutbox {
+  checkOptions<MemoryOutboxOptions>(options, {
+    clock: required(aClock),
+    network: callable,
+    maxAttempts: whole(1),
+    stamp: callable,
+    table: anything,
+  });
   const { clock, network = (_request, send) => send(), maxAttempts = 5 } = options;
   const { stamp = () => clock.now(), table = memoryTable() } = options;
   const internals = new WeakMap<MemoryOutboxTransaction, Internals>();

@@ -23,6 +23,14 @@ import { storedApart } from './large.ts';
 import type { Head, OutboxWriter, Written } from './outbox-store.ts';
 import type { Relay } from './relay.ts';
 import { type Place, type Row, type RowLimits, rowOf } from './rows.ts';
+import {
+  callable,
+  checkOptions,
+  clock as aClock,
+  payloads as somePayloads,
+  port,
+  whole,
+} from '../options.ts';
 
 export type OutboxOptions = Readonly<{
   /** Publishes in this process right after the commit (`afterCommit`). Without one a relay elsewhere does it. */
@@ -92,6 +100,17 @@ const WRITER_LEASE_MS = 30_000;
  * with another client give each call an `id`.
  */
 export function outbox<Tx extends object>(writer: OutboxWriter<Tx>, options: OutboxOptions = {}): Outbox<Tx> {
+  port(['readSlot', 'writeSlot'], 'the store of an outbox, for example firestoreOutbox(firestore)')(
+    'store',
+    writer,
+  );
+  checkOptions<OutboxOptions>(options, {
+    relay: port(['flush', 'pass'], 'a relay, for example relay(store, publisher)'),
+    payloads: somePayloads,
+    clock: aClock,
+    maxBytes: whole(1),
+    newId: callable,
+  });
   const { relay, clock = systemClock(), maxBytes = LIMITS.messageBytes, newId = randomUUID } = options;
   const { payloads } = options;
   const limitsNow = (): RowLimits => ({

@@ -22,6 +22,21 @@ import { passOver, type PassResult } from './pass.ts';
 import { type PassContext, within } from './pass-work.ts';
 import type { Row, StreamRef } from './rows.ts';
 import type { DrainPorts } from './stream-lease.ts';
+import {
+  anything,
+  callable,
+  checkOptions,
+  clock as aClock,
+  duration,
+  log as aLog,
+  payloads as somePayloads,
+  port,
+  publisher as aPublisher,
+  refused,
+  required,
+  type Shape,
+  signal as aSignal,
+} from '../options.ts';
 
 export type RelayOptions = Readonly<{
   clock?: Clock;
@@ -137,11 +152,13 @@ export function relay(store: RelayStore, publisher: Publisher, options: RelayOpt
       for (const id of ids) await quietly({ row: id }, () => publishLoose(ports, id));
     },
     async pass(context) {
+      checkPass(context);
       const result = await passOver(ports, context);
       const { published, failed } = await passInbox(context);
       return { ...result, published: result.published + published, failed: result.failed + failed };
     },
     async run(signal) {
+      aSignal('signal', signal);
       while (!signal.aborted) {
         let isBehind = false;
         await quietly({}, async () => {
@@ -160,8 +177,26 @@ export function relay(store: RelayStore, publisher: Publisher, options: RelayOpt
   };
 }
 
+/** One check for each option. */
+const RELAY_SHAPE: Shape<Required<RelayOptions>> = {
+  clock: aClock,
+  log: aLog,
+  payloads: somePayloads,
+  lease: duration,
+  publishTimeout: duration,
+  retryMin: duration,
+  retryMax: duration,
+  interval: duration,
+  pageSize: anything,
+  inbox: anything,
+  newId: callable,
+};
+
 /** Throws ConfigError naming the option, its value and what is accepted. */
 export function portsOf(store: RelayStore, publisher: Publisher, options: RelayOptions): DrainPorts {
+  port(RELAY_METHODS, 'the store of an outbox, for example firestoreOutbox(firestore)')('store', store);
+  aPublisher('publisher', publisher);
+  checkOptions<RelayOptions>(options, RELAY_SHAPE);
   const { lease = '60s', publishTimeout = '20s', retryMin = '1s', retryMax = '60s', pageSize = 25 } = options;
   const leaseMs = toMilliseconds(lease, 'lease');
   const publishTimeoutMs = toMilliseconds(publishTimeout, 'publishTimeout');
@@ -187,6 +222,16 @@ export function portsOf(store: RelayStore, publisher: Publisher, options: RelayO
     newId: options.newId ?? randomUUID,
   };
 }
+
+const RELAY_METHODS = ['readStream', 'writeStream', 'after', 'streamOf', 'pending', 'claim', 'markSent'];
+
+/** `relay.pass()`, or the signal itself in the place of an object that has it. */
+const checkPass = (context: unknown): void => {
+  if (typeof context !== 'object' || context === null) {
+    throw refused('context', context, 'an object with a signal, for example { signal }');
+  }
+  required(aSignal)('context.signal', Reflect.get(context, 'signal'));
+};
 
 const refuse = (name: string, value: unknown, accepted: string): ConfigError =>
   new ConfigError('INVALID_OPTION', `${name} is ${JSON.stringify(value)}; accepted: ${accepted}`);

@@ -14,6 +14,7 @@ import { type Added, outbox, type OutboxOptions } from './outbox.ts';
 import { isLarge } from './large.ts';
 import type { OutboxWriter } from './outbox-store.ts';
 import { rowOf } from './rows.ts';
+import { callable } from '../options.ts';
 
 /** Runs `work` in a transaction and commits: Google's `runTransaction`, or `transact` of the memory. */
 export type Transact<Tx> = <Result>(work: (transaction: Tx) => Promise<Result>) => Promise<Result>;
@@ -45,8 +46,9 @@ export function outboxSender<Tx extends object>(
   transact: Transact<Tx>,
   options: OutboxOptions = {},
 ): OutboxSender {
-  const { newId = randomUUID, maxBytes = LIMITS.messageBytes, clock = systemClock() } = options;
   const box = outbox(writer, options);
+  callable('transact', transact);
+  const { newId = randomUUID, maxBytes = LIMITS.messageBytes, clock = systemClock() } = options;
   const waiting = new Map<string, Waiter[]>();
 
   const commit = async (sequenceKey: string, messages: readonly OutgoingMessage[]): Promise<Added> => {

@@ -15,7 +15,7 @@ import type { DocumentReference, Firestore, Timestamp, WriteBatch } from '@googl
 import { FieldValue } from '@google-cloud/firestore';
 import { PermanentError } from '../errors.ts';
 import { hashOf } from '../hash.ts';
-import { boundedCalls, type CallOptions, isRefused } from '../firestore/calls.ts';
+import { CALL_SHAPE, boundedCalls, type CallOptions, isRefused } from '../firestore/calls.ts';
 import { sameFirestore } from '../firestore/copy.ts';
 import { forEachAtMost } from './at-most.ts';
 import {
@@ -39,6 +39,7 @@ import {
   type PayloadRoom,
   REPEAT_MARGIN_MS,
 } from './payload-room.ts';
+import { checkOptions, text } from '../options.ts';
 
 export type FirestorePayloadsOptions = CallOptions &
   Readonly<{
@@ -64,6 +65,8 @@ const READS_AT_ONCE = 4;
 
 /** The caller owns `firestore` and closes it. Throws ConfigError for a client of another copy of its package. */
 export function firestorePayloads(firestore: Firestore, options: FirestorePayloadsOptions = {}): PayloadRoom {
+  sameFirestore(firestore);
+  checkOptions<FirestorePayloadsOptions>(options, { ...CALL_SHAPE, collection: text });
   const { collection = 'pubsub-guarantees-payload' } = options;
   const calls = boundedCalls(options);
   const { clock } = calls;

@@ -3,8 +3,10 @@
  * Concurrent first calls load it once; a load that fails rejects the call, and the next call tries again.
  */
 import type { PayloadRoom } from './payload-room.ts';
+import { callable } from '../options.ts';
 
 export function lazyPayloads(load: () => Promise<PayloadRoom>): PayloadRoom {
+  callable('load', load);
   let loading: Promise<PayloadRoom> | undefined;
   const loaded = (): Promise<PayloadRoom> => {
     loading ??= load().catch((error: unknown) => {

@@ -13,6 +13,7 @@ import {
   type PayloadRoom,
   REPEAT_MARGIN_MS,
 } from './payload-room.ts';
+import { checkOptions, clock as aClock, required } from '../options.ts';
 
 export type MemoryPayloads = PayloadRoom &
   Readonly<{
@@ -29,6 +30,7 @@ export type MemoryPayloads = PayloadRoom &
 type Kept = Readonly<{ content?: Buffer; contentUntil: number; until: number; isDone: boolean }>;
 
 export function memoryPayloads(options: Readonly<{ clock: Clock }>): MemoryPayloads {
+  checkOptions<typeof options>(options, { clock: required(aClock) });
   const { clock } = options;
   const kept = new Map<string, Kept>();
   const failures = new Map<number, 'refused' | 'reply lost'>();

@@ -8,6 +8,7 @@ import { ATTRIBUTE, parseWishes } from '../attributes.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { PermanentError } from '../errors.ts';
 import { type Attributes, checkOutgoing, LIMITS, type OutgoingMessage } from '../message.ts';
+import { callable, checkOptions, text, whole } from '../options.ts';
 
 export type MessageParts = Readonly<{
   /** Text is sent as UTF-8. Default: none, which needs at least one attribute. */
@@ -67,6 +68,8 @@ const PARTS: ReadonlySet<string> = new Set<keyof MessageParts>([
 
 /** Throws a PermanentError that names the part, its value and what is accepted. `undefined` parts are ignored. */
 export function outgoing(topic: string, parts: MessageParts, options: ComposeOptions = {}): OutgoingMessage {
+  text('topic', topic);
+  checkOptions<ComposeOptions>(options, { now: callable, maxBytes: whole(1) });
   const { now = Date.now, maxBytes = LIMITS.messageBytes } = options;
   checkParts(parts);
   const orderingKey = parts.orderingKey === '' ? undefined : parts.orderingKey;

@@ -19,6 +19,7 @@ import { ack } from '../outcome.ts';
 import { parseTimestamp } from '../timestamp.ts';
 import { fit } from './fit.ts';
 import { dedupIdOf, publishable } from './identity.ts';
+import { checkOptions, text, whole } from '../options.ts';
 
 export type ForwardOptions = Readonly<{
   /** Replaces the limit on data and attributes together, in bytes. */
@@ -30,6 +31,8 @@ export type ForwardOptions = Readonly<{
  * letter) for a message that asks for something invalid, or that no topic would take.
  */
 export function forward(topic: string, options: ForwardOptions = {}): Handler {
+  text('topic', topic);
+  checkOptions<ForwardOptions>(options, { maxBytes: whole(1) });
   const { maxBytes = LIMITS.messageBytes } = options;
   return async (message, context) => {
     const wishes = parseWishes(message);

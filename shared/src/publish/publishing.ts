@@ -12,6 +12,7 @@ import { ack, outcomeOf } from '../outcome.ts';
 import { observedPublish } from '../telemetry/stages.ts';
 import { fit } from './fit.ts';
 import type { Publisher } from './publisher.ts';
+import { checkOptions, publisher as aPublisher, whole } from '../options.ts';
 
 export type PublishingOptions = Readonly<{
   /** Replaces the limit on data and attributes together, in bytes. */
@@ -19,6 +20,8 @@ export type PublishingOptions = Readonly<{
 }>;
 
 export function publishing(publisher: Publisher, options: PublishingOptions = {}): Middleware {
+  aPublisher('publisher', publisher);
+  checkOptions<PublishingOptions>(options, { maxBytes: whole(1) });
   const { maxBytes = LIMITS.messageBytes } = options;
   return (next) => async (message, context) => {
     const outcome = await next(message, context);

@@ -17,6 +17,7 @@ import { checkOutgoing, LIMITS, type OutgoingMessage } from '../message.ts';
 import { batching } from './batching.ts';
 import { publishError } from './pubsub-errors.ts';
 import type { Publisher } from './publisher.ts';
+import { anything, checkOptions, duration, port, required, text, whole } from '../options.ts';
 
 export type PubsubPublisherOptions = Readonly<{
   /** How long one publish may take with all its repeats; then it rejects with a TransientError. */
@@ -38,11 +39,20 @@ export type PubsubPublisher = Publisher &
 /** The two types of the client's own packages differ in how they spell an absent option. */
 type ClientOptions = ConstructorParameters<typeof v1.PublisherClient>[0];
 
+const aPubsub = port(['getClientConfig', 'topic'], 'a client for Pub/Sub, for example new PubSub()');
+
 /** A request of several messages ends here; a larger message goes alone. */
 const REQUEST_BYTES = 1_000_000;
 
 /** `client` stays the caller's: it gives the project, the endpoint and the credentials, and is not closed here. */
 export function pubsubPublisher(client: PubSub, options: PubsubPublisherOptions = {}): PubsubPublisher {
+  aPubsub('client', client);
+  checkOptions<PubsubPublisherOptions>(options, {
+    timeout: duration,
+    batchDelay: duration,
+    batchMessages: anything,
+    maxBytes: whole(1),
+  });
   const {
     timeout = '10s',
     batchDelay = '0ms',
@@ -129,10 +139,11 @@ export function pubsubPublisher(client: PubSub, options: PubsubPublisherOptions 
  * @example
  * const client = pubsubClient({ projectId: 'p', emulatorHost: process.env.PUBSUB_EMULATOR_HOST });
  */
-export function pubsubClient({
-  projectId,
-  emulatorHost,
-}: Readonly<{ projectId: string; emulatorHost?: string | undefined }>): PubSub {
+export function pubsubClient(
+  options: Readonly<{ projectId: string; emulatorHost?: string | undefined }>,
+): PubSub {
+  checkOptions<typeof options>(options, { projectId: required(text), emulatorHost: text });
+  const { projectId, emulatorHost } = options;
   if (emulatorHost === undefined) return new PubSub({ projectId });
   const [, host, port] = /^(\[[0-9A-Fa-f:.]+\]|[^:/\s[\]]+):(\d{1,5})$/.exec(emulatorHost) ?? [];
   if (host === undefined || Number(port) < 1 || Number(port) > 65_535) {

@@ -5,6 +5,7 @@
 import { ConfigError } from '../errors.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { type Handler, leastTimeOf } from '../handler.ts';
+import { shownValue } from '../shown-value.ts';
 
 /** Throws ConfigError `INVALID_HANDLER`, `INVALID_CONSUMER` or `INVALID_SOURCE`. */
 export function checkDoor(
@@ -12,17 +13,14 @@ export function checkDoor(
   { consumer, source }: Readonly<{ consumer: string; source?: string }>,
 ): void {
   if (typeof handler !== 'function') {
-    throw new ConfigError(
-      'INVALID_HANDLER',
-      `the handler is of type ${typeof handler}; accepted: a function`,
-    );
+    throw new ConfigError('INVALID_HANDLER', `handler is ${shownValue(handler)}; accepted: a function`);
   }
   if (!isName(consumer))
-    throw new ConfigError('INVALID_CONSUMER', `consumer is ${shown(consumer)}; ${ACCEPTED}`);
+    throw new ConfigError('INVALID_CONSUMER', `consumer is ${shownValue(consumer)}; ${ACCEPTED}`);
   if (source !== undefined && !isName(source)) {
     throw new ConfigError(
       'INVALID_SOURCE',
-      `source is ${shown(source)}; ${ACCEPTED}, or none for the subscription`,
+      `source is ${shownValue(source)}; ${ACCEPTED}, or none for the subscription`,
     );
   }
 }
@@ -48,4 +46,3 @@ const ACCEPTED = 'accepted: a name';
 
 /** Half a surrogate pair has no bytes of its own: names that differ in it alone would be one. */
 const isName = (value: unknown): boolean => typeof value === 'string' && value !== '' && value.isWellFormed();
-const shown = (value: unknown): string => JSON.stringify(value) ?? typeof value;

@@ -12,6 +12,19 @@ import type { Message } from '../message.ts';
 import { type Outcome, retry } from '../outcome.ts';
 import { observedDelivery } from '../telemetry/stages.ts';
 import { isPublished } from './settle.ts';
+import {
+  callable,
+  checkOptions,
+  clock as aClock,
+  duration,
+  flag,
+  isObject,
+  log as aLog,
+  required,
+  type Shape,
+  signal,
+  text as aText,
+} from '../options.ts';
 
 export type DeliverOptions = Readonly<{
   /** Names the consuming function or subscriber; scopes everything that is stored for it. */
@@ -30,8 +43,23 @@ export type DeliverOptions = Readonly<{
   report?: (outcome: Outcome, log: Log) => void;
 }>;
 
-/** Never rejects. */
+/** One check for each option. */
+const SHAPE: Shape<Required<DeliverOptions>> = {
+  consumer: required(aText),
+  source: aText,
+  clock: required(aClock),
+  log: required(aLog),
+  timeout: required(duration),
+  stop: signal,
+  isLastTry: flag,
+  report: callable,
+};
+
+/** Rejects with ConfigError for wrong arguments alone: whatever the handler does is an outcome. */
 export async function deliver(handler: Handler, message: Message, options: DeliverOptions): Promise<Outcome> {
+  callable('handler', handler);
+  isObject('message', message);
+  checkOptions<DeliverOptions>(options, SHAPE);
   const source = options.source ?? message.subscription;
   const parts = {
     consumer: options.consumer,

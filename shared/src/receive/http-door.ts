@@ -16,6 +16,17 @@ import type { Outcome } from '../outcome.ts';
 import type { Publisher } from '../publish/publisher.ts';
 import { checkDoor, checkTimeout } from './check-door.ts';
 import { deliver, logOutcome, outcomeFields } from './deliver.ts';
+import {
+  anything,
+  checkOptions,
+  clock as aClock,
+  duration,
+  log as aLog,
+  publisher as aPublisher,
+  required,
+  shaped,
+  text,
+} from '../options.ts';
 import { headersOf, type HttpRequest } from './http-request.ts';
 import { readPush } from './push.ts';
 import { settle } from './settle.ts';
@@ -24,6 +35,8 @@ import { headerAttributes } from './unwrapped.ts';
 export type { HttpRequest } from './http-request.ts';
 
 export type HttpResponse = Readonly<{ status: number; body: string }>;
+
+type DeadLetters = Readonly<{ publisher: Publisher; topic: string }>;
 
 export type HttpDoorOptions = Readonly<{
   consumer: string;
@@ -34,7 +47,7 @@ export type HttpDoorOptions = Readonly<{
   /** How long a handler may take; below the subscription's ack deadline and the platform's request timeout. */
   timeout: Duration;
   /** Where deliveries go that cannot be read. Without it they are refused with 503, so that Pub/Sub keeps them. */
-  deadLetters?: Readonly<{ publisher: Publisher; topic: string }>;
+  deadLetters?: DeadLetters;
 }>;
 
 /** Throws ConfigError for a handler, a consumer or a source that is none, and for a timeout that is not a duration or too short for a part of the handler. */
@@ -42,9 +55,18 @@ export function httpDoor(
   handler: Handler,
   options: HttpDoorOptions,
 ): (request: HttpRequest) => Promise<HttpResponse> {
+  checkOptions<HttpDoorOptions>(options, {
+    consumer: anything,
+    source: anything,
+    clock: required(aClock),
+    log: required(aLog),
+    timeout: required(duration),
+    deadLetters: shaped<DeadLetters>({ publisher: required(aPublisher), topic: required(text) }),
+  });
   const { clock, log } = options;
   checkDoor(handler, options);
   checkTimeout(handler, options.timeout);
+  const { deadLetters: _own, ...delivery } = options;
 
   return async (request) => {
     if (request.method !== 'POST') {
@@ -58,7 +80,7 @@ export function httpDoor(
       return await unreadable(request, error, options);
     }
     const report = (outcome: Outcome, traced: Log): void => logOutcome(message, outcome, traced);
-    const outcome = await deliver(handler, message, { ...options, report });
+    const outcome = await deliver(handler, message, { ...delivery, report });
     if (settle(outcome) === 'nack') {
       const fields = outcomeFields(message, outcome);
       return json(503, { error: `${fields['code']}: ${fields['error']}`, messageId: message.id });
@@ -73,28 +95,32 @@ async function unreadable(
   options: HttpDoorOptions,
 ): Promise<HttpResponse> {
   const { deadLetters, log } = options;
-  const [code, text] = [codeOf(error), textOf(error)];
+  const [code, reason] = [codeOf(error), textOf(error)];
   if (!(error instanceof PermanentError) || code === 'NOT_FROM_PUBSUB') {
-    log.warn('refused a request that is no delivery', { status: 400, code, error: text });
-    return json(400, { error: text });
+    log.warn('refused a request that is no delivery', { status: 400, code, error: reason });
+    return json(400, { error: reason });
   }
   if (deadLetters === undefined) {
-    log.error('a delivery cannot be read, and no dead-letter topic is configured', { code, error: text });
-    return json(503, { error: `${text}; no dead-letter topic is configured` });
+    log.error('a delivery cannot be read, and no dead-letter topic is configured', { code, error: reason });
+    return json(503, { error: `${reason}; no dead-letter topic is configured` });
   }
   try {
     const { data, attributes } = asReceived(request);
     const letter = composeDeadLetter({ topic: deadLetters.topic, data, attributes, error });
     const messageId = await deadLetters.publisher.publish(letter.message);
-    log.warn('dead-lettered a delivery that cannot be read', { code, error: text, deadLetterId: messageId });
-    return json(200, { deadLetterReason: code, deadLetterError: text, deadLetterId: messageId });
+    log.warn('dead-lettered a delivery that cannot be read', {
+      code,
+      error: reason,
+      deadLetterId: messageId,
+    });
+    return json(200, { deadLetterReason: code, deadLetterError: reason, deadLetterId: messageId });
   } catch (failure) {
     log.error('the dead letter of a delivery that cannot be read was not published', {
       code: codeOf(failure),
       error: textOf(failure),
-      deadLetterError: text,
+      deadLetterError: reason,
     });
-    return json(503, { error: `${text}; its dead letter was not published: ${textOf(failure)}` });
+    return json(503, { error: `${reason}; its dead letter was not published: ${textOf(failure)}` });
   }
 }
 

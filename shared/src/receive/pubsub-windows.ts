@@ -8,15 +8,23 @@ import { type Clock, systemClock } from '../clock.ts';
 import type { SubscriptionWindows } from '../dedup/windows.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { guardedPubsub } from '../google-client.ts';
+import { checkOptions, clock as aClock, duration, port, text } from '../options.ts';
 
 type ProtoDuration = Readonly<{ seconds?: unknown; nanos?: unknown }>;
 
-/** Within `timeout`, default 5 s; undefined when nothing is known. Never rejects. `client` stays the caller's. */
+/** Within `timeout`, default 5 s; undefined when nothing is known. Rejects with ConfigError for wrong arguments alone. `client` stays the caller's. */
 export async function subscriptionWindows(
   client: PubSub,
   subscription: string,
-  { timeout = '5s', clock = systemClock() }: Readonly<{ timeout?: Duration; clock?: Clock }> = {},
+  options: Readonly<{ timeout?: Duration; clock?: Clock }> = {},
 ): Promise<SubscriptionWindows | undefined> {
+  port(['subscription', 'getClientConfig'], 'a client for Pub/Sub, for example new PubSub()')(
+    'client',
+    client,
+  );
+  text('subscription', subscription);
+  checkOptions<typeof options>(options, { timeout: duration, clock: aClock });
+  const { timeout = '5s', clock = systemClock() } = options;
   const timeoutMs = toMilliseconds(timeout, 'timeout');
   try {
     const read = (): Promise<SubscriptionWindows> =>

@@ -21,6 +21,18 @@ import { guardedPubsub } from '../google-client.ts';
 import type { Handler } from '../handler.ts';
 import { type Log, consoleLog } from '../log.ts';
 import type { Outcome } from '../outcome.ts';
+import {
+  anything,
+  checkOptions,
+  clock as aClock,
+  duration,
+  flag,
+  log as aLog,
+  port,
+  type Shape,
+  shaped,
+  whole,
+} from '../options.ts';
 import { checkDoor, checkTimeout } from './check-door.ts';
 import { deliver, logOutcome } from './deliver.ts';
 import { drainOnSigterm } from './drain-on-sigterm.ts';
@@ -76,6 +88,11 @@ export type Receiver = Readonly<{
  * all listeners, and the first ack would settle it for those that have not done it.
  */
 export function receive(subscription: Subscription, handler: Handler, options: ReceiveOptions): Receiver {
+  port(
+    ['on', 'setOptions', 'close'],
+    'a subscription of Google’s client, for example pubsub.subscription(name)',
+  )('subscription', subscription);
+  checkOptions<ReceiveOptions>(options, RECEIVE_SHAPE);
   const {
     clock = systemClock(),
     log = consoleLog(),
@@ -92,7 +109,7 @@ export function receive(subscription: Subscription, handler: Handler, options: R
   checkDoor(handler, options);
   const timeoutMs = checkTimeout(handler, timeout);
   check(concurrency, timeoutMs, maxExtensionMs);
-  const maxWaiting = placesToWait(options.maxWaiting, concurrency);
+  const maxWaiting = options.maxWaiting ?? Math.ceil(concurrency / 2);
   const pauses = growingPauses(retry, maxExtensionMs - timeoutMs);
   if (subscription.listenerCount('message') > 0) {
     const text = `${subscription.name} has a listener for messages; accepted: a subscription object of this receiver's own`;
@@ -234,6 +251,22 @@ export function receive(subscription: Subscription, handler: Handler, options: R
   return { close };
 }
 
+/** One check for each option; names and limits are checked with codes of their own. */
+const RECEIVE_SHAPE: Shape<Required<ReceiveOptions>> = {
+  consumer: anything,
+  source: anything,
+  clock: aClock,
+  log: aLog,
+  timeout: duration,
+  concurrency: anything,
+  retry: shaped<Required<RetryOptions>>({ min: duration, max: duration }),
+  maxWaiting: whole(0),
+  maxExtension: duration,
+  closeTimeout: duration,
+  drainOnSigterm: flag,
+  reopenAfter: duration,
+};
+
 type Arrived = Readonly<{
   received: ClientMessage;
   /** Monotonic instant. */
@@ -246,13 +279,6 @@ const MOST_NO_OUTCOMES = 3;
 /** An ack with messages that nobody has published is none: `deliver` has made a retry of it. */
 const asFailed = (outcome: Outcome): Failed =>
   outcome.kind === 'ack' ? { kind: 'retry', error: undefined } : outcome;
-
-function placesToWait(given: number | undefined, concurrency: number): number {
-  if (given === undefined) return Math.ceil(concurrency / 2);
-  if (Number.isSafeInteger(given) && given >= 0) return given;
-  const text = `maxWaiting is ${JSON.stringify(given)}; accepted: a whole number from 0`;
-  throw new ConfigError('INVALID_OPTION', text);
-}
 
 /** Short, so that an answer is not long on its way; the client's default is 100 ms. */
 const ACK_DELAY_MS = 10;

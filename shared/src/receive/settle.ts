@@ -2,9 +2,11 @@
  * The one place where an outcome becomes an acknowledgement. A dead letter that is not confirmed is a nack, and so is
  * an outcome with messages that nobody has published: nothing is acknowledged that is not safe somewhere else.
  */
-import type { Outcome } from '../outcome.ts';
+import { isOutcome, type Outcome } from '../outcome.ts';
+import { refused } from '../options.ts';
 
 export function settle(outcome: Outcome): 'ack' | 'nack' {
+  if (!isOutcome(outcome)) throw refused('outcome', outcome, 'an outcome, for example ack()');
   switch (outcome.kind) {
     case 'ack':
       return isPublished(outcome) ? 'ack' : 'nack';

@@ -11,11 +11,12 @@
 import type { Firestore, Query, QueryDocumentSnapshot, Transaction } from '@google-cloud/firestore';
 import { toMilliseconds, type Duration } from '../duration.ts';
 import { ConfigError } from '../errors.ts';
-import { boundedCalls, type CallOptions } from '../firestore/calls.ts';
+import { CALL_SHAPE, boundedCalls, type CallOptions } from '../firestore/calls.ts';
 import { sameFirestore } from '../firestore/copy.ts';
 import { entryOf, fieldsOf, millisOf } from './firestore-entries.ts';
 import { type DueEntry, LEDGER_TIMES, type Page, type TransactionalLedger } from './ledger.ts';
 import { dueRange, isListed, listRange, pendingRange, type Range } from './sort-keys.ts';
+import { checkOptions, duration, text } from '../options.ts';
 
 export type FirestoreLedgerOptions = CallOptions &
   Readonly<{
@@ -37,6 +38,13 @@ export function firestoreLedger(
   firestore: Firestore,
   options: FirestoreLedgerOptions = {},
 ): TransactionalLedger<Transaction> {
+  sameFirestore(firestore);
+  checkOptions<FirestoreLedgerOptions>(options, {
+    ...CALL_SHAPE,
+    collection: text,
+    endedRetention: duration,
+    lostAfter: duration,
+  });
   const { collection = 'pubsub-guarantees-schedules', endedRetention = '32d', lostAfter = '10m' } = options;
   const calls = boundedCalls(options);
   const endedRetentionMs = toMilliseconds(endedRetention, 'endedRetention');

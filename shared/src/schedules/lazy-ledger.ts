@@ -4,9 +4,12 @@
  * the next call tries again.
  */
 import { type Ledger, LEDGER_TIMES } from './ledger.ts';
+import { callable, isObject } from '../options.ts';
 
 /** `times` must be those of the ledger that is loaded: its defaults, unless it was given others. */
 export function lazyLedger(load: () => Promise<Ledger>, times = LEDGER_TIMES): Ledger {
+  callable('load', load);
+  isObject('times', times);
   let loading: Promise<Ledger> | undefined;
   const loaded = (): Promise<Ledger> => {
     loading ??= load().catch((error: unknown) => {

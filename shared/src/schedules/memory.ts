@@ -10,6 +10,7 @@ import { TransientError } from '../errors.ts';
 import { type Entry, expiresAtMs, type LedgerTimes } from './entry.ts';
 import { type Found, LEDGER_TIMES, type Page, type TransactionalLedger } from './ledger.ts';
 import { dueRange, isListed, listRange, pendingRange, type Range, sortKeys } from './sort-keys.ts';
+import { checkOptions, clock as aClock, number, required, type Shape, shaped } from '../options.ts';
 
 type MemoryLedgerTransaction = Readonly<{
   reads: Map<string, number>;
@@ -29,7 +30,17 @@ type Row = Readonly<{ entry: Entry; revision: number }>;
 
 const ATTEMPTS = 5;
 
-export function memoryLedger({ clock, times: given = {} }: MemoryLedgerOptions): MemoryLedger {
+const TIMES: Shape<LedgerTimes> = {
+  firingLeaseMs: number,
+  unscheduledGraceMs: number,
+  lostGraceMs: number,
+  endedRetentionMs: number,
+};
+
+/** Throws ConfigError for an option that is not valid. */
+export function memoryLedger(options: MemoryLedgerOptions): MemoryLedger {
+  checkOptions<MemoryLedgerOptions>(options, { clock: required(aClock), times: shaped(TIMES) });
+  const { clock, times: given = {} } = options;
   const times = { ...LEDGER_TIMES, ...given };
   const rows = new Map<string, Row>();
   let revisions = 0;

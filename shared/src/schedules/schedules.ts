@@ -31,6 +31,16 @@ import {
 } from './entry.ts';
 import type { TransactionalLedger } from './ledger.ts';
 import { type ListOptions, lister, type ScheduleList, type ScheduleView, viewOf } from './views.ts';
+import {
+  anything,
+  checkOptions,
+  clock as aClock,
+  ledger as aLedger,
+  payloads as somePayloads,
+  required,
+  taskQueue as aQueue,
+  text,
+} from '../options.ts';
 
 export type SchedulesOptions = Readonly<{
   clock: Clock;
@@ -96,6 +106,16 @@ export function schedules<Transaction extends object>(
   queue: TaskQueue,
   options: SchedulesOptions,
 ): Schedules<Transaction> {
+  aLedger('ledger', ledger);
+  aQueue('queue', queue);
+  checkOptions<SchedulesOptions>(options, {
+    clock: required(aClock),
+    consumer: required(text),
+    source: required(text),
+    topic: anything,
+    maxTaskBytes: anything,
+    payloads: somePayloads,
+  });
   const { clock, consumer, source, topic, payloads } = options;
   checkTopic(topic);
   checkTaskBytes(options.maxTaskBytes ?? MAX_TASK_BYTES);

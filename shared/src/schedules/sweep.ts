@@ -13,6 +13,13 @@ import { ATTR, count, gauge, isMeasured } from '../telemetry/instruments.ts';
 import { markScheduled, recover } from './decide.ts';
 import { enqueue } from './enqueue.ts';
 import type { DueEntry, Ledger } from './ledger.ts';
+import {
+  checkOptions,
+  clock as aClock,
+  ledger as aLedger,
+  required,
+  taskQueue as aQueue,
+} from '../options.ts';
 
 export type ScheduleSweep = Readonly<{
   /** Entries that were past their grace. */
@@ -36,8 +43,12 @@ const PAGE = 100;
 export function sweepSchedules(
   ledger: Ledger,
   queue: TaskQueue,
-  { clock }: Readonly<{ clock: Clock }>,
+  options: Readonly<{ clock: Clock }>,
 ): (context: SweepContext) => Promise<ScheduleSweep> {
+  aLedger('ledger', ledger);
+  aQueue('queue', queue);
+  checkOptions<typeof options>(options, { clock: required(aClock) });
+  const { clock } = options;
   const recovered = async (id: string, context: SweepContext): Promise<boolean> => {
     const { answer } = await ledger.change(id, recover(ledger.times));
     if (answer === 'movedOn') return false;

@@ -23,7 +23,8 @@ import {
   type NumberRequest,
   taken,
 } from './counter-store.ts';
-import { boundedCalls, type CallOptions, isContention, isRefused } from '../firestore/calls.ts';
+import { CALL_SHAPE, boundedCalls, type CallOptions, isContention, isRefused } from '../firestore/calls.ts';
+import { checkOptions, text } from '../options.ts';
 
 export type FirestoreCountersOptions = CallOptions &
   Readonly<{
@@ -59,6 +60,8 @@ export function firestoreCounters(
   firestore: Firestore,
   options: FirestoreCountersOptions = {},
 ): CounterStore {
+  sameFirestore(firestore);
+  checkOptions<FirestoreCountersOptions>(options, { ...CALL_SHAPE, collection: text, scope: text });
   const calls = boundedCalls(options);
   const documentOf = counterDocuments(firestore, options);
 

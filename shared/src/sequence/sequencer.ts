@@ -12,6 +12,7 @@ import { ConfigError, TransientError } from '../errors.ts';
 import { byteLength, checkOutgoing, LIMITS, type OutgoingMessage } from '../message.ts';
 import type { Publisher } from '../publish/publisher.ts';
 import type { CounterStore, NumberRange } from './counter-store.ts';
+import { anything, callable, checkOptions, port, text } from '../options.ts';
 
 export type SequencerOptions = Readonly<{
   /** How often a request of unknown outcome is asked again, under the same ID, before it is given up (default 3). */
@@ -60,6 +61,8 @@ type Waiter = Readonly<{
 }>;
 
 export function sequencer(counters: CounterStore, options: SequencerOptions = {}): Sequencer {
+  port(['take'], 'a store of counters, for example firestoreCounters(firestore)')('counters', counters);
+  checkOptions<SequencerOptions>(options, { tries: anything, newId: callable });
   const { tries = 3, newId = randomUUID } = options;
   if (!Number.isSafeInteger(tries) || tries < 1) {
     throw new ConfigError(
@@ -171,6 +174,7 @@ export const withNumber = (message: OutgoingMessage, { key, number, epoch }: Num
 });
 
 export function checkSequenceKey(key: string): void {
+  text('sequenceKey', key);
   const bytes = byteLength(key);
   if (!key.isWellFormed() || bytes < 1 || bytes > LIMITS.attributeValueBytes) {
     throw new ConfigError(

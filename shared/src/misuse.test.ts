@@ -1,0 +1,298 @@
+/**
+ * Every public function, called wrongly from JavaScript: what comes of it is a ConfigError that names what is wrong. The
+ * functions are taken from the package's own exports, so a new one is here by itself, and has to say what its options are.
+ */
+import assert from 'node:assert/strict';
+import { EventEmitter } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { after, test } from 'node:test';
+import { Firestore } from '@google-cloud/firestore';
+import { PubSub } from '@google-cloud/pubsub';
+import { CloudTasksClient } from '@google-cloud/tasks';
+import { systemClock } from './clock.ts';
+import { memoryInbox } from './dedup/inbox-memory.ts';
+import { memoryClaims } from './dedup/memory.ts';
+import { memoryTasks } from './delay/memory.ts';
+import { silent } from './log.ts';
+import { memoryOutbox } from './outbox/memory.ts';
+import { ack } from './outcome.ts';
+import { memoryLedger } from './schedules/memory.ts';
+import { memoryCounters } from './sequence/memory.ts';
+import { memoryPublisher } from './testing/index.ts';
+
+// Otherwise the clients look for a machine of Google's to run on.
+process.env['METADATA_SERVER_DETECTION'] = 'none';
+
+type Callable = (...values: unknown[]) => unknown;
+
+const manifest: unknown = JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8'));
+const entries = Object.entries((manifest as { exports: Record<string, { source: string }> }).exports);
+const functions = new Map<string, Callable>();
+for (const [entry, { source }] of entries) {
+  const module = (await import(new URL(`../${source}`, import.meta.url).href)) as Record<string, unknown>;
+  for (const [name, value] of Object.entries(module)) {
+    if (typeof value === 'function') functions.set(`${entry} ${name}`, value as Callable);
+  }
+}
+
+/** In-order delivery has its own room and its own tests. Errors are classes. */
+const ELSEWHERE = [
+  'inOrder',
+  'memoryOrder',
+  'orders',
+  'sweepOrder',
+  'wakeOrder',
+  'wakeTasks',
+  'firestoreOrder',
+  'firestoreCounterStart',
+  'ConfigError',
+  'PermanentError',
+  'TransientError',
+];
+const nameOf = (path: string): string => path.split(' ')[1] ?? '';
+const tested = [...functions].filter(([path]) => !ELSEWHERE.includes(nameOf(path)));
+
+const WRONG: readonly unknown[] = [undefined, null, 'text', 5, {}, [], true, () => 1, 5n];
+/** ConfigError, or what a message is refused with: a function that reads one says what is wrong with the message. */
+const ACCEPTED = new Set(['ConfigError', 'PermanentError']);
+
+const nameOfError = (error: unknown): string => (error instanceof Error ? error.name : typeof error);
+const soon = (): Promise<undefined> => new Promise((resolve) => setTimeout(() => resolve(undefined), 50));
+
+/** What was thrown or rejected with, if that is no answer for a caller. */
+async function failure(call: Callable, values: readonly unknown[]): Promise<string | undefined> {
+  try {
+    const answer = call(...values);
+    if (answer instanceof Promise) await Promise.race([answer, soon()]);
+    return undefined;
+  } catch (error) {
+    return ACCEPTED.has(nameOfError(error)) ? undefined : `${nameOfError(error)}: ${String(error)}`;
+  }
+}
+
+for (const [path, call] of tested) {
+  test(`${path} called with anything answers, or says what is wrong`, async () => {
+    const calls = WRONG.flatMap((first) =>
+      WRONG.flatMap((second) => [undefined, null, {}, 5].map((third) => [first, second, third])),
+    );
+    for (const values of calls) {
+      const found = await failure(call, values);
+      assert.equal(found, undefined, `${nameOf(path)}(${values.map((value) => String(value)).join(', ')})`);
+    }
+  });
+}
+
+const clock = systemClock();
+const projectId = 'test-project';
+const firestore = new Firestore({ projectId });
+const pubsub = new PubSub({ projectId, apiEndpoint: '127.0.0.1:9' });
+const tasks = new CloudTasksClient({ projectId });
+after(() => Promise.all([firestore.terminate(), pubsub.close(), tasks.close()]));
+const publisher = memoryPublisher();
+const queue = memoryTasks({ clock });
+const ledger = memoryLedger({ clock });
+const outboxStore = memoryOutbox({ clock });
+const topic = 'projects/p/topics/t';
+const handler = async () => ack();
+const subscription = () =>
+  Object.assign(new EventEmitter(), {
+    name: 'projects/p/subscriptions/s',
+    pubsub: { projectId },
+    setOptions() {},
+    close: async () => {},
+  });
+const redis = { evalsha() {}, eval() {}, once() {} };
+const closed = (receiver: unknown): unknown => (receiver as { close(): Promise<void> }).close();
+
+type Case = Readonly<{
+  /** The arguments before the options. */
+  before: readonly unknown[];
+  /** Options that are accepted. */
+  valid: object;
+  /** A misspelt name and what it is near to. */
+  near: readonly [string, string];
+  /** What is opened is closed again. */
+  end?: (answer: unknown) => unknown;
+}>;
+
+const OPTIONS: Readonly<Record<string, Case>> = {
+  checkWindows: { before: [], valid: {}, near: ['handlerTimout', 'handlerTimeout'] },
+  deadLettering: { before: [publisher, 'dead'], valid: {}, near: ['maxbytes', 'maxBytes'] },
+  dedup: { before: [memoryClaims({ clock })], valid: {}, near: ['leese', 'lease'] },
+  delay: { before: [queue], valid: { clock, topic }, near: ['ledgerFr', 'ledgerFor'] },
+  deliver: {
+    before: [handler, { id: '1', attributes: {}, data: Buffer.alloc(0), publishTime: new Date(0) }],
+    valid: { consumer: 'c', source: 's', clock, log: silent, timeout: '1s' },
+    near: ['sourse', 'source'],
+  },
+  forward: { before: ['out'], valid: {}, near: ['maxByte', 'maxBytes'] },
+  gapRepair: { before: [outboxStore, publisher], valid: {}, near: ['retrymin', 'retryMin'] },
+  httpDoor: {
+    before: [handler],
+    valid: { consumer: 'c', clock, log: silent, timeout: '1s' },
+    near: ['deadLetter', 'deadLetters'],
+  },
+  inbox: { before: [memoryInbox({ clock })], valid: {}, near: ['publisherr', 'publisher'] },
+  jsonLog: { before: [() => {}], valid: {}, near: ['lables', 'labels'] },
+  memoryClaims: { before: [], valid: { clock }, near: ['clok', 'clock'] },
+  memoryInbox: { before: [], valid: { clock }, near: ['maxAttemps', 'maxAttempts'] },
+  memoryLedger: { before: [], valid: { clock }, near: ['time', 'times'] },
+  memoryOutbox: { before: [], valid: { clock }, near: ['stamps', 'stamp'] },
+  memoryPayloads: { before: [], valid: { clock }, near: ['clocks', 'clock'] },
+  memoryTasks: { before: [], valid: { clock }, near: ['Clock', 'clock'] },
+  outbox: { before: [outboxStore], valid: {}, near: ['relays', 'relay'] },
+  outboxSender: { before: [outboxStore, () => {}], valid: {}, near: ['newID', 'newId'] },
+  outgoing: { before: ['out', { data: 'x' }], valid: {}, near: ['maxBytess', 'maxBytes'] },
+  publishPending: { before: [memoryInbox({ clock }), publisher], valid: {}, near: ['pagesize', 'pageSize'] },
+  publishing: { before: [publisher], valid: {}, near: ['maxBites', 'maxBytes'] },
+  relay: { before: [outboxStore, publisher], valid: {}, near: ['intervall', 'interval'] },
+  republish: {
+    before: [{ publisher, queue, deadLetters: (next: unknown) => next, clock, log: silent }],
+    valid: { allowedTopics: ['out'] },
+    near: ['allowedTopic', 'allowedTopics'],
+  },
+  retryLater: { before: [queue], valid: { clock, topic }, near: ['inprogress', 'inProgress'] },
+  schedules: {
+    before: [ledger, queue],
+    valid: { clock, topic, consumer: 'c', source: 's' },
+    near: ['payload', 'payloads'],
+  },
+  sequencer: { before: [memoryCounters()], valid: {}, near: ['trys', 'tries'] },
+  sweepSchedules: { before: [ledger, queue], valid: { clock }, near: ['clocc', 'clock'] },
+  firestoreClaims: { before: [firestore], valid: {}, near: ['colection', 'collection'] },
+  firestoreInbox: { before: [firestore], valid: {}, near: ['transactiontime', 'transactionTime'] },
+  firestoreCounters: { before: [firestore], valid: {}, near: ['scopes', 'scope'] },
+  firestoreOutbox: { before: [firestore], valid: {}, near: ['retenton', 'retention'] },
+  firestorePayloads: { before: [firestore], valid: {}, near: ['callTimout', 'callTimeout'] },
+  firestoreLedger: { before: [firestore], valid: {}, near: ['lostafter', 'lostAfter'] },
+  redisClaims: { before: [redis], valid: {}, near: ['prefixx', 'prefix'] },
+  cloudTasksClient: {
+    before: [],
+    valid: { emulatorHost: '127.0.0.1:9' },
+    near: ['emulatorhost', 'emulatorHost'],
+    end: closed,
+  },
+  cloudTasksQueue: {
+    before: [tasks],
+    valid: { queue: 'projects/p/locations/l/queues/q', target: { appEngine: {} } },
+    near: ['patince', 'patience'],
+  },
+  pubsubClient: { before: [], valid: { projectId }, near: ['projectID', 'projectId'], end: closed },
+  pubsubPublisher: { before: [pubsub], valid: {}, near: ['batchdelay', 'batchDelay'], end: closed },
+  receive: {
+    before: [subscription(), handler],
+    valid: { consumer: 'c' },
+    near: ['concurency', 'concurrency'],
+    end: closed,
+  },
+  subscriptionWindows: { before: [pubsub, 'sub-1'], valid: { timeout: '1ms' }, near: ['timout', 'timeout'] },
+};
+
+/** Those that have no options: values, checks of a message, clocks. */
+const WITHOUT = new Set(
+  `ack checkOutgoing clockFrom compose consoleLog deadLetter decodeMessage identifierHash lazyLedger lazyPayloads
+  localClock memoryCounters parseWishes readWake retry settle severalQueues sleep systemClock taskHeaders toMilliseconds
+  evictionPolicy evictionWarning timestampOf memoryPublisher virtualClock bad choice delayQueues duration email emulators
+  firestoreNames fullName isHttpUrl optional project republisherService required taskQueue topic`.split(
+    /\s+/,
+  ),
+);
+
+test('every public function says here what its options are', () => {
+  const names = tested.map(([path]) => nameOf(path));
+  assert.deepEqual(
+    names.filter((name) => !WITHOUT.has(name) && !Object.hasOwn(OPTIONS, name)),
+    [],
+  );
+  const known = new Set(names);
+  assert.deepEqual(
+    [...WITHOUT, ...Object.keys(OPTIONS)].filter((name) => !known.has(name)),
+    [],
+  );
+});
+
+for (const [path, call] of tested) {
+  const options = OPTIONS[nameOf(path)];
+  if (options === undefined) continue;
+  const { before, valid, near, end } = options;
+  test(`${path} refuses an option that it does not have, with the nearest name`, async () => {
+    const made = await call(...before, valid);
+    await end?.(made);
+    for (const [name, says] of [
+      [near[0], new RegExp(`^(windows\\.)?${near[0]} is no option; accepted: ${near[1]} \\(the nearest\\)`)],
+      ['thisIsNothingLikeIt', /^(windows\.)?thisIsNothingLikeIt is no option; accepted: \w+/],
+    ] as const) {
+      await assert.rejects(
+        async () => call(...before, { ...valid, [name]: 1 }),
+        { name: 'ConfigError', code: 'INVALID_OPTION', message: says },
+        name,
+      );
+    }
+    for (const wrong of [null, 5, 'text', [], true]) {
+      await assert.rejects(async () => call(...before, wrong), {
+        name: 'ConfigError',
+        code: 'INVALID_OPTION',
+        message: /^options is .+; accepted: an object with |^windows is .+; accepted: an object with /,
+      });
+    }
+    for (const name of Object.keys(valid)) {
+      await assert.rejects(async () => call(...before, { ...valid, [name]: Symbol('wrong') }), {
+        name: 'ConfigError',
+      });
+    }
+  });
+}
+
+test('what was seen in use: a wrong argument names itself, its value and what is accepted', async () => {
+  const cases: readonly (readonly [string, readonly unknown[], RegExp])[] = [
+    [
+      './receive/pubsub receive',
+      ['sub', handler, { consumer: 'c' }],
+      /^subscription is "sub"; accepted: a subscription of Google/,
+    ],
+    ['. memoryClaims', [], /^options is undefined; accepted: an object with clock$/],
+    ['. memoryClaims', [{}], /^clock is undefined; accepted: a clock/],
+    [
+      './dedup/redis redisClaims',
+      ['redis://host'],
+      /^redis is "redis:\/\/host"; accepted: a client of ioredis/,
+    ],
+    ['. dedup', [redis], /^store is an object; accepted: what an adapter makes.*; it has no method claim/],
+    [
+      '. dedup',
+      [memoryClaims({ clock }), { lease: 30 }],
+      /^lease is 30; accepted: a whole number and a unit/,
+    ],
+    ['. compose', [handler, [undefined]], /^middleware\[0\] is undefined; accepted: a function/],
+    [
+      '. compose',
+      [handler, [() => undefined]],
+      /^what a middleware makes is undefined; accepted: a function/,
+    ],
+    [
+      '. deadLettering',
+      [pubsub, 'dead'],
+      /^publisher is an object of PubSub; accepted: a publisher.*no method publish/,
+    ],
+    [
+      './delay/cloud-tasks cloudTasksQueue',
+      [tasks, { queue: 'q', target: {} }],
+      /^target.url is undefined; accepted: a text/,
+    ],
+  ];
+  for (const [path, values, message] of cases) {
+    await assert.rejects(
+      async () => functions.get(path)?.(...values),
+      { name: 'ConfigError', message },
+      path,
+    );
+  }
+  const own = functions.get('. relay')?.(outboxStore, publisher) as {
+    run(signal: unknown): Promise<void>;
+    pass(context: unknown): Promise<unknown>;
+  };
+  const { signal } = new AbortController();
+  const says = { name: 'ConfigError', message: /^signal is an object; accepted: an AbortSignal/ };
+  await assert.rejects(own.run({ signal }), says);
+  await assert.rejects(own.pass(signal), { name: 'ConfigError', message: /^context.signal is undefined/ });
+});
