@@ -85,7 +85,7 @@ function catching(handler: Handler): Handler {
 }
 
 /** A handler in JavaScript that forgets its `return` must not count as done. */
-function noOutcome(value: unknown, isLastTry: boolean): TransientError | PermanentError {
+export function noOutcome(value: unknown, isLastTry: boolean): TransientError | PermanentError {
   const text = `the handler answered with ${value === null ? 'null' : typeof value}; accepted: an outcome, for example ack()`;
   return isLastTry ? new PermanentError('NO_OUTCOME', text) : new TransientError('NO_OUTCOME', text);
 }

@@ -9,7 +9,7 @@
  */
 import type { Clock } from '../clock.ts';
 import { leaseLost, textOf, TransientError } from '../errors.ts';
-import type { Context } from '../handler.ts';
+import { type Context, noOutcome } from '../handler.ts';
 import type { Message } from '../message.ts';
 import { ack, isOutcome, type Outcome, outcomeOf, retry } from '../outcome.ts';
 import { publishing } from '../publish/publishing.ts';
@@ -70,13 +70,10 @@ export function runInTransaction<Tx>(
     const guard = deadlineSignal(clock, lease.signal, clock.monotonic() + transactionMs, late);
     const { signal } = guard;
     const inner = { ...context, signal, fencingToken };
-    const work = publishing(
-      collector,
-      options,
-    )(async () => {
+    const work = publishing(collector, { maxBytes: options.maxBytes })(async () => {
       const outcome: unknown = await handler(message, { ...inner, transaction });
       if (isOutcome(outcome)) return outcome;
-      throw new TransientError('NO_OUTCOME', `the handler answered with ${typeof outcome}, not an outcome`);
+      throw noOutcome(outcome, context.isLastTry === true);
     });
     const began = clock.monotonic();
     let outcome: Outcome | undefined;

@@ -5,7 +5,8 @@ import type { Clock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { ConfigError } from '../errors.ts';
 import type { LeastTime } from '../handler.ts';
-import { anything, clock, duration, port, type Shape } from '../options.ts';
+import { anything, clock, duration, type Shape } from '../options.ts';
+import { propertyOf, shownValue } from '../shown-value.ts';
 
 export type DedupOptions = Readonly<{
   /** Default: the machine's. */
@@ -130,7 +131,10 @@ export function dedupWindows({
 
 /** Throws ConfigError for what is no store: a client, say, without the adapter that makes one of it. */
 export function checkStore(store: unknown, methods: readonly string[]): void {
-  port(methods, 'what an adapter makes, for example redisClaims(client)')('store', store);
+  const missing = methods.find((method) => typeof propertyOf(store, method) !== 'function');
+  if (missing === undefined) return;
+  const accepted = `what an adapter makes, for example redisClaims(client); it has no method ${missing}`;
+  throw new ConfigError('INVALID_STORE', `store is ${shownValue(store)}; accepted: ${accepted}`);
 }
 
 function oneOf(name: string, value: string, accepted: readonly string[]): void {

@@ -12,7 +12,7 @@ import { ConfigError, TransientError } from '../errors.ts';
 import { byteLength, checkOutgoing, LIMITS, type OutgoingMessage } from '../message.ts';
 import type { Publisher } from '../publish/publisher.ts';
 import type { CounterStore, NumberRange } from './counter-store.ts';
-import { anything, callable, checkOptions, port, text } from '../options.ts';
+import { anything, anyText, callable, checkOptions, port } from '../options.ts';
 
 export type SequencerOptions = Readonly<{
   /** How often a request of unknown outcome is asked again, under the same ID, before it is given up (default 3). */
@@ -174,7 +174,7 @@ export const withNumber = (message: OutgoingMessage, { key, number, epoch }: Num
 });
 
 export function checkSequenceKey(key: string): void {
-  text('sequenceKey', key);
+  anyText('sequenceKey', key);
   const bytes = byteLength(key);
   if (!key.isWellFormed() || bytes < 1 || bytes > LIMITS.attributeValueBytes) {
     throw new ConfigError(
