@@ -190,6 +190,6 @@ const IDENTIFIERS: ReadonlySet<string> = new Set([
 /** Values are cut in the text: a dead letter's error must stay short. */
 function refuse(name: string, value: string, accepted: string): PermanentError {
   const cut = value.length > 60 ? `${value.slice(0, 60)}…` : value;
-  const shown = IDENTIFIERS.has(name) ? identifierHash(value) : JSON.stringify(cut);
+  const shown = IDENTIFIERS.has(name) && value !== '' ? identifierHash(value) : JSON.stringify(cut);
   return new PermanentError('INVALID_ATTRIBUTE', `attribute ${name} is ${shown}; accepted: ${accepted}`);
 }
