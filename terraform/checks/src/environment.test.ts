@@ -113,10 +113,12 @@ describe('the variables of', () => {
 const NOT_SET: Readonly<Record<string, string>> = {
   CLOUD_TASKS_EMULATOR_HOST: 'of the local stack',
   DELAY_QUEUE: 'DELAY_QUEUES is set instead',
+  FIRESTORE_EMULATOR_HOST: 'of the local stack',
   GAE_ENV: 'of the platform',
   GAE_SERVICE: 'of the platform',
   K_SERVICE: 'of the platform',
   PORT: 'of the platform',
+  PUBSUB_EMULATOR_HOST: 'of the local stack',
   QUEUE_MAX_ATTEMPTS: 'the queues have no limit',
 };
 /** What is set, and neither of them reads. */
