@@ -21,7 +21,11 @@ export function hashOf(...parts: readonly (string | Uint8Array)[]): string {
 
 /**
  * A publisher's identifier (`dedupId`, `scheduleKey`, `sequenceKey`, an ordering key) as texts and log lines show it:
- * `#` and the first 12 digits of the SHA-256 of its UTF-8 bytes, which `printf %s KEY | sha256sum` prints as well.
+ * `#` and the first 12 digits of the SHA-256 of its UTF-8 bytes, which `printf %s KEY | sha256sum` prints as well. Throws
+ * ConfigError for what is no text.
+ *
+ * @example
+ * identifierHash('order-17'); // '#…', as the log lines of that stream have it
  */
 export function identifierHash(identifier: string): string {
   if (typeof identifier !== 'string') throw refused('identifier', identifier, 'a text');

@@ -27,6 +27,7 @@ import {
   clock as aClock,
   duration,
   flag,
+  isObject,
   log as aLog,
   port,
   type Shape,
@@ -86,12 +87,19 @@ export type Receiver = Readonly<{
  * The listener and the options of `subscription` are this door's from here on; its client stays the caller's. Throws
  * ConfigError for invalid options, and `SUBSCRIPTION_IN_USE` where somebody else listens: the client gives each message to
  * all listeners, and the first ack would settle it for those that have not done it.
+ *
+ * @example
+ * const receiver = receive(pubsub.subscription('orders-sub'), handler, {
+ *   consumer: 'billing',
+ *   retry: { min: '1s', max: '5m' },
+ * });
  */
 export function receive(subscription: Subscription, handler: Handler, options: ReceiveOptions): Receiver {
   port(
     ['on', 'setOptions', 'close'],
     'a subscription of Google’s client, for example pubsub.subscription(name)',
   )('subscription', subscription);
+  isObject('subscription.pubsub', subscription.pubsub);
   checkOptions<ReceiveOptions>(options, RECEIVE_SHAPE);
   const {
     clock = systemClock(),
