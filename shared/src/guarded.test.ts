@@ -176,12 +176,13 @@ test('a schema may transform, and the handler is typed by what it gives', async 
 test('what can never work is refused when the handler is made', () => {
   const refusals: readonly [string, unknown, unknown][] = [
     ['handler is undefined', undefined, options()],
-    ['schema is "zod"', { schema: 'zod', handle: async () => ack() }, options()],
+    ['handler.schema is "zod"', { schema: 'zod', handle: async () => ack() }, options()],
+    ['handler.handle is undefined', { schema: z.string() }, options()],
     ['options is undefined', async () => ack(), undefined],
-    ['publisher is an object', async () => ack(), { ...options(), publisher: {} }],
+    ['publisher is ', async () => ack(), { ...options(), publisher: {} }],
     ['deadLetterTopic is ""', async () => ack(), { ...options(), deadLetterTopic: '' }],
-    ['once is an object', async () => ack(), { ...options(), once: memoryClaims({ clock }) }],
-    ['onse is "set"', async () => ack(), { ...options(), onse: once() }],
+    ['once is ', async () => ack(), { ...options(), once: memoryClaims({ clock }) }],
+    ['onse is no option; accepted: once', async () => ack(), { ...options(), onse: once() }],
   ];
   for (const [text, handler, given] of refusals) {
     assert.throws(

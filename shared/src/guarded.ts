@@ -9,10 +9,20 @@
  */
 import { type BodySchema, type TypedHandler, withBody } from './body-schema.ts';
 import { deadLettering } from './dead-letter/dead-lettering.ts';
-import { ConfigError } from './errors.ts';
 import { compose, type Handler, type Middleware } from './handler.ts';
+import {
+  callable,
+  type Check,
+  checkOptions,
+  publisher as aPublisher,
+  refused,
+  required,
+  type Shape,
+  text,
+} from './options.ts';
 import type { Publisher } from './publish/publisher.ts';
 import { publishing } from './publish/publishing.ts';
+import { propertyOf } from './shown-value.ts';
 
 export type GuardedOptions = Readonly<{
   /** Publishes dead letters and what the handler returns, as `pubsubPublisher(client)` makes it. */
@@ -49,7 +59,8 @@ export function guarded<Body>(
   handler: Handler | Readonly<{ schema: BodySchema<Body>; handle: TypedHandler<Body> }>,
   options: GuardedOptions,
 ): GuardedHandler {
-  const { publisher, deadLetterTopic, retryLater, later, inOrder, once } = checked(options);
+  checkOptions<GuardedOptions>(options, SHAPE);
+  const { publisher, deadLetterTopic, retryLater, later, inOrder, once } = options;
   const deadLetters = deadLettering(publisher, deadLetterTopic);
   const claimed = once === undefined ? [] : inOrder === undefined ? [once, deadLetters] : [once];
   const inner = compose(plain(handler), [...claimed, publishing(publisher)]);
@@ -57,43 +68,25 @@ export function guarded<Body>(
   return Object.assign(compose(inner, outer), { inner });
 }
 
-const STAGES = ['retryLater', 'later', 'inOrder', 'once'] as const;
-const NAMES: ReadonlySet<string> = new Set(['publisher', 'deadLetterTopic', ...STAGES]);
+const SHAPE: Shape<Required<GuardedOptions>> = {
+  publisher: required(aPublisher),
+  deadLetterTopic: required(text),
+  retryLater: callable,
+  later: callable,
+  inOrder: callable,
+  once: callable,
+};
 
 function plain<Body>(
   handler: Handler | Readonly<{ schema: BodySchema<Body>; handle: TypedHandler<Body> }>,
 ): Handler {
   if (typeof handler === 'function') return handler;
-  const { schema, handle } = handler ?? {};
-  if (typeof handle !== 'function') {
-    throw refused('handler', handler, 'a function, or { schema, handle } with a function as handle');
-  }
-  if (typeof schema?.['~standard']?.validate !== 'function') {
-    throw refused('schema', schema, 'a Standard Schema, for example of zod, valibot or arktype');
-  }
-  return withBody(schema, handle);
+  checkOptions(handler, { schema: required(schemaOf), handle: required(callable) }, 'handler');
+  return withBody(handler.schema, handler.handle);
 }
 
-function checked(options: GuardedOptions): GuardedOptions {
-  if (typeof options !== 'object' || options === null) {
-    throw refused('options', options, 'an object with publisher and deadLetterTopic');
-  }
-  const unknown = Object.keys(options).find((name) => !NAMES.has(name));
-  if (unknown !== undefined) throw refused(unknown, 'set', `only ${[...NAMES].join(', ')}`);
-  if (typeof options.publisher?.publish !== 'function') {
-    throw refused('publisher', options.publisher, 'what pubsubPublisher(client) makes');
-  }
-  if (typeof options.deadLetterTopic !== 'string' || options.deadLetterTopic === '') {
-    throw refused('deadLetterTopic', options.deadLetterTopic, 'the name of a topic');
-  }
-  for (const name of STAGES) {
-    const stage: unknown = options[name];
-    if (stage !== undefined && typeof stage !== 'function') throw refused(name, stage, 'a middleware');
-  }
-  return options;
-}
-
-function refused(name: string, value: unknown, accepted: string): ConfigError {
-  const given = typeof value === 'object' && value !== null ? 'an object' : JSON.stringify(value);
-  return new ConfigError('INVALID_OPTION', `${name} is ${given}; accepted: ${accepted}`);
-}
+const schemaOf: Check = (path, value) => {
+  const standard = propertyOf(value, '~standard');
+  if (typeof propertyOf(standard, 'validate') === 'function') return;
+  throw refused(path, value, 'a Standard Schema, for example of zod, valibot or arktype');
+};

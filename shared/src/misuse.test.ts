@@ -127,6 +127,11 @@ const OPTIONS: Readonly<Record<string, Case>> = {
   },
   forward: { before: ['out'], valid: {}, near: ['maxByte', 'maxBytes'] },
   gapRepair: { before: [outboxStore, publisher], valid: {}, near: ['retrymin', 'retryMin'] },
+  guarded: {
+    before: [handler],
+    valid: { publisher, deadLetterTopic: 'dead' },
+    near: ['onse', 'once'],
+  },
   httpDoor: {
     before: [handler],
     valid: { consumer: 'c', clock, log: silent, timeout: '1s' },
