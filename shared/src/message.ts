@@ -18,6 +18,11 @@ export type Message = Readonly<{
   orderingKey?: string;
   /** The server's publish time, rounded up to the millisecond, so that what is counted from it is never early. */
   publishTime: Date;
+  /**
+   * Why `publishTime` is the time of arrival, by the clock of the process that received it: the sender named none
+   * (absent, empty, or a default such as the epoch), or one more than a day ahead. Absent: it is the server's.
+   */
+  assumedPublishTime?: 'not set' | 'too far ahead';
   /** From 1; absent where the subscription has no dead-letter policy. */
   deliveryAttempt?: number;
   /** `projects/…/subscriptions/…`, as delivered. */

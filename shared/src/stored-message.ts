@@ -14,6 +14,7 @@ const PREFIX_BYTES = 5;
 type Header = Readonly<{
   id: string;
   publishTimeMs: number;
+  assumedPublishTime?: NonNullable<Message['assumedPublishTime']>;
   attributes: Attributes;
   orderingKey?: string;
   subscription?: string;
@@ -24,6 +25,7 @@ export function encodeMessage(message: Message): Buffer {
   const header: Header = {
     id: message.id,
     publishTimeMs: message.publishTime.getTime(),
+    ...(message.assumedPublishTime !== undefined && { assumedPublishTime: message.assumedPublishTime }),
     attributes: message.attributes,
     ...(message.orderingKey !== undefined && { orderingKey: message.orderingKey }),
     ...(message.subscription !== undefined && { subscription: message.subscription }),

@@ -12,6 +12,7 @@ import { checkOutgoing, LIMITS, type Message } from '../message.ts';
 import { deadLetter, type Outcome, retry } from '../outcome.ts';
 import { type Fitted } from '../publish/fit.ts';
 import { dedupIdOf } from '../publish/identity.ts';
+import { withOrigin } from '../publish/origin.ts';
 import type { Publisher } from '../publish/publisher.ts';
 import { encodeMessage } from '../stored-message.ts';
 import { observedPublish } from '../telemetry/stages.ts';
@@ -86,7 +87,7 @@ function compose(
   maxBytes: number,
 ): Fitted {
   const origin = {
-    [ATTRIBUTE.originPublishTime]: message.publishTime.toISOString(),
+    ...withOrigin({}, message).attributes,
     [ATTRIBUTE.dedupId]: dedupIdOf(message, context),
   };
   const letter = composeDeadLetter({ ...message, topic, error, origin, maxBytes });

@@ -7,7 +7,7 @@ import { ATTRIBUTE, without } from '../attributes.ts';
 import type { Attributes, Message } from '../message.ts';
 import { fit } from '../publish/fit.ts';
 import { publishable } from '../publish/identity.ts';
-import { parseTimestamp } from '../timestamp.ts';
+import { withOrigin } from '../publish/origin.ts';
 
 const GRANTED = [ATTRIBUTE.delay, ATTRIBUTE.deliverAt];
 
@@ -35,18 +35,15 @@ export function dueAttributes(message: Message, dedupId: string): WithOurs {
  */
 export function delayedAttributes(message: Message, dedupId: string, instantMs: number): WithOurs {
   const theirs = without(message.attributes, GRANTED);
-  const origin = theirs[ATTRIBUTE.originPublishTime];
-  // A message that is delayed anew keeps the time of its first publish.
-  const isOrigin = origin !== undefined && parseTimestamp(origin) !== undefined;
+  const origin = withOrigin(theirs, message);
   const attributes = {
-    ...theirs,
+    ...origin.attributes,
     [ATTRIBUTE.dedupId]: dedupId,
     [ATTRIBUTE.deliveredAfter]: new Date(instantMs).toISOString(),
-    ...(!isOrigin && { [ATTRIBUTE.originPublishTime]: message.publishTime.toISOString() }),
   };
   const isNamed = theirs[ATTRIBUTE.dedupId] !== undefined;
   return fitted(message, attributes, [
-    ...(isOrigin ? [] : [ATTRIBUTE.originPublishTime]),
+    ...origin.added,
     ATTRIBUTE.deliveredAfter,
     ...(isNamed ? [] : [ATTRIBUTE.dedupId]),
   ]);

@@ -7,7 +7,7 @@ import type { Context } from '../handler.ts';
 import { type Attributes, checkOutgoing, type Message, type OutgoingMessage } from '../message.ts';
 import { dedupIdOf, publishable } from '../publish/identity.ts';
 import { fit } from '../publish/fit.ts';
-import { parseTimestamp } from '../timestamp.ts';
+import { withOrigin } from '../publish/origin.ts';
 
 const ATTEMPT = /^[1-9][0-9]{0,8}$/;
 
@@ -38,18 +38,13 @@ export function named(message: Message, context: Context): Message {
  */
 export function putOffMessage(message: Message, context: Context, attempt: number): Message {
   const theirs = without(publishable(message.attributes), [ATTRIBUTE.delay, ATTRIBUTE.deliverAt]);
-  const origin = theirs[ATTRIBUTE.originPublishTime];
-  const isOrigin = origin !== undefined && parseTimestamp(origin) !== undefined;
+  const origin = withOrigin(theirs, message);
   const attributes = {
-    ...theirs,
+    ...origin.attributes,
     [ATTRIBUTE.dedupId]: dedupIdOf(message, context),
     ...(attempt > 0 && { [ATTRIBUTE.retryAttempt]: String(attempt) }),
-    ...(!isOrigin && { [ATTRIBUTE.originPublishTime]: message.publishTime.toISOString() }),
   };
-  const { message: fitted } = fit(
-    outgoingOf(message, attributes),
-    isOrigin ? [] : [ATTRIBUTE.originPublishTime],
-  );
+  const { message: fitted } = fit(outgoingOf(message, attributes), origin.added);
   checkOutgoing(fitted);
   return { ...message, attributes: fitted.attributes };
 }

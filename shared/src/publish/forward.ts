@@ -16,10 +16,10 @@ import {
   type OutgoingMessage,
 } from '../message.ts';
 import { ack } from '../outcome.ts';
-import { parseTimestamp } from '../timestamp.ts';
 import { fit } from './fit.ts';
 import { dedupIdOf, publishable } from './identity.ts';
 import { checkOptions, text, whole } from '../options.ts';
+import { withOrigin } from './origin.ts';
 
 export type ForwardOptions = Readonly<{
   /** Replaces the limit on data and attributes together, in bytes. */
@@ -40,10 +40,12 @@ export function forward(topic: string, options: ForwardOptions = {}): Handler {
     const { sequence } = wishes;
     // How often the message was put off is of no meaning to whoever comes next, and would be counted on there.
     const theirs = without(publishable(message.attributes), [ATTRIBUTE.retryAttempt]);
+    // A message that has been forwarded before keeps the time of its first publish.
+    const { attributes: dated } = withOrigin(theirs, message);
     const outgoing: OutgoingMessage = {
       topic,
       data: message.data,
-      attributes: { ...theirs, ...additions(message, context, sequence !== undefined) },
+      attributes: { ...dated, ...additions(message, context, sequence !== undefined) },
       ...(message.orderingKey !== undefined && { orderingKey: message.orderingKey }),
     };
     const isOurs = theirs[ATTRIBUTE.dedupId] === undefined;
@@ -79,12 +81,8 @@ function ordered(message: OutgoingMessage, key: string, maxBytes: number): Outgo
 }
 
 function additions(message: Message, context: Context, isOrdered: boolean): Attributes {
-  const origin = message.attributes[ATTRIBUTE.originPublishTime];
-  // A message that has been forwarded before keeps the time of its first publish.
-  const isOrigin = origin !== undefined && parseTimestamp(origin) !== undefined;
   return {
     [ATTRIBUTE.dedupId]: dedupIdOf(message, context),
-    ...(!isOrigin && { [ATTRIBUTE.originPublishTime]: message.publishTime.toISOString() }),
     ...(isOrdered &&
       context.fencingToken !== undefined && { [ATTRIBUTE.fencingToken]: context.fencingToken }),
   };

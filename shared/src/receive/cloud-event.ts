@@ -20,7 +20,7 @@ export function readBinaryEvent(headers: Headers, rawBody: Uint8Array, nowMs: nu
   checkType(headers.get('ce-type'), 'header ce-type');
   const body = parseJson(rawBody);
   if (!isFields(body)) throw invalidBody('the body', 'of a CloudEvent is not a JSON object in UTF-8');
-  return readEnvelope(body, '', readTime(headers.get('ce-time'), 'header ce-time', nowMs).getTime());
+  return readEnvelope(body, '', { nowMs, eventMs: readTime(headers.get('ce-time'), 'header ce-time') });
 }
 
 export function readStructuredEvent(headers: Headers, rawBody: Uint8Array, nowMs: number): Message {
@@ -30,8 +30,8 @@ export function readStructuredEvent(headers: Headers, rawBody: Uint8Array, nowMs
   const event = parseJson(rawBody);
   if (!isFields(event)) throw invalidBody('the body', 'of a CloudEvent is not a JSON object in UTF-8');
   checkType(event['type'], 'type');
-  const time = readTime(event['time'] ?? undefined, 'time', nowMs);
-  return readEnvelope(eventData(event), 'data.', time.getTime());
+  const eventMs = readTime(event['time'] ?? undefined, 'time');
+  return readEnvelope(eventData(event), 'data.', { nowMs, eventMs });
 }
 
 function eventData(event: Fields): Fields {

@@ -68,6 +68,13 @@ export async function deliver(handler: Handler, message: Message, options: Deliv
     log: withoutIdentifiers(options.log),
   };
   return observedDelivery(message, parts, async (log) => {
+    if (message.assumedPublishTime !== undefined) {
+      log.warn('the publish time is not usable: the time of arrival counts', {
+        event: 'publish_time_assumed',
+        messageId: message.id,
+        publishTime: message.assumedPublishTime,
+      });
+    }
     const outcome =
       source === undefined
         ? retry(unknownSource(message))

@@ -3,10 +3,11 @@
  *
  * Fields come in camel case, in snake case, or in both; the camel case counts. What is absent stays absent: nothing
  * is invented but the publish time, which some senders leave out and which is then the event's own time or, failing
- * that, the time of arrival (a redelivery then counts a `delay` anew: late, never early).
+ * that, the time of arrival (publish-time.ts).
  */
 import type { Attributes, Message } from '../message.ts';
 import { parseTimestamp } from '../timestamp.ts';
+import { publishTimeOf } from './publish-time.ts';
 import {
   decodeBase64,
   field,
@@ -18,12 +19,20 @@ import {
   typeName,
 } from './fields.ts';
 
-/** `path` stands before the names of fields in errors, `fallbackMs` for a publish time that is absent. */
-export function readEnvelope(body: Fields, path: string, fallbackMs: number): Message {
+/** What stands in for a publish time that the message does not name. */
+export type Arrival = Readonly<{
+  /** The wall clock of the process. */
+  nowMs: number;
+  /** The time of the event around the message, where there is one. */
+  eventMs?: number | undefined;
+}>;
+
+/** `path` stands before the names of fields in errors. */
+export function readEnvelope(body: Fields, path: string, arrival: Arrival): Message {
   const { message } = body;
   if (!isFields(message)) throw invalidBody(`${path}message`, `is ${typeName(message)}; accepted: an object`);
   return {
-    ...readMessage(message, `${path}message.`, fallbackMs),
+    ...readMessage(message, `${path}message.`, arrival),
     ...delivery(
       body['deliveryAttempt'] ?? body['delivery_attempt'],
       optionalText(body['subscription'], `${path}subscription`),
@@ -32,15 +41,16 @@ export function readEnvelope(body: Fields, path: string, fallbackMs: number): Me
 }
 
 /** The message alone, in the JSON form of `google.pubsub.v1.PubsubMessage`. */
-export function readMessage(message: Fields, path: string, fallbackMs: number): Message {
+export function readMessage(message: Fields, path: string, { nowMs, eventMs }: Arrival): Message {
   const id = optionalText(field(message, 'messageId', 'message_id'), `${path}messageId`);
   if (id === undefined) throw invalidBody(`${path}messageId`, 'is missing; accepted: a message ID');
   const orderingKey = optionalText(field(message, 'orderingKey', 'ordering_key'), `${path}orderingKey`);
+  const ownMs = readTime(field(message, 'publishTime', 'publish_time'), `${path}publishTime`);
   return {
     id,
     data: decodeBase64(message['data'], `${path}data`),
     attributes: readAttributes(message['attributes'], `${path}attributes`),
-    publishTime: readTime(field(message, 'publishTime', 'publish_time'), `${path}publishTime`, fallbackMs),
+    ...publishTimeOf([ownMs, eventMs], nowMs),
     ...(orderingKey !== undefined && { orderingKey }),
   };
 }
@@ -56,11 +66,12 @@ export function delivery(
   return { ...(counted && { deliveryAttempt: number }), ...(subscription !== undefined && { subscription }) };
 }
 
-export function readTime(value: unknown, path: string, fallbackMs: number): Date {
-  if (value === undefined) return new Date(fallbackMs);
+/** Milliseconds since the epoch; undefined where there is nothing. What is there and is no time is refused. */
+export function readTime(value: unknown, path: string): number | undefined {
+  if (value === undefined || value === '') return undefined;
   const time = typeof value === 'string' ? parseTimestamp(value) : undefined;
   if (time === undefined) throw invalidBody(path, `is ${shown(value)}; accepted: an RFC 3339 time`);
-  return new Date(time);
+  return time;
 }
 
 function readAttributes(value: unknown, path: string): Attributes {

@@ -20,9 +20,9 @@ export function readLegacyEvent(body: Fields, nowMs: number): Message {
   if (!isFields(data)) throw invalidBody('data', `is ${shown(data)}; accepted: an object`);
   const messageId = optionalText(field(context, 'eventId', 'event_id'), 'context.eventId');
   if (messageId === undefined) throw invalidBody('context.eventId', 'is missing; accepted: a message ID');
-  const time = readTime(field(context, 'timestamp'), 'context.timestamp', nowMs);
+  const eventMs = readTime(field(context, 'timestamp'), 'context.timestamp');
   return {
-    ...readMessage({ ...data, messageId }, 'data.', time.getTime()),
+    ...readMessage({ ...data, messageId }, 'data.', { nowMs, eventMs }),
     ...delivery(undefined, undefined),
   };
 }

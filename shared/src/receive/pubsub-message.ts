@@ -6,6 +6,7 @@ import { codeOf, textOf } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { Message } from '../message.ts';
 import { delivery } from './envelope.ts';
+import { publishTimeOf } from './publish-time.ts';
 
 /** Waits for the service's answer where the subscription is exactly-once; elsewhere the client answers at once. */
 export async function answer(received: ClientMessage, isDone: boolean, log: Log): Promise<void> {
@@ -21,14 +22,16 @@ export async function answer(received: ClientMessage, isDone: boolean, log: Log)
   }
 }
 
-export function toMessage(received: ClientMessage, subscription: string): Message {
+/** `nowMs`, the wall clock, stands in for a publish time that the server did not send. */
+export function toMessage(received: ClientMessage, subscription: string, nowMs: number): Message {
   const { id, orderingKey, publishTime } = received;
   const isFiner = publishTime.getMicroseconds() > 0 || publishTime.getNanoseconds() > 0;
   return {
     id,
     data: Buffer.from(received.data),
     attributes: { ...received.attributes },
-    publishTime: new Date(publishTime.getTime() + (isFiner ? 1 : 0)),
+    // A time that was not sent is the epoch to the client, or no time at all.
+    ...publishTimeOf([publishTime.getTime() + (isFiner ? 1 : 0)], nowMs),
     ...(orderingKey !== undefined && orderingKey !== '' && { orderingKey }),
     ...delivery(received.deliveryAttempt, subscription),
   };

@@ -136,7 +136,7 @@ export function receive(subscription: Subscription, handler: Handler, options: R
   /** Never rejects. */
   const outcomeFor = async (received: ClientMessage): Promise<Outcome> => {
     try {
-      const message = toMessage(received, nameOf(subscription));
+      const message = toMessage(received, nameOf(subscription), clock.now());
       return await deliver(handler, message, {
         consumer,
         clock,

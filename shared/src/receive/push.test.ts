@@ -112,7 +112,11 @@ test('B03: the official emulator leaves out most fields; the message is the same
   };
   const { orderingKey, ...rest } = HELLO;
   assert.equal(orderingKey, 'k1');
-  assert.deepEqual(read(emulator), { ...rest, publishTime: new Date(NOW) });
+  assert.deepEqual(read(emulator), {
+    ...rest,
+    publishTime: new Date(NOW),
+    assumedPublishTime: 'not set',
+  });
   // An event has a time of its own.
   assert.deepEqual(read(emulator, { ...ce, 'ce-time': TIME }), rest);
 });

@@ -20,13 +20,15 @@ export function readPush(request: HttpRequest, nowMs: number): Message {
   // First, because the attributes of an unwrapped message are headers too: one named ce-type makes no CloudEvent.
   if (isUnwrapped(headers)) {
     const wrapped = sameMessageInBody(headers, rawBody);
-    return wrapped === undefined ? readUnwrapped(headers, rawBody, nowMs) : readEnvelope(wrapped, '', nowMs);
+    return wrapped === undefined
+      ? readUnwrapped(headers, rawBody, nowMs)
+      : readEnvelope(wrapped, '', { nowMs });
   }
   if (isStructuredEvent(headers)) return readStructuredEvent(headers, rawBody, nowMs);
   if (isBinaryEvent(headers)) return readBinaryEvent(headers, rawBody, nowMs);
   const body = parseJson(rawBody);
   if (isFields(body)) {
-    if (Object.hasOwn(body, 'message')) return readEnvelope(body, '', nowMs);
+    if (Object.hasOwn(body, 'message')) return readEnvelope(body, '', { nowMs });
     if (isLegacyEvent(body)) return readLegacyEvent(body, nowMs);
   }
   throw notFromPubsub(unknownBody(rawBody, body));

@@ -13,6 +13,7 @@ import type { Attributes, Message } from '../message.ts';
 import { delivery, readTime } from './envelope.ts';
 import { invalidBody, optionalText } from './fields.ts';
 import type { Headers } from './http-request.ts';
+import { publishTimeOf } from './publish-time.ts';
 
 const PREFIX = 'x-goog-pubsub-';
 
@@ -46,7 +47,7 @@ export function readUnwrapped(headers: Headers, rawBody: Uint8Array, nowMs: numb
     id,
     data: Buffer.from(rawBody.buffer, rawBody.byteOffset, rawBody.byteLength),
     attributes: headerAttributes(headers),
-    publishTime: readTime(text(publishTime), `header ${publishTime}`, nowMs),
+    ...publishTimeOf([readTime(text(publishTime), `header ${publishTime}`)], nowMs),
     ...(orderingKey !== undefined && { orderingKey: utf8(orderingKey) }),
     ...delivery(headers.get(`${PREFIX}delivery-attempt`), text(`${PREFIX}subscription-name`)),
   };
