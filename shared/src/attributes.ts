@@ -28,6 +28,8 @@ export const ATTRIBUTE = {
   retryAttempt: 'retryAttempt',
   deadLetterReason: 'deadLetterReason',
   deadLetterError: 'deadLetterError',
+  deadLetterConsumer: 'deadLetterConsumer',
+  deadLetterSource: 'deadLetterSource',
   deadLetterEncoding: 'deadLetterEncoding',
   // Set by publishers, renewed by the toolkit: https://www.w3.org/TR/trace-context/
   traceparent: 'traceparent',

@@ -58,8 +58,24 @@ test('B25: a dead letter is the message as it was, with the reason and what it w
       originPublishTime: TIME,
       deadLetterReason: 'NO',
       deadLetterError: 'never',
+      deadLetterConsumer: 'c',
+      deadLetterSource: SOURCE,
     },
   });
+});
+
+test('a dead letter says whose it is, and one of another consumer says it anew', async () => {
+  const first = await letterOf(message());
+  assert.deepEqual(
+    [first.attributes['deadLetterConsumer'], first.attributes['deadLetterSource']],
+    ['c', SOURCE],
+  );
+  const publisher = memoryPublisher();
+  const other = { ...context, consumer: 'x'.repeat(2_000), source: 'projects/p/subscriptions/other' };
+  await compose(failing, [deadLettering(publisher, 'dead')])(message(first.attributes), other);
+  const [second] = publisher.published;
+  assert.equal(second?.attributes['deadLetterConsumer'], 'x'.repeat(1_024));
+  assert.equal(second.attributes['deadLetterSource'], 'projects/p/subscriptions/other');
 });
 
 test('other outcomes pass, and a dead letter that is published is not published again', async () => {
@@ -104,8 +120,10 @@ test('B01: reserved attributes stay behind', async () => {
     message({ googclient_deliveryattempt: '5', GOOG: 'x', '': 'x', tenant: 'a' }),
   );
   assert.deepEqual(Object.keys(letter.attributes).toSorted(), [
+    'deadLetterConsumer',
     'deadLetterError',
     'deadLetterReason',
+    'deadLetterSource',
     'dedupId',
     'originPublishTime',
     'tenant',
@@ -146,7 +164,7 @@ test('cutText cuts at every place without half a character', () => {
   assert.equal(cutText(text, 9), 'aé日');
 });
 
-test('without room the error text goes first, the reason last, and the original never', async () => {
+test('without room whose it is goes first, then the error text, the reason last, and the original never', async () => {
   const kept = async (count: number): Promise<string> => {
     const letter = await letterOf(message(many(count)));
     assert.ok(Object.keys(many(count)).every((key) => letter.attributes[key] === 'v'));
@@ -155,6 +173,10 @@ test('without room the error text goes first, the reason last, and the original 
       .toSorted()
       .join(' ');
   };
+  const whole =
+    'deadLetterConsumer deadLetterError deadLetterReason deadLetterSource dedupId originPublishTime';
+  assert.equal(await kept(94), whole);
+  assert.equal(await kept(95), whole.replace('deadLetterConsumer ', ''));
   assert.equal(await kept(96), 'deadLetterError deadLetterReason dedupId originPublishTime');
   assert.equal(await kept(97), 'deadLetterReason dedupId originPublishTime');
   assert.equal(await kept(98), 'deadLetterReason dedupId');

@@ -90,13 +90,14 @@ function compose(
     ...withOrigin({}, message).attributes,
     [ATTRIBUTE.dedupId]: dedupIdOf(message, context),
   };
-  const letter = composeDeadLetter({ ...message, topic, error, origin, maxBytes });
+  const from = { consumer: context.consumer, source: context.source };
+  const letter = composeDeadLetter({ ...message, topic, error, from, origin, maxBytes });
   try {
     checkOutgoing(letter.message, maxBytes);
     return letter;
   } catch {
     const attributes = { [ATTRIBUTE.deadLetterEncoding]: WHOLE_MESSAGE };
-    return composeDeadLetter({ topic, data: encodeMessage(message), attributes, error, maxBytes });
+    return composeDeadLetter({ topic, data: encodeMessage(message), attributes, error, from, maxBytes });
   }
 }
 

@@ -16,9 +16,10 @@ import type { Message } from '../message.ts';
 import { ack, type Outcome } from '../outcome.ts';
 import type { PayloadRoom } from '../payload/payload-room.ts';
 import { dedupIdOf } from '../publish/identity.ts';
+import { originMsOf } from '../publish/origin.ts';
 import { cancelByMessage, markRefused, scheduleByMessage } from '../schedules/decide.ts';
 import { enqueue } from '../schedules/enqueue.ts';
-import { type Entry, entryId, MAX_ENTRY_BYTES, type ScheduleRef } from '../schedules/entry.ts';
+import { type Entry, entryId, MAX_ENTRY_BYTES, type ScheduleRef, type Version } from '../schedules/entry.ts';
 import type { Ledger } from '../schedules/ledger.ts';
 import { ATTR, count } from '../telemetry/instruments.ts';
 import { stowed } from './claim-check.ts';
@@ -118,7 +119,14 @@ export function ledgered(queue: TaskQueue, parts: LedgeredParts): Ledgered {
   };
 }
 
-const versionOf = ({ id, publishTime }: Message) => ({ atMs: publishTime.getTime(), id });
+/**
+ * The earlier of the first publish and this one. A dead letter that is sent again has the place that it had, and what was
+ * asked for since then stands; and no publisher can claim a place in the future.
+ */
+const versionOf = ({ id, publishTime, attributes }: Message): Version => ({
+  atMs: Math.min(publishTime.getTime(), originMsOf(attributes) ?? Infinity),
+  id,
+});
 
 async function free(payloads: PayloadRoom | undefined, payload: Delayed['payload']): Promise<void> {
   if (payload !== undefined) await payloads?.done(payload);

@@ -170,6 +170,15 @@ test('B39: what can never succeed goes to the dead letters and is answered 200',
   assert.notEqual(ids[0], ids[1]);
 });
 
+test('a dead letter of the republisher names the subscription that its message came through', async () => {
+  const { delayed, dead, answer, publishWith } = republisher();
+  publishWith(() => Promise.reject(new PermanentError('TOPIC_NOT_FOUND', 'deleted')));
+  const { message } = delayed();
+  await answer(delayed({ message: { ...message, subscription: 'projects/p/subscriptions/in' } }));
+  const { deadLetterConsumer, deadLetterSource } = dead.published[0]?.attributes ?? {};
+  assert.deepEqual([deadLetterConsumer, deadLetterSource], ['republisher', 'projects/p/subscriptions/in']);
+});
+
 test('a topic that is not on the list is answered 403, and nothing is published anywhere', async () => {
   const { answer, delayed, published, dead, lines } = republisher();
   for (const topic of ['projects/p/topics/other', 'out', `${TOPIC}/`, TOPIC.toUpperCase()]) {

@@ -181,9 +181,10 @@ export function republish(
     throw new TransientError('CLOCK_STANDS', 'the instant did not come while it was waited for');
   };
 
-  const contextOf = (log: Log): Context => ({
+  // A dead letter says through which subscription its message came, as far as the task tells.
+  const contextOf = (log: Log, { subscription }: Message): Context => ({
     consumer: 'republisher',
-    source: 'republisher',
+    source: subscription ?? 'republisher',
     now: () => clock.now(),
     deadline: clock.monotonic() + timeoutMs,
     signal: stop,
@@ -206,7 +207,10 @@ export function republish(
       const inner =
         'error' in task ? [] : [messages.letters(deadLetters, task.delayed, { isLast: isNearlyLast })];
       const outer = 'error' in task ? [] : [schedules.ends(task.delayed)];
-      const outcome = await compose(handler, [...outer, deadLetters, ...inner])(message, contextOf(traced));
+      const outcome = await compose(handler, [...outer, deadLetters, ...inner])(
+        message,
+        contextOf(traced, message),
+      );
       report(outcome, traced);
       return outcome;
     }).then(answer);

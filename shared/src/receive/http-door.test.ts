@@ -8,7 +8,10 @@ import { ack, deadLetter, retry } from '../outcome.ts';
 import { memoryPublisher, virtualClock } from '../testing/index.ts';
 import { httpDoor, type HttpDoorOptions, type HttpRequest, type HttpResponse } from './http-door.ts';
 
-const BODY = { message: { messageId: '42', data: 'aGVsbG8=' }, subscription: 'projects/p/subscriptions/s' };
+const BODY = {
+  message: { messageId: '42', data: 'aGVsbG8=', publishTime: '2030-01-01T00:00:00Z' },
+  subscription: 'projects/p/subscriptions/s',
+};
 const post = (
   body: unknown,
   headers: HttpRequest['headers'] = { 'content-type': 'application/json' },
@@ -95,7 +98,12 @@ test('what an unwrapped push or a CloudEvent says in headers is kept with the de
   );
   await door(post('{', { 'ce-id': '9', 'ce-type': 'other', 'content-type': 'application/json' }));
   const [first, second] = publisher.published.map(({ attributes }) => attributes);
-  assert.deepEqual(Object.keys(first ?? {}).toSorted(), ['deadLetterError', 'deadLetterReason', 'tenant']);
+  assert.deepEqual(Object.keys(first ?? {}).toSorted(), [
+    'deadLetterConsumer',
+    'deadLetterError',
+    'deadLetterReason',
+    'tenant',
+  ]);
   assert.equal(second?.['ce-id'], '9');
   assert.equal(second['ce-type'], 'other');
 });

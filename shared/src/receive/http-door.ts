@@ -94,7 +94,7 @@ async function unreadable(
   error: unknown,
   options: HttpDoorOptions,
 ): Promise<HttpResponse> {
-  const { deadLetters, log } = options;
+  const { deadLetters, log, consumer, source } = options;
   const [code, reason] = [codeOf(error), textOf(error)];
   if (!(error instanceof PermanentError) || code === 'NOT_FROM_PUBSUB') {
     log.warn('refused a request that is no delivery', { status: 400, code, error: reason });
@@ -106,7 +106,13 @@ async function unreadable(
   }
   try {
     const { data, attributes } = asReceived(request);
-    const letter = composeDeadLetter({ topic: deadLetters.topic, data, attributes, error });
+    const letter = composeDeadLetter({
+      topic: deadLetters.topic,
+      data,
+      attributes,
+      error,
+      from: { consumer, source },
+    });
     const messageId = await deadLetters.publisher.publish(letter.message);
     log.warn('dead-lettered a delivery that cannot be read', {
       code,

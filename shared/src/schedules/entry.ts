@@ -9,7 +9,10 @@ import { hashOf } from '../hash.ts';
 
 /** Who wrote: the latest wins, in whatever order writers arrive. */
 export type Version = Readonly<{
-  /** The server's publish time of a message; for a program, the store's read time. Milliseconds since the epoch. */
+  /**
+   * Of a message the earlier of `originPublishTime` and the server's publish time; of a program the store's read time.
+   * Milliseconds since the epoch.
+   */
   atMs: number;
   /** The message's ID, or a random one. Decides between equal times. */
   id: string;
