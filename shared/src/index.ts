@@ -78,6 +78,7 @@ export { type MessageParts, outgoing } from './publish/compose-message.ts';
 export { type ForwardOptions, forward } from './publish/forward.ts';
 export type { Publisher } from './publish/publisher.ts';
 export { type PublishingOptions, publishing } from './publish/publishing.ts';
+export { type MessageSchema, schemaOf } from './publish/schema.ts';
 export { type DeliverOptions, deliver } from './receive/deliver.ts';
 export { type HttpDoorOptions, type HttpRequest, type HttpResponse, httpDoor } from './receive/http-door.ts';
 export { settle } from './receive/settle.ts';

@@ -10,6 +10,7 @@ import { codeOf, textOf } from '../errors.ts';
 import { type Attributes, byteLength, LIMITS, type OutgoingMessage } from '../message.ts';
 import { type Fitted, fit } from '../publish/fit.ts';
 import { publishable } from '../publish/identity.ts';
+import { addedSchema } from '../publish/schema.ts';
 import { cutText } from './cut-text.ts';
 
 export type DeadLetterParts = Readonly<{
@@ -46,7 +47,7 @@ export function composeDeadLetter(parts: DeadLetterParts): Fitted {
   };
   const added = Object.keys(origin).filter((name) => !Object.hasOwn(theirs, name));
   const [reason, text] = WHY;
-  return fit(message, [...WHOSE, text, ...added, reason], maxBytes);
+  return fit(message, [...WHOSE, text, ...addedSchema(parts.attributes), ...added, reason], maxBytes);
 }
 
 const WHOSE = [ATTRIBUTE.deadLetterConsumer, ATTRIBUTE.deadLetterSource] as const;

@@ -8,6 +8,7 @@ import type { Attributes, Message } from '../message.ts';
 import { fit } from '../publish/fit.ts';
 import { publishable } from '../publish/identity.ts';
 import { withOrigin } from '../publish/origin.ts';
+import { addedSchema } from '../publish/schema.ts';
 
 const GRANTED = [ATTRIBUTE.delay, ATTRIBUTE.deliverAt];
 
@@ -25,8 +26,10 @@ export function dueAttributes(message: Message, dedupId: string): WithOurs {
   const attributes = without(message.attributes, GRANTED);
   if (attributes[ATTRIBUTE.dedupId] !== undefined) return { attributes, dropped: [] };
   const named = { ...attributes, [ATTRIBUTE.dedupId]: dedupId };
-  const { dropped } = fitted(message, named, [ATTRIBUTE.dedupId]);
-  return { attributes: dropped.length === 0 ? named : attributes, dropped };
+  const { dropped } = fitted(message, named, [...addedSchema(attributes), ATTRIBUTE.dedupId]);
+  // The publish leaves out the schema by itself; here only the identity has to be.
+  const isDropped = dropped.includes(ATTRIBUTE.dedupId);
+  return isDropped ? { attributes, dropped: [ATTRIBUTE.dedupId] } : { attributes: named, dropped: [] };
 }
 
 /**
@@ -45,12 +48,13 @@ export function delayedAttributes(message: Message, dedupId: string, instantMs: 
   return fitted(message, attributes, [
     ...origin.added,
     ATTRIBUTE.deliveredAfter,
+    ...addedSchema(theirs),
     ...(isNamed ? [] : [ATTRIBUTE.dedupId]),
   ]);
 }
 
 /** The service's own keys take no room: they are not published again. */
-function fitted(message: Message, attributes: Attributes, droppable: readonly string[]): WithOurs {
+function fitted(message: Message, attributes: Attributes, droppable: Parameters<typeof fit>[1]): WithOurs {
   const { data, orderingKey } = message;
   const outgoing = {
     topic: '',

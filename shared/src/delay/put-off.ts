@@ -8,6 +8,7 @@ import { type Attributes, checkOutgoing, type Message, type OutgoingMessage } fr
 import { dedupIdOf, publishable } from '../publish/identity.ts';
 import { fit } from '../publish/fit.ts';
 import { withOrigin } from '../publish/origin.ts';
+import { addedSchema } from '../publish/schema.ts';
 
 const ATTEMPT = /^[1-9][0-9]{0,8}$/;
 
@@ -26,9 +27,10 @@ export function named(message: Message, context: Context): Message {
   if (attributes[ATTRIBUTE.dedupId] !== undefined) return message;
   const dedupId = dedupIdOf(message, context);
   const { dropped } = fit(outgoingOf(message, { ...publishable(attributes), [ATTRIBUTE.dedupId]: dedupId }), [
+    ...addedSchema(attributes),
     ATTRIBUTE.dedupId,
   ]);
-  if (dropped.length > 0) return message;
+  if (dropped.includes(ATTRIBUTE.dedupId)) return message;
   return { ...message, attributes: { ...attributes, [ATTRIBUTE.dedupId]: dedupId } };
 }
 
@@ -44,7 +46,10 @@ export function putOffMessage(message: Message, context: Context, attempt: numbe
     [ATTRIBUTE.dedupId]: dedupIdOf(message, context),
     ...(attempt > 0 && { [ATTRIBUTE.retryAttempt]: String(attempt) }),
   };
-  const { message: fitted } = fit(outgoingOf(message, attributes), origin.added);
+  const { message: fitted } = fit(outgoingOf(message, attributes), [
+    ...origin.added,
+    ...addedSchema(message.attributes),
+  ]);
   checkOutgoing(fitted);
   return { ...message, attributes: fitted.attributes };
 }

@@ -7,10 +7,13 @@ import { LIMITS, messageBytes, type OutgoingMessage } from '../message.ts';
 
 export type Fitted = Readonly<{ message: OutgoingMessage; dropped: readonly string[] }>;
 
-/** The result may still be too large, or against another limit: the check before a publish says so. */
+/**
+ * `droppable` in the order in which they go; a list among them goes as one, because its members mean nothing alone. The
+ * result may still be too large, or against another limit: the check before a publish says so.
+ */
 export function fit(
   message: OutgoingMessage,
-  droppable: readonly string[],
+  droppable: readonly (string | readonly string[])[],
   maxBytes: number = LIMITS.messageBytes,
 ): Fitted {
   const dropped: string[] = [];
@@ -18,9 +21,10 @@ export function fit(
   for (const name of droppable) {
     const isRoom = Object.keys(fitted.attributes).length <= LIMITS.attributes;
     if (isRoom && messageBytes(fitted) <= maxBytes) break;
-    if (!Object.hasOwn(fitted.attributes, name)) continue;
-    fitted = { ...fitted, attributes: without(fitted.attributes, [name]) };
-    dropped.push(name);
+    const names = [name].flat().filter((one) => Object.hasOwn(fitted.attributes, one));
+    if (names.length === 0) continue;
+    fitted = { ...fitted, attributes: without(fitted.attributes, names) };
+    dropped.push(...names);
   }
   return { message: fitted, dropped };
 }

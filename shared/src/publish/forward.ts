@@ -20,6 +20,7 @@ import { fit } from './fit.ts';
 import { dedupIdOf, publishable } from './identity.ts';
 import { checkOptions, text, whole } from '../options.ts';
 import { withOrigin } from './origin.ts';
+import { addedSchema } from './schema.ts';
 
 export type ForwardOptions = Readonly<{
   /** Replaces the limit on data and attributes together, in bytes. */
@@ -49,7 +50,8 @@ export function forward(topic: string, options: ForwardOptions = {}): Handler {
       ...(message.orderingKey !== undefined && { orderingKey: message.orderingKey }),
     };
     const isOurs = theirs[ATTRIBUTE.dedupId] === undefined;
-    const droppable = isOurs ? [...DROPPABLE, ATTRIBUTE.dedupId] : DROPPABLE;
+    const schema = addedSchema(message.attributes);
+    const droppable = [...DROPPABLE, ...schema, ...(isOurs ? [ATTRIBUTE.dedupId] : [])];
     const { message: roomy, dropped } = fit(outgoing, droppable, maxBytes);
     if (dropped.length > 0) {
       context.log.warn('no room for attributes of the toolkit', {
