@@ -87,9 +87,9 @@ test('the delay counts from the publish time, so a message that was slow to come
   assert.equal(queue.created[0]?.scheduleTimeMs, given.publishTime.getTime() + 60_000);
 });
 
-test('what is due for 30 s goes on directly, without the mark of a delayed message', async () => {
+test('what was due before it was published goes on directly, without the mark of a delayed message', async () => {
   const { clock, deliver, message, passed, queue } = stage();
-  await deliver(message({ deliverAt: new Date(clock.now() - 30_000).toISOString(), a: 'b' }));
+  await deliver(message({ deliverAt: new Date(clock.now() - 1).toISOString(), a: 'b' }));
   assert.deepEqual(passed[0]?.attributes, { a: 'b', dedupId: `${SOURCE}/7` });
   assert.equal(queue.calls(), 0);
 });
@@ -101,18 +101,52 @@ test('L9 (a): a stage whose clock is 20 s fast still makes a task, for the very 
   assert.equal(queue.created[0]?.scheduleTimeMs, clock.now() + 10_000);
 });
 
+test('a stage whose clock is far ahead forwards nothing before its time: the queue decides', async () => {
+  for (const skewMs of [31_000, 600_000, 86_400_000, 40 * 86_400_000]) {
+    const { clock, deliver, message, passed, queue } = stage({ skewMs });
+    const deliverAt = new Date(clock.now() + 10_000).toISOString();
+    for (const wish of [{ delay: '10' }, { deliverAt }]) await deliver(message(wish, { id: deliverAt }));
+    assert.equal(passed.length, 0, `early with a clock ${skewMs} ms ahead`);
+    assert.deepEqual(
+      queue.created.map(({ scheduleTimeMs }) => scheduleTimeMs - clock.now()),
+      [10_000],
+    );
+  }
+});
+
+test('what is overdue by the stage’s clock alone becomes a task, and by Pub/Sub’s too it goes on at once', async () => {
+  const { clock, deliver, message, passed, queue } = stage();
+  const waited = message({ delay: '10' });
+  await clock.advance(3_600_000);
+  assert.deepEqual(await deliver(waited), ack('scheduled'));
+  assert.equal(queue.created[0]?.scheduleTimeMs, waited.publishTime.getTime() + 10_000);
+  await deliver(message({ dedupId: 'another' }));
+  assert.deepEqual(await deliver(message({ delay: '10' }, { ...waited, id: '8' })), ack());
+  assert.deepEqual([passed.length, queue.created.length], [2, 1]);
+});
+
+test('the arrival of a message without a publish time is no word of Pub/Sub’s', async () => {
+  const { clock, deliver, message, passed, queue } = stage({ skewMs: 3_600_000 });
+  const aheadOfTime = new Date(clock.now() + 3_600_000);
+  await deliver(message({ dedupId: 'x' }, { publishTime: aheadOfTime, assumedPublishTime: 'not set' }));
+  await deliver(message({ delay: '60' }));
+  assert.deepEqual([passed.length, queue.created.length], [1, 1]);
+});
+
 test('L2: the identity is the same on both ways, when the source message comes again after its instant', async () => {
   const { clock, deliver, message, passed, queue } = stage();
   for (const attributes of [{ delay: '10' }, { delay: '10', dedupId: 'mine' }]) {
     const given = message(attributes);
     await deliver(given);
     await clock.advance(60_000);
+    // Pub/Sub's clock has come as far.
+    await deliver(message({ dedupId: 'another' }));
     await deliver(given);
   }
   const delayedIds = queue.created.map((_, index) => carried(queue, index).message.attributes['dedupId']);
   assert.deepEqual(delayedIds, [`${SOURCE}/7`, 'mine']);
   assert.deepEqual(
-    passed.map(({ attributes }) => attributes['dedupId']),
+    passed.map(({ attributes }) => attributes['dedupId']).filter((dedupId) => dedupId !== 'another'),
     delayedIds,
   );
 });

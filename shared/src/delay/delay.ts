@@ -2,6 +2,9 @@
  * The delay stage: a message that asked to be delivered later becomes a task for the republisher and is acknowledged;
  * every other goes to the next handler.
  *
+ * A message whose time seems to be over goes on at once only when Pub/Sub's clock says so too (timing.ts); otherwise it
+ * becomes a task all the same, and the queue's clock decides.
+ *
  * Never early, and never lost: the message is acknowledged only once its task is stored. A crash in between, or a
  * reply that is lost, leads to the same task name again, which counts as success for as long as the queue remembers
  * names (Cloud Tasks: one hour and more). A redelivery after that, or after the instant, delivers the message a second time
@@ -22,7 +25,7 @@ import { composeDelayed, messageKey, warnOfDropped } from './compose-delayed.ts'
 import { dueAttributes } from './delayed-attributes.ts';
 import { ledgered } from './ledgered.ts';
 import type { TaskQueue } from './task-queue.ts';
-import { isSurelyDue, scheduleTimeFor } from './timing.ts';
+import { agreedTime, scheduleTimeFor } from './timing.ts';
 import {
   anything,
   checkOptions,
@@ -74,6 +77,8 @@ export function delay(queue: TaskQueue, options: DelayOptions): Middleware {
   const isLedgered = ({ scheduleKey, deliverAtMs }: Wishes): boolean =>
     scheduleKey !== undefined || (ledgerFor === 'all' && deliverAtMs !== undefined);
 
+  const time = agreedTime(clock);
+
   const schedule = async (
     message: Message,
     context: Context,
@@ -87,7 +92,8 @@ export function delay(queue: TaskQueue, options: DelayOptions): Middleware {
       dedupId,
     });
     warnOfDropped(message, context, composed);
-    const scheduleTimeMs = scheduleTimeFor(instantMs, clock.now());
+    // A clock that is far ahead would ask for more than the queue takes.
+    const scheduleTimeMs = scheduleTimeFor(instantMs, time.nowMs() ?? clock.now());
     const packing = { queue, payloads, maxTaskBytes, plain: composed.plain };
     const task = await packed({ ...composed.delayed, scheduleTimeMs }, packing);
     const answer = await queue.create(task, { deadline: context.deadline, signal: context.signal });
@@ -97,13 +103,14 @@ export function delay(queue: TaskQueue, options: DelayOptions): Middleware {
   const stage =
     (next: Handler): Handler =>
     async (message, context) => {
+      time.saw(message);
       const wishes = parseWishes(message);
       if (viaLedger === undefined) refuseSchedule(wishes);
       else if (isLedgered(wishes)) return viaLedger(message, context, wishes);
       // Before both ways: a redelivery may take the other one, and must have the same identity there.
       const dedupId = dedupIdOf(message, context);
       const instantMs = wishes.deliverAtMs;
-      if (instantMs === undefined || isSurelyDue(instantMs, clock.now())) {
+      if (instantMs === undefined || instantMs <= (time.nowMs() ?? -Infinity)) {
         const ours = dueAttributes(message, dedupId);
         warnOfDropped(message, context, ours);
         return next({ ...message, attributes: ours.attributes }, context);

@@ -138,11 +138,12 @@ for (const [zone, offset] of Object.entries(ZONES)) {
 
   test(`B22: 30 days and more are neither refused nor cut short to an early delivery, under TZ=${zone}`, async () => {
     inZone();
-    for (const skewMs of [0, 5_000]) {
+    // Whatever the stage's clock says: the queue takes no more than 30 days from now by its own.
+    for (const skewMs of [0, 5_000, 20 * 3_600_000]) {
       for (const seconds of [2_591_999, 2_592_000, 2_592_001, 7_776_000, 315_360_000]) {
         const [outcome, scheduled] = await deliver({ delay: String(seconds) }, skewMs);
         assert.deepEqual(outcome, ack('scheduled'));
-        assert.equal(scheduled, PUBLISHED + skewMs + LONGEST_HOP_MS);
+        assert.equal(scheduled, PUBLISHED + LONGEST_HOP_MS);
       }
       const [, scheduled] = await deliver({ delay: String(29.5 * 86_400) }, skewMs);
       assert.equal(scheduled, PUBLISHED + 29.5 * 86_400_000);

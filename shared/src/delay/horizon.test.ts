@@ -77,6 +77,17 @@ for (const [name, seconds] of Object.entries(HORIZONS)) {
   });
 }
 
+test('L9: one clock that is wrong by an hour, a day or a month makes nothing early', async () => {
+  for (const skewMs of [3_600_000, DAY_S * 1_000, 31 * DAY_S * 1_000]) {
+    for (const skew of [{ stageMs: skewMs }, { republisherMs: skewMs }]) {
+      for (const seconds of [1, 60, 29 * DAY_S, 90 * DAY_S]) {
+        const { arrivals } = await travel({ delay: String(seconds) }, skew);
+        assert.deepEqual(arrivals, [seconds], JSON.stringify({ skew, seconds }));
+      }
+    }
+  }
+});
+
 test('L9: every distance to the next hop, to the second, with a fast clock: never early', async () => {
   for (const beyond of [-31, -30, -22, -10, -5, -2, -1, 0, 1, 2, 5, 10, 22, 30, 31]) {
     for (const republisherMs of [-20_000, 0, 20_000]) {

@@ -85,7 +85,10 @@ export function retryLater(queue: TaskQueue, options: RetryLaterOptions): Middle
     pauseMs: number,
     attempt: number,
   ): Promise<void> => {
-    const instantMs = clock.now() + pauseMs;
+    // A clock that is behind must not cut the pause short: the message was published before now.
+    const { publishTime, assumedPublishTime } = message;
+    const publishedMs = assumedPublishTime === undefined ? publishTime.getTime() : -Infinity;
+    const instantMs = Math.max(clock.now(), publishedMs) + pauseMs;
     // The message, not its `dedupId`: a dead letter that is sent again begins anew, and meets no name from before.
     const key = messageKey(message, context);
     const plain = putOffMessage(message, context, attempt);

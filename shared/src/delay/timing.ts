@@ -1,14 +1,14 @@
 /**
- * When a delayed message may go, and when it must wait: pure rules over three clocks that may disagree (the stage's,
- * the republisher's and the task queue's).
+ * When a delayed message may go, and when it must wait: rules over clocks that may disagree (the stage's, the
+ * republisher's, the task queue's and that of Pub/Sub).
  *
- * Never early while no clock is off by more than 30 s: either the queue itself was asked for the very instant, or the
- * local clock is past it by more than the error that is allowed for. A clock that is slow makes a message late by as
- * much, and never makes a loop that does not sleep.
+ * Never early because of one wrong clock, however wrong it is: the stage sends at once only what is due by its own clock
+ * and by Pub/Sub's, and a task is published only when the queue, asked for the very due time, has dispatched it and the
+ * republisher's clock is past it too. A clock that is slow makes a message late by as much, and never makes a loop that
+ * does not sleep.
  */
-
-/** How far a clock may be off. A message is due without a task only when it is due for longer than this. */
-const CLOCK_ERROR_MS = 30_000;
+import type { Clock } from '../clock.ts';
+import type { Message } from '../message.ts';
 
 /**
  * The longest time from now to a task's schedule time: 29.5 days. Cloud Tasks refuses more than 720 h
@@ -22,8 +22,28 @@ export const REST_MS = 5_000;
 /** The header with a task's schedule time may be cut to whole seconds. */
 const ETA_ROUNDING_MS = 1_000;
 
-/** Due for so long that no clock within its allowed error could call it early. */
-export const isSurelyDue = (instantMs: number, nowMs: number): boolean => instantMs + CLOCK_ERROR_MS <= nowMs;
+export type AgreedTime = Readonly<{
+  /** Takes note of the publish time of a message that has come. */
+  saw(message: Pick<Message, 'publishTime' | 'assumedPublishTime'>): void;
+  /** Milliseconds since the epoch; undefined before the first message with a publish time of the server's. */
+  nowMs(): number | undefined;
+}>;
+
+/**
+ * A time that has come by two clocks: that of the process, and Pub/Sub's, which has reached the publish time of every
+ * message that the process has seen. It may be behind the true time by as long as no message came; it is ahead of it only
+ * when both clocks are. What a message asks for says nothing of the time at which it is delivered, so its publish time
+ * and its delay together are no second clock.
+ */
+export function agreedTime(clock: Pick<Clock, 'now'>): AgreedTime {
+  let latestMs: number | undefined;
+  return {
+    saw({ publishTime, assumedPublishTime }) {
+      if (assumedPublishTime === undefined) latestMs = Math.max(latestMs ?? -Infinity, publishTime.getTime());
+    },
+    nowMs: () => (latestMs === undefined ? undefined : Math.min(latestMs, clock.now())),
+  };
+}
 
 /** The schedule time of the next task: the instant itself where the queue takes it, else a hop on the way. */
 export const scheduleTimeFor = (instantMs: number, nowMs: number): number =>
@@ -51,9 +71,10 @@ export type Wake = Readonly<{
  */
 export function nextStep({ instantMs, scheduleTimeMs, etaMs, nowMs }: Wake): Step {
   if (scheduleTimeMs !== instantMs) return { kind: 'reschedule', restMs: 0 };
-  // The queue ran it before the time that was asked for: by hand, or because it cut the schedule time short.
+  // The queue ran it before the time that was asked for: by hand, or because it cut the schedule time short. Then the
+  // local clock would be the only one to say that the time has come; the next task has the queue's word again.
   const ranAhead = etaMs !== undefined && etaMs < instantMs - ETA_ROUNDING_MS;
-  if (ranAhead && !isSurelyDue(instantMs, nowMs)) return { kind: 'reschedule', restMs: REST_MS };
+  if (ranAhead) return { kind: 'reschedule', restMs: REST_MS };
   const early = instantMs - nowMs;
   if (early <= 0) return { kind: 'publish' };
   return early <= REST_MS ? { kind: 'wait', milliseconds: early } : { kind: 'reschedule', restMs: REST_MS };

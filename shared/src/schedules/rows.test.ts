@@ -37,11 +37,17 @@ test('L2: both ways out write the same identity, and with an entry there is only
     const received = message({ delay: '10' }, 'M0');
     await deliver(received);
     await clock.advance(120_000);
+    // Pub/Sub's clock has come as far.
+    await deliver(message({}, 'another'));
     await deliver(received);
     await clock.advance(120_000);
-    const all = [...target.published, ...passed].map(({ attributes }) => attributes['dedupId']);
     const once = `${SOURCE}/${received.id}`;
-    assert.deepEqual(all, ledgerFor === 'all' ? [once] : [once, once]);
+    const all = [...target.published, ...passed].map(({ attributes }) => attributes['dedupId']);
+    assert.deepEqual(
+      all.filter((dedupId) => dedupId === once),
+      ledgerFor === 'all' ? [once] : [once, once],
+    );
+    assert.equal(all.length, ledgerFor === 'all' ? 2 : 3);
   }
 });
 
