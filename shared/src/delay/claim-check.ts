@@ -8,7 +8,7 @@
 import { ATTRIBUTE } from '../attributes.ts';
 import { PermanentError, TransientError } from '../errors.ts';
 import { type Attributes, LIMITS, type Message, messageBytes } from '../message.ts';
-import type { PayloadRoom } from '../payload/payload-room.ts';
+import { payloadRef, type PayloadRef, type PayloadRoom } from '../payload/payload-room.ts';
 import { decodeMessage, encodeMessage } from '../stored-message.ts';
 import { type Delayed, decodeDelayed, deliveryOf, encodeDelayed, taskFor } from './task-body.ts';
 import { checkedMessage } from './task-header.ts';
@@ -22,6 +22,8 @@ export type Packing = Readonly<{
   maxTaskBytes: number;
   /** The same for every delivery: `delayed.message` without this delivery's trace. Default: `delayed.message`. */
   plain?: Message;
+  /** What the content is stored for, the same for every delivery of the message. Default: `deliveryOf(delayed)`. */
+  owner?: string;
 }>;
 
 /**
@@ -60,18 +62,30 @@ export async function unpacked(body: Uint8Array, payloads?: PayloadRoom): Promis
   return fetched(decodeDelayed(body), payloads);
 }
 
+/** As its tasks will carry it without anything stored: as it is, or without its trace. Undefined where it is too large. */
+export const fitting = (delayed: Delayed, packing: Packing): Delayed | undefined =>
+  fits(delayed, packing)?.delayed;
+
+/** What the content of `delayed` is called where it is stored for `owner`, whether or not it is. */
+export const contentOf = (delayed: Delayed, owner: string, plain: Message = delayed.message): PayloadRef =>
+  payloadRef(owner, encodeMessage(plain));
+
 type Ready = Readonly<{ delayed: Delayed; body: Buffer }>;
 
-async function pack(delayed: Delayed, packing: Packing): Promise<Ready> {
-  const { payloads, plain = delayed.message } = packing;
+function fits(delayed: Delayed, packing: Packing): Ready | undefined {
+  const { plain = delayed.message } = packing;
   const asItIs = encoded(delayed, packing);
-  if (asItIs !== undefined) return asItIs;
+  if (asItIs !== undefined || plain === delayed.message || delayed.payload !== undefined) return asItIs;
+  return encoded({ ...delayed, message: plain }, packing);
+}
+
+async function pack(delayed: Delayed, packing: Packing): Promise<Ready> {
+  const { payloads, plain = delayed.message, owner = deliveryOf(delayed) } = packing;
+  const small = fits(delayed, packing);
+  if (small !== undefined) return small;
   if (delayed.payload !== undefined) throw tooLarge(delayed, packing);
-  const bare = { ...delayed, message: plain };
-  const withoutTrace = plain === delayed.message ? undefined : encoded(bare, packing);
-  if (withoutTrace !== undefined) return withoutTrace;
-  if (payloads === undefined) throw tooLarge(bare, packing);
-  const payload = await payloads.put(deliveryOf(delayed), encodeMessage(plain), delayed.instantMs);
+  if (payloads === undefined) throw tooLarge({ ...delayed, message: plain }, packing);
+  const payload = await payloads.put(owner, encodeMessage(plain), delayed.instantMs);
   const checked = { ...delayed, payload };
   const ready = encoded(checked, packing);
   if (ready === undefined) throw tooLarge(checked, packing);

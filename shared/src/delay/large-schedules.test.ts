@@ -1,29 +1,38 @@
 /**
- * Large messages that have an entry in the schedule ledger: each generation has a payload of its own, and the one that is
- * replaced or withdrawn is marked as done, whichever side gets to it.
+ * Large messages that have an entry in the schedule ledger: each version of the entry has one payload, however often its
+ * message is delivered, and the one that is replaced or withdrawn is marked as done, whichever side gets to it.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { deadLettering } from '../dead-letter/dead-lettering.ts';
+import { PermanentError, storeUnavailable } from '../errors.ts';
 import { compose, type Context } from '../handler.ts';
 import { silent } from '../log.ts';
 import type { Message } from '../message.ts';
 import { ack } from '../outcome.ts';
 import { bytesOf } from '../payload/contract.ts';
 import { memoryPayloads } from '../payload/memory.ts';
-import { GRACE_MS } from '../payload/payload-room.ts';
+import { GRACE_MS, type PayloadRoom } from '../payload/payload-room.ts';
+import type { Ledger } from '../schedules/ledger.ts';
 import { memoryLedger } from '../schedules/memory.ts';
 import { memoryPublisher } from '../testing/memory-publisher.ts';
 import { virtualClock } from '../testing/virtual-clock.ts';
 import { delay } from './delay.ts';
 import { memoryTasks } from './memory.ts';
 import { republish } from './republish.ts';
+import type { TaskQueue } from './task-queue.ts';
 
 const TOPIC = 'projects/p/topics/out';
 const DAY_S = 86_400;
 const signal = new AbortController().signal;
 
-function world() {
+type Wraps = Readonly<{
+  ledger?: (ledger: Ledger) => Ledger;
+  payloads?: (payloads: PayloadRoom) => PayloadRoom;
+  queue?: (queue: TaskQueue) => TaskQueue;
+}>;
+
+function world(wraps: Wraps = {}) {
   const clock = virtualClock();
   const queue = memoryTasks({ clock });
   const payloads = memoryPayloads({ clock });
@@ -32,7 +41,15 @@ function world() {
   const deadLetters = deadLettering(memoryPublisher(), 'dead');
   const stage = compose(
     async () => ack(),
-    [deadLetters, delay(queue, { clock, topic: TOPIC, payloads, ledger })],
+    [
+      deadLetters,
+      delay(wraps.queue?.(queue) ?? queue, {
+        clock,
+        topic: TOPIC,
+        payloads: wraps.payloads?.(payloads) ?? payloads,
+        ledger: wraps.ledger?.(ledger) ?? ledger,
+      }),
+    ],
   );
   const run = republish(
     { publisher: target, queue, deadLetters, payloads, ledger, clock, log: silent },
@@ -95,6 +112,93 @@ test('two messages of equal content under one key: replacing the first does not 
   dispatch();
   await clock.advance(10 * GRACE_MS);
   assert.equal(target.published.length, 1);
+  assert.equal(await stored(), 0);
+});
+
+test('five deliveries of 9 MB store it once, before the instant, while it fires and after it', async () => {
+  const { clock, payloads, target, message, deliver, dispatch, stored } = world();
+  const given = message('1', { delay: String(10 * DAY_S) }, 9_000_000);
+  for (let delivery = 0; delivery < 5; delivery += 1) {
+    assert.deepEqual(await deliver(given), ack('scheduled'));
+  }
+  assert.equal(Math.round(payloads.storedBytes() / 1_000_000), 9);
+  assert.equal(payloads.calls(), 1);
+  dispatch();
+  await clock.advance(10 * GRACE_MS);
+  assert.equal(target.published.length, 1);
+  const calls = payloads.calls();
+  assert.deepEqual(await deliver(given), ack('duplicate'));
+  assert.equal(payloads.calls(), calls);
+  assert.equal(await stored(), 0);
+});
+
+/** A ledger whose n-th write is lost, as when the process dies before it. */
+const dying = (n: number) => {
+  let writes = 0;
+  return (ledger: Ledger): Ledger => ({
+    ...ledger,
+    change: (id, rule) =>
+      ledger.change(id, (entry, nowMs) => {
+        const decision = rule(entry, nowMs);
+        if (decision.entry !== undefined && (writes += 1) === n) throw storeUnavailable('the process dies');
+        return decision;
+      }),
+  });
+};
+
+test('a delivery that dies before the entry leaves what the next one finds, and nothing for 60 days', async () => {
+  const { clock, payloads, target, message, deliver, dispatch, stored } = world({ ledger: dying(1) });
+  const given = message('1', { delay: String(10 * DAY_S) });
+  assert.equal((await deliver(given)).kind, 'retry');
+  assert.equal(payloads.stored(), 1);
+  assert.deepEqual(await deliver(given), ack('scheduled'));
+  assert.equal(payloads.stored(), 1);
+  dispatch();
+  await clock.advance(10 * GRACE_MS);
+  assert.equal(target.published.length, 1);
+  assert.equal(await stored(), 0);
+});
+
+test('what such a delivery left is done when its message comes again and is stale', async () => {
+  const { clock, payloads, message, deliver, stored } = world({ ledger: dying(1) });
+  const given = message('1', { delay: String(10 * DAY_S) });
+  assert.equal((await deliver(given)).kind, 'retry');
+  await clock.advance(1);
+  assert.deepEqual(await deliver(message('2', { delay: String(10 * DAY_S) }, 1_000)), ack('scheduled'));
+  assert.equal(payloads.stored(), 1);
+  assert.deepEqual(await deliver(given), ack('stale'));
+  assert.equal(await stored(), 0);
+});
+
+test('a delivery that the queue refused ends its own content and not that of the next one', async () => {
+  let refuses = true;
+  const ending = Promise.withResolvers<void>();
+  const slow = Promise.withResolvers<void>();
+  const { clock, target, message, deliver, dispatch, stored } = world({
+    queue: (queue) => ({
+      ...queue,
+      create: (...args) =>
+        refuses ? Promise.reject(new PermanentError('TASK_REFUSED', 'no')) : queue.create(...args),
+    }),
+    payloads: (payloads) => ({
+      ...payloads,
+      done: async (ref) => {
+        ending.resolve();
+        await slow.promise;
+        await payloads.done(ref);
+      },
+    }),
+  });
+  const given = message('1', { delay: String(10 * DAY_S) });
+  const first = deliver(given);
+  await ending.promise;
+  refuses = false;
+  assert.deepEqual(await deliver(given), ack('scheduled'));
+  slow.resolve();
+  assert.equal((await first).kind, 'deadLetter');
+  dispatch();
+  await clock.advance(10 * GRACE_MS);
+  assert.equal(target.published.length, 1, 'the content was gone before its task ran');
   assert.equal(await stored(), 0);
 });
 

@@ -5,24 +5,36 @@
  * The entry is written before the task is created, and the message is acknowledged after both. A crash in between leads
  * to the same entry and the same task again; where the message does not come again either, the sweep creates the task.
  * Such a message never goes on directly, even when it is due: a redelivery would pass by what replaced or withdrew it.
+ *
+ * Content that does not fit a task is stored for the entry and its version, before the entry is written: however often the
+ * message is delivered, and wherever a delivery dies, there is one copy, which the next delivery finds.
  */
 import { randomUUID } from 'node:crypto';
 import { ATTRIBUTE, type Wishes, without } from '../attributes.ts';
 import type { Clock } from '../clock.ts';
-import { PermanentError } from '../errors.ts';
+import { PermanentError, TransientError } from '../errors.ts';
 import type { Context } from '../handler.ts';
+import { hashOf } from '../hash.ts';
 import type { LogFields } from '../log.ts';
 import type { Message } from '../message.ts';
 import { ack, type Outcome } from '../outcome.ts';
 import type { PayloadRoom } from '../payload/payload-room.ts';
 import { dedupIdOf } from '../publish/identity.ts';
 import { originMsOf } from '../publish/origin.ts';
-import { cancelByMessage, markRefused, scheduleByMessage } from '../schedules/decide.ts';
+import {
+  cancelByMessage,
+  type Decision,
+  lookByMessage,
+  markRefused,
+  scheduleByMessage,
+  type Scheduled,
+  scheduleStored,
+} from '../schedules/decide.ts';
 import { enqueue } from '../schedules/enqueue.ts';
 import { type Entry, entryId, MAX_ENTRY_BYTES, type ScheduleRef, type Version } from '../schedules/entry.ts';
 import type { Ledger } from '../schedules/ledger.ts';
 import { ATTR, count } from '../telemetry/instruments.ts';
-import { stowed } from './claim-check.ts';
+import { contentOf, fitting, type Packing, stowed } from './claim-check.ts';
 import { composeDelayed, messageKey, warnOfDropped } from './compose-delayed.ts';
 import type { Delayed } from './task-body.ts';
 import type { TaskQueue } from './task-queue.ts';
@@ -35,6 +47,11 @@ export type LedgeredParts = Readonly<{
   payloads?: PayloadRoom | undefined;
   newGeneration?: () => string;
 }>;
+
+type Asked = Parameters<typeof scheduleByMessage>[0];
+
+/** Of a message whose other deliveries are refused by the queue at the same time. */
+const ROUNDS = 3;
 
 export type Ledgered = (message: Message, context: Context, wishes: Wishes) => Promise<Outcome>;
 
@@ -66,6 +83,43 @@ export function ledgered(queue: TaskQueue, parts: LedgeredParts): Ledgered {
     }
   };
 
+  /** As `scheduleByMessage`; what it stores and is not needed after all is among what it releases. */
+  const scheduleLarge = async (
+    id: string,
+    asked: Asked,
+    packing: Packing & Readonly<{ plain: Message }>,
+  ): Promise<Decision<Scheduled>> => {
+    const { version, delayed } = asked;
+    const ownerAfter = (after: string): string =>
+      hashOf('entry', id, topic, String(version.atMs), version.id, after);
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const { answer: look } = await ledger.change(id, lookByMessage(asked));
+      // A delivery that died before the entry may have stored it.
+      if (look === 'stale')
+        return { answer: look, released: contentOf(delayed, ownerAfter(''), packing.plain) };
+      if (look === 'settled' || look.kind === 'enqueue') return { answer: look };
+      const { after } = look;
+      const ready = await stowed(delayed, { ...packing, owner: ownerAfter(after) });
+      const decision = await ledger.change(id, scheduleStored({ ...asked, delayed: ready }, after));
+      const { answer, ...rest } = decision;
+      if (answer === 'again') continue;
+      const unused = await unusedOf(id, ready.payload, answer);
+      return { answer, ...rest, ...(unused !== undefined && { released: unused }) };
+    }
+    throw new TransientError('SCHEDULE_CONTENTION', 'other deliveries of the message were refused each time');
+  };
+
+  /** The content that was stored, where nothing refers to it. */
+  const unusedOf = async (
+    id: string,
+    stored: Delayed['payload'],
+    answer: Scheduled,
+  ): Promise<Delayed['payload']> => {
+    if (answer === 'stale') return stored;
+    const { entry } = answer === 'settled' ? await ledger.read(id) : answer;
+    return entry?.delayed?.payload?.id === stored?.id ? undefined : stored;
+  };
+
   const schedule = async (
     message: Message,
     context: Context,
@@ -86,11 +140,14 @@ export function ledgered(queue: TaskQueue, parts: LedgeredParts): Ledgered {
     warnOfDropped(message, context, composed);
     // Before the entry: what is too large is refused before anything stands in the ledger.
     const packing = { queue, payloads, maxTaskBytes, plain: composed.plain };
-    const delayed = await stowed(composed.delayed, packing);
-    const asked = { ref, version: versionOf(message), generation, delayed };
-    const { answer, released, replaced } = await ledger.change(id, scheduleByMessage(asked));
+    const asked = { ref, version: versionOf(message), generation, delayed: composed.delayed };
+    const small = fitting(composed.delayed, packing);
+    const { answer, released, replaced } =
+      small === undefined
+        ? await scheduleLarge(id, asked, packing)
+        : await ledger.change(id, scheduleByMessage({ ...asked, delayed: small }));
+    await free(payloads, released);
     const stands = typeof answer === 'string' ? undefined : answer.entry;
-    await free(payloads, stands?.generation === generation ? released : delayed.payload);
     if (stands === undefined) {
       told(context, 'stale', { messageId: message.id });
       return ack(answer === 'settled' ? 'duplicate' : 'stale');

@@ -52,6 +52,36 @@ export const scheduleByMessage =
     return { answer: { kind: 'enqueue', entry: fresh }, entry: fresh, ...givenWay(entry) };
   };
 
+export type Scheduled = ReturnType<ReturnType<typeof scheduleByMessage>>['answer'];
+
+/**
+ * What `scheduleByMessage` answers, and nothing is written: for a message whose content has to be stored before its entry.
+ * `needed` where it would write one; `after` is the generation of an entry of this very version that the queue refused,
+ * or empty.
+ */
+export const lookByMessage =
+  (asked: NewSchedule): Rule<Scheduled | Readonly<{ kind: 'needed'; after: string }>> =>
+  (entry, nowMs) => {
+    const decision = scheduleByMessage(asked)(entry, nowMs);
+    if (decision.entry === undefined) return decision;
+    return { answer: { kind: 'needed', after: refusedBefore(entry, asked.version) } };
+  };
+
+/**
+ * `scheduleByMessage` with content that was stored for this version and `after`. `again` where another delivery of the
+ * message has been refused since: its content is the same, and is about to be marked as done.
+ */
+export const scheduleStored =
+  (asked: NewSchedule, after: string): Rule<Scheduled | 'again'> =>
+  (entry, nowMs) => {
+    const decision = scheduleByMessage(asked)(entry, nowMs);
+    const isSame = decision.entry === undefined || refusedBefore(entry, asked.version) === after;
+    return isSame ? decision : { answer: 'again' };
+  };
+
+const refusedBefore = (entry: Entry | undefined, version: Version): string =>
+  entry !== undefined && compareVersions(version, topVersion(entry)) === 0 ? entry.generation : '';
+
 /** A message withdraws. What was never there leaves a tombstone: what is older comes to nothing. */
 export const cancelByMessage =
   (asked: Writer & Readonly<{ generation: string }>): Rule<'cancelled' | 'tooLate' | 'stale'> =>
