@@ -9,7 +9,7 @@ import { systemClock } from '../clock.ts';
 import { memoryTasks } from '../delay/memory.ts';
 import { ConfigError } from '../errors.ts';
 import { firestoreServers, onLocalStack, type OpenedFirestore } from '../testing/firestore-servers.ts';
-import { ledgerContract } from './contract.ts';
+import { anEntry, ledgerContract } from './contract.ts';
 import { fire, markDelivered } from './decide.ts';
 import { entryId } from './entry.ts';
 import { firestoreLedger } from './firestore.ts';
@@ -143,6 +143,32 @@ suite('schedules over Firestore', () => {
     assert.equal(await cost(() => ledger.change(id, markDelivered(task))), '1 r, 0 w');
     assert.equal(await cost(() => firestore.runTransaction((tx) => api.cancel(tx, 'k'))), '1 r, 1 w');
     assert.equal(await cost(() => api.get('k')), '1 r, 0 w');
+  });
+
+  test('the sweep’s query asks for names alone, and not for the messages in the entries', async () => {
+    const { ledger } = setUp();
+    const consumer = randomUUID();
+    const ids = [randomUUID(), randomUUID()];
+    for (const [index, id] of ids.entries()) {
+      const ref = { consumer, source: 's', key: id };
+      const entry = anEntry({ ref, state: 'unscheduled', atMs: 1_000 + index });
+      await ledger.change(id, () => ({ answer: 'planted', entry }));
+    }
+    type Stream = (method: string, bidirectional: boolean, request: object, ...rest: unknown[]) => unknown;
+    const internals = opened.firestore as unknown as { requestStream: Stream };
+    const { requestStream: stream } = internals;
+    const asked: unknown[] = [];
+    internals.requestStream = (method, bidirectional, request, ...rest) => {
+      const { structuredQuery } = request as { structuredQuery?: { select?: { fields: unknown } } };
+      if (method === 'runQuery') asked.push(structuredQuery?.select?.fields);
+      return stream.call(opened.firestore, method, bidirectional, request, ...rest);
+    };
+    try {
+      assert.deepEqual((await ledger.due(consumer, 10)).items, ids);
+    } finally {
+      internals.requestStream = stream;
+    }
+    assert.deepEqual(asked, [[{ fieldPath: 'sweep' }]]);
   });
 
   test('a retention shorter than the longest of a source is refused', () => {

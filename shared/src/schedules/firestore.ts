@@ -14,7 +14,7 @@ import { ConfigError } from '../errors.ts';
 import { CALL_SHAPE, boundedCalls, type CallOptions } from '../firestore/calls.ts';
 import { sameFirestore } from '../firestore/copy.ts';
 import { entryOf, fieldsOf, millisOf } from './firestore-entries.ts';
-import { type DueEntry, LEDGER_TIMES, type Page, type TransactionalLedger } from './ledger.ts';
+import { LEDGER_TIMES, type Page, type TransactionalLedger } from './ledger.ts';
 import { dueRange, isListed, listRange, pendingRange, type Range } from './sort-keys.ts';
 import { checkOptions, duration, text } from '../options.ts';
 
@@ -101,10 +101,14 @@ export function firestoreLedger(
     due: (consumer, limit, after) =>
       calls.call('query of schedules to look at', async () => {
         const range = dueRange(consumer, calls.clock.now() + skewMs);
-        const { docs, readTime } = await inRange(range, limit, after).get();
+        const { docs, readTime } = await inRange(range, limit, after).select(range.field).get();
         skewMs = millisOf(readTime) - calls.clock.now();
-        const items = docs.map(dueOf).filter((item) => item !== undefined);
-        return pageOf(docs, range.field, limit, items);
+        return pageOf(
+          docs,
+          range.field,
+          limit,
+          docs.map(({ id }) => id),
+        );
       }),
     pending: (consumer) =>
       calls.call('count of schedules', async () => {
@@ -126,14 +130,4 @@ export function firestoreLedger(
       }),
   };
   return ledger;
-}
-
-function dueOf(document: QueryDocumentSnapshot): DueEntry | undefined {
-  const { id } = document;
-  try {
-    const entry = entryOf(document);
-    return entry === undefined ? undefined : { id, entry };
-  } catch (error) {
-    return { id, error };
-  }
 }

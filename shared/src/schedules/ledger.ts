@@ -12,9 +12,6 @@ export type Found = Readonly<{
   nowMs: number;
 }>;
 
-export type DueEntry = Readonly<{ id: string }> &
-  (Readonly<{ entry: Entry }> | Readonly<{ /** Why it cannot be read. */ error: unknown }>);
-
 export type Page<Item> = Readonly<{ items: readonly Item[] /** Absent on the last page. */; next?: string }>;
 
 export type ListQuery = Readonly<{
@@ -39,8 +36,11 @@ export type Ledger = Readonly<{
   change<Answer>(id: string, rule: Rule<Answer>): Promise<Decision<Answer>>;
   /** Rejects as `change` does. */
   read(id: string): Promise<Found>;
-  /** Of one consumer: entries that somebody must look at by now, the longest due first. */
-  due(consumer: string, limit: number, after?: string): Promise<Page<DueEntry>>;
+  /**
+   * Of one consumer: the IDs of entries that the sweep must look at by now, the longest due first. Without the entries
+   * themselves: each is read in the transaction that judges it, and one that cannot be read is named like any other.
+   */
+  due(consumer: string, limit: number, after?: string): Promise<Page<string>>;
   /** Of one consumer: how many entries are pending. */
   pending(consumer: string): Promise<number>;
   /**

@@ -89,7 +89,7 @@ export function memoryLedger(options: MemoryLedgerOptions): MemoryLedger {
     },
     async due(consumer, limit, after) {
       const { items, ...rest } = inRange(dueRange(consumer, clock.now()), limit, after);
-      return { items: items.map(([id, { entry }]) => ({ id, entry })), ...rest };
+      return { items: items.map(([id]) => id), ...rest };
     },
     async pending(consumer) {
       return inRange(pendingRange(consumer), Infinity).items.length;

@@ -12,7 +12,7 @@ import type { SweepContext } from '../order/sweep.ts';
 import { ATTR, count, gauge, isMeasured } from '../telemetry/instruments.ts';
 import { markScheduled, recover } from './decide.ts';
 import { enqueue } from './enqueue.ts';
-import type { DueEntry, Ledger } from './ledger.ts';
+import type { Ledger } from './ledger.ts';
 import {
   checkOptions,
   clock as aClock,
@@ -60,14 +60,13 @@ export function sweepSchedules(
     context.log.warn('a schedule without a task was given one', { entry: id, task, state, attempt });
     return true;
   };
-  const look = async (item: DueEntry, context: SweepContext, total: Total): Promise<void> => {
+  const look = async (id: string, context: SweepContext, total: Total): Promise<void> => {
     total.due += 1;
     try {
-      if ('error' in item) throw item.error;
-      if (await recovered(item.id, context)) total.recovered += 1;
+      if (await recovered(id, context)) total.recovered += 1;
     } catch (error) {
       total.failed += 1;
-      const fields = { entry: item.id, code: codeOf(error), error: textOf(error) };
+      const fields = { entry: id, code: codeOf(error), error: textOf(error) };
       context.log.warn('a schedule was not put back; the next sweep tries again', fields);
     }
   };
@@ -80,9 +79,9 @@ export function sweepSchedules(
       const page = await ledger.due(context.consumer, PAGE, after);
       const queueOf = page.items.values();
       const work = async (): Promise<void> => {
-        for (const item of queueOf) {
+        for (const id of queueOf) {
           if (isOver()) return;
-          await look(item, context, total);
+          await look(id, context, total);
         }
       };
       await Promise.all(Array.from({ length: Math.min(CONCURRENCY, page.items.length) }, work));
