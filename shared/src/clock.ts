@@ -18,6 +18,22 @@ export type Clock = Readonly<{
   after(milliseconds: number, callback: () => void): Cancel;
 }>;
 
+/** One moment, as both clocks of a process show it. */
+export type Moment = Readonly<{ monotonicMs: number; wallMs: number }>;
+
+export const momentOf = (clock: Clock): Moment => ({
+  monotonicMs: clock.monotonic(),
+  wallMs: clock.now(),
+});
+
+/**
+ * Milliseconds since then by the clock that has gone further: what a lease is judged by. The monotonic clock stands while
+ * the machine is suspended (https://man7.org/linux/man-pages/man2/clock_gettime.2.html), and the lease does not. A wall
+ * clock that is set back shortens nothing; one that is set forward ends a lease too early, which costs a repeat.
+ */
+export const elapsedMs = (clock: Clock, since: Moment): number =>
+  Math.max(clock.monotonic() - since.monotonicMs, clock.now() - since.wallMs);
+
 /** Node's largest timer delay: 2^31 - 1 ms (https://nodejs.org/api/timers.html#settimeoutcallback-delay-args). */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 

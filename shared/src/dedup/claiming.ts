@@ -2,7 +2,7 @@
  * From a delivery to what its claim allows: takes the claim or waits for it, and hands over to the steps of one way of
  * working. A delivery is never acknowledged here before the work on its key is recorded as done.
  */
-import type { Clock } from '../clock.ts';
+import { type Clock, type Moment, momentOf } from '../clock.ts';
 import { inProgressElsewhere, PermanentError, TransientError } from '../errors.ts';
 import type { Context, Handler } from '../handler.ts';
 import type { Message } from '../message.ts';
@@ -18,8 +18,8 @@ export type Received = Readonly<{ message: Message; context: Context; identity: 
 export type Claimed = Extract<ClaimAnswer, { kind: 'claimed' }>;
 
 export type Steps = Readonly<{
-  /** `sentAt`: monotonic instant at which the claim was sent; of an adopted one, its owner's first attempt. */
-  claimed(received: Received, answer: Claimed, sentAt: number): Promise<Outcome>;
+  /** `sentAt`: when the claim was sent; of an adopted one, its owner's first attempt. */
+  claimed(received: Received, answer: Claimed, sentAt: Moment): Promise<Outcome>;
   /** The work is done, by another delivery or an earlier one. */
   duplicate(received: Received): Promise<Outcome> | Outcome;
   /** No claim can guard this message; `reason` is a text for people. */
@@ -67,8 +67,8 @@ export function claiming(store: ClaimStore, clock: Clock, settings: DedupSetting
   };
 
   const claimOrWait = async (request: ClaimRequest, context: Context): Promise<Waited> => {
-    const sentAt = clock.monotonic();
-    const answer = await claimOrHear(request, sentAt <= latestStart(context));
+    const sentAt = momentOf(clock);
+    const answer = await claimOrHear(request, sentAt.monotonicMs <= latestStart(context));
     if (answer.kind !== 'inProgress') return { answer, sentAt };
     const until = Math.min(clock.monotonic() + settings.waitBudgetMs, latestStart(context));
     const waitedSince = clock.monotonic();

@@ -23,12 +23,16 @@ export type DeadlineSignal = Readonly<{
   close(): void;
 }>;
 
-/** Also aborted when `parent` is, with its reason. `late` makes the reason for a deadline that has passed. */
+/**
+ * Also aborted when `parent` is, with its reason. `late` makes the reason for a deadline that has passed, or for `isOver`,
+ * which is asked at each look: what is over before its deadline, because the machine was suspended.
+ */
 export function deadlineSignal(
   clock: Clock,
   parent: AbortSignal,
   deadline: number,
   late: () => unknown,
+  isOver: () => boolean = () => false,
 ): DeadlineSignal {
   let made: AbortController | undefined;
   let over = false;
@@ -47,7 +51,7 @@ export function deadlineSignal(
   const look = (): boolean => {
     if (over) return true;
     if (parent.aborted) abort(parent.reason);
-    else if (clock.monotonic() >= current) abort(late());
+    else if (clock.monotonic() >= current || isOver()) abort(late());
     return over;
   };
   const arm = (): void => {

@@ -339,6 +339,27 @@ describe('waiting', () => {
     assert.ok(documents.calls.length <= 50, `${documents.calls.length} reads`);
   });
 
+  test('a machine that was suspended while it claimed does not begin under a claim that may be over', async () => {
+    const clock = virtualClock();
+    const inner = memoryClaims({ clock });
+    const store: ClaimStore = {
+      ...inner,
+      claim: async (request) => {
+        const answer = await inner.claim(request);
+        clock.suspend(30_000);
+        return answer;
+      },
+    };
+    let runs = 0;
+    const handler = dedup(store, { clock })(async () => {
+      runs += 1;
+      return ack();
+    });
+    const outcome = await clock.until(handler(aMessage('1'), aContext(clock)));
+    assert.deepEqual([outcome.kind, runs], ['retry', 0]);
+    assert.equal(outcome.kind === 'retry' && codeOf(outcome.error), 'LEASE_LOST');
+  });
+
   test('a claim got by waiting longer than a lease is a whole one', async () => {
     const clock = virtualClock();
     const store = memoryClaims({ clock });

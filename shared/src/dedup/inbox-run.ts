@@ -7,7 +7,7 @@
  * After a commit without an answer the claim is taken away under its revision before anything is said about the
  * message: what arrives later is refused.
  */
-import type { Clock } from '../clock.ts';
+import type { Clock, Moment } from '../clock.ts';
 import { leaseLost, textOf, TransientError } from '../errors.ts';
 import { type Context, noOutcome } from '../handler.ts';
 import type { Message } from '../message.ts';
@@ -37,7 +37,7 @@ type Ran =
     }>
   | Readonly<{ kind: 'rolledBack'; outcome: Outcome }>;
 
-export type RunInTransaction = (received: Received, claimed: Claimed, sentAt: number) => Promise<Ran>;
+export type RunInTransaction = (received: Received, claimed: Claimed, sentAt: Moment) => Promise<Ran>;
 
 export type InboxRunOptions = Readonly<{
   clock: Clock;
@@ -78,7 +78,7 @@ export function runInTransaction<Tx>(
     const began = clock.monotonic();
     let outcome: Outcome | undefined;
     try {
-      outcome = await unlessAborted(signal, work(message, inner));
+      outcome = await unlessAborted(signal, () => work(message, inner));
       signal.throwIfAborted();
       return { outcome, rows: collector.rows };
     } catch (error) {
@@ -93,7 +93,7 @@ export function runInTransaction<Tx>(
   return async (received, claimed, sentAt) => {
     const { context } = received;
     let { held } = claimed;
-    const obstacle = reasonNotToStart(clock.monotonic(), sentAt, context, settings);
+    const obstacle = reasonNotToStart(clock, sentAt, context, settings);
     if (obstacle !== undefined) {
       await withdrawn(store, held, context);
       const error = leaseLost(`the work was not begun under its claim: ${obstacle}`);

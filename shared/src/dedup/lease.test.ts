@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { sleep } from '../clock.ts';
+import { momentOf, sleep } from '../clock.ts';
 import { codeOf, storeUnavailable } from '../errors.ts';
 import { compose } from '../handler.ts';
 import { silent } from '../log.ts';
@@ -30,9 +30,10 @@ async function lease(renewal?: (inner: ClaimStore) => ClaimStore['renew'], deliv
       return renew(held, nonce);
     },
   };
+  const start = momentOf(clock);
   const { held } = await claimed(store, request({ leaseMs: LEASE_MS }));
   const parent = new AbortController();
-  const options = { held, sentAt: 0, deliveryDeadline, parent: parent.signal, log: silent };
+  const options = { held, sentAt: start, deliveryDeadline, parent: parent.signal, log: silent };
   return { clock, store, sentAt, parent, ...holdLease(store, clock, options) };
 }
 
@@ -53,6 +54,40 @@ describe('the heartbeat', () => {
     assert.equal(codeOf(signal.reason), 'DELIVERY_TIMED_OUT');
     await stop();
     assert.equal(isLost(), true, 'by now the lease is over too');
+  });
+
+  test('a lease is lost at once when the machine was suspended for as long, and no renewal is sent', async () => {
+    const { clock, sentAt, signal, isLost, stop } = await lease();
+    await clock.advance(12_000);
+    clock.suspend(LEASE_MS - 2_001);
+    assert.equal(isLost(), false, 'a second and a little is left of the renewal at 10 s');
+    clock.suspend(1);
+    assert.deepEqual([isLost(), signal.aborted, codeOf(signal.reason)], [true, true, 'LEASE_LOST']);
+    await clock.advance(60_000);
+    assert.deepEqual(sentAt, [10_000]);
+    await stop();
+  });
+
+  test('listeners hear of it with the next heartbeat', async () => {
+    const { clock, signal, stop } = await lease();
+    let toldAt: number | undefined;
+    signal.addEventListener('abort', () => (toldAt = clock.monotonic()));
+    await clock.advance(1_000);
+    clock.suspend(3_600_000);
+    await clock.advance(60_000);
+    assert.equal(toldAt, 10_000);
+    await stop();
+  });
+
+  test('a wall clock that is set back, or forward by less than the lease, loses nothing', async () => {
+    const { clock, sentAt, signal, isLost, stop } = await lease();
+    for (const jumpMs of [-3_600_000, LEASE_MS - 10_001, -1]) {
+      clock.suspend(jumpMs);
+      await clock.advance(10_000);
+      assert.deepEqual([isLost(), signal.aborted], [false, false], String(jumpMs));
+    }
+    assert.equal(sentAt.length, 3);
+    await stop();
   });
 
   test('has one renewal in flight at a time, and the claim is settled after it', async () => {

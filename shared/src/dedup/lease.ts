@@ -2,10 +2,11 @@
  * Holding a claim while a handler runs: the heartbeat that renews it, and the local belief about how long it is ours.
  *
  * The belief counts from the moment at which the last confirmed write was sent, never from its reply, so it always ends
- * before the store's lease does. A renewal that hangs confirms nothing: the lease is lost when the belief ends.
+ * before the store's lease does: by the monotonic clock, and by the wall clock too, because the former stands while the
+ * machine is suspended. A renewal that hangs confirms nothing: the lease is lost when the belief ends.
  * One write is in flight at a time, and renewals stop before a claim is completed or released.
  */
-import type { Clock } from '../clock.ts';
+import { type Clock, elapsedMs, type Moment, momentOf } from '../clock.ts';
 import { leaseLost, TransientError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { ClaimStore, HeldClaim } from './claim-store.ts';
@@ -28,8 +29,8 @@ export type Lease = Readonly<{
 
 export type LeaseOptions = Readonly<{
   held: HeldClaim;
-  /** Monotonic instant at which the claim was sent; of an adopted one, its owner's first attempt. */
-  sentAt: number;
+  /** When the claim was sent; of an adopted one, its owner's first attempt. */
+  sentAt: Moment;
   /** Monotonic instant that no renewal goes beyond: the end of the delivery. */
   deliveryDeadline: number;
   parent: AbortSignal;
@@ -46,19 +47,22 @@ export function holdLease(store: ClaimStore, clock: Clock, options: LeaseOptions
   /** When the renewal of each nonce was sent. */
   const sent = [options.sentAt];
   let held = options.held;
-  let leaseDeadline = options.sentAt + leaseMs;
+  /** When the last confirmed write was sent. */
+  let confirmedAt = options.sentAt;
   let lost = false;
   let certain = true;
   let nonce = 0;
 
-  const isOver = (): boolean => clock.monotonic() >= leaseDeadline;
+  const leaseDeadline = (): number => confirmedAt.monotonicMs + leaseMs;
+  const isOver = (): boolean => elapsedMs(clock, confirmedAt) >= leaseMs;
   const late = (): unknown => {
     lost ||= isOver();
     return lost
       ? leaseLost('the lease could not be renewed in time while the handler was running')
       : new TransientError('DELIVERY_TIMED_OUT', 'the time of the delivery ran out in the handler');
   };
-  const guard = deadlineSignal(clock, options.parent, Math.min(leaseDeadline, deliveryDeadline), late);
+  const end = (): number => Math.min(leaseDeadline(), deliveryDeadline);
+  const guard = deadlineSignal(clock, options.parent, end(), late, isOver);
   let beating = true;
   let cancel = (): void => {};
   let writing: Promise<void> | undefined;
@@ -66,7 +70,7 @@ export function holdLease(store: ClaimStore, clock: Clock, options: LeaseOptions
   const renew = async (): Promise<number> => {
     nonce += 1;
     const mine = nonce;
-    sent[mine] = clock.monotonic();
+    sent[mine] = momentOf(clock);
     certain = false;
     try {
       const answer = await store.renew(held, mine);
@@ -77,10 +81,10 @@ export function holdLease(store: ClaimStore, clock: Clock, options: LeaseOptions
         return 0;
       }
       held = answer.held;
-      const confirmedAt = sent[answer.nonce] ?? options.sentAt;
-      leaseDeadline = Math.max(leaseDeadline, confirmedAt + leaseMs);
-      guard.moveTo(Math.min(leaseDeadline, deliveryDeadline));
-      return Math.max(confirmedAt + leaseMs / 3 - clock.monotonic(), pauseMs);
+      const writtenAt = sent[answer.nonce] ?? options.sentAt;
+      if (writtenAt.monotonicMs > confirmedAt.monotonicMs) confirmedAt = writtenAt;
+      guard.moveTo(end());
+      return Math.max(writtenAt.monotonicMs + leaseMs / 3 - clock.monotonic(), pauseMs);
     } catch (error) {
       log.warn('a claim could not be renewed', { event: 'dedup_renewal_failed', key, error: String(error) });
       return pauseMs;
@@ -98,7 +102,7 @@ export function holdLease(store: ClaimStore, clock: Clock, options: LeaseOptions
       if (!guard.isAborted()) writing = beat();
     });
   };
-  const start = (): void => schedule(leaseDeadline - (leaseMs * 2) / 3 - clock.monotonic());
+  const start = (): void => schedule(leaseDeadline() - (leaseMs * 2) / 3 - clock.monotonic());
   const pause = async () => {
     beating = false;
     cancel();

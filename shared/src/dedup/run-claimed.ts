@@ -4,7 +4,7 @@
  * The claim is completed only after the handler has acknowledged, and released at once when it has not. A completion of
  * unknown outcome is neither: it may still arrive, and until then the claim lapses by itself.
  */
-import { type Clock, sleep } from '../clock.ts';
+import { type Clock, elapsedMs, type Moment, sleep } from '../clock.ts';
 import { ConfigError, leaseLost } from '../errors.ts';
 import type { Context, Handler } from '../handler.ts';
 import type { Message } from '../message.ts';
@@ -18,11 +18,11 @@ import type { DedupSettings } from './settings.ts';
 
 type Delivery = Readonly<{ message: Message; context: Context; identity: Identity; next: Handler }>;
 
-/** `sentAt`: monotonic instant at which the claim was sent; of an adopted one, its owner's first attempt. */
+/** `sentAt`: when the claim was sent; of an adopted one, its owner's first attempt. */
 export type RunClaimed = (
   delivery: Delivery,
   claimed: Extract<ClaimAnswer, { kind: 'claimed' }>,
-  sentAt: number,
+  sentAt: Moment,
 ) => Promise<Outcome>;
 
 /** A completion of unknown outcome is tried this often in all; repeating it changes nothing. */
@@ -31,7 +31,7 @@ const COMPLETION_PAUSE_MS = 1_000;
 
 export function runClaimed(store: ClaimStore, clock: Clock, settings: DedupSettings): RunClaimed {
   return async ({ message, context, next }, claimed, sentAt) => {
-    const obstacle = reasonNotToStart(clock.monotonic(), sentAt, context, settings);
+    const obstacle = reasonNotToStart(clock, sentAt, context, settings);
     if (obstacle !== undefined) {
       await release(store, claimed.held, context);
       return retry(leaseLost(`the work was not begun under its claim: ${obstacle}`));
@@ -85,13 +85,14 @@ export function runClaimed(store: ClaimStore, clock: Clock, settings: DedupSetti
 
 /** Says which setting is at fault, because one that is always too small lets no message through. */
 export function reasonNotToStart(
-  now: number,
-  sentAt: number,
+  clock: Clock,
+  sentAt: Moment,
   { deadline, signal }: Context,
   { leaseMs, minimumHandlerMs }: DedupSettings,
 ): string | undefined {
-  if (now >= sentAt + leaseMs) {
-    return `the store answered after ${Math.round(now - sentAt)} ms, which is not within the lease (${leaseMs} ms)`;
+  const [now, sinceMs] = [clock.monotonic(), elapsedMs(clock, sentAt)];
+  if (sinceMs >= leaseMs) {
+    return `the store answered after ${Math.round(sinceMs)} ms, which is not within the lease (${leaseMs} ms)`;
   }
   if (now > deadline - minimumHandlerMs) {
     const leftMs = Math.max(0, Math.round(deadline - now));

@@ -5,13 +5,13 @@
  * Nobody stops waiting while its own request is out: a claim that arrives for a delivery that has gone would block the
  * key for a lease.
  */
-import { type Clock, sleep } from '../clock.ts';
+import { type Clock, type Moment, momentOf, sleep } from '../clock.ts';
 import type { ClaimAnswer, ClaimRequest, ClaimStore } from './claim-store.ts';
 
 export type Waited = Readonly<{
   answer: ClaimAnswer;
-  /** Monotonic instant at which the request behind the answer was sent. */
-  sentAt: number;
+  /** When the request behind the answer was sent. */
+  sentAt: Moment;
 }>;
 
 export type SharedPolls = Readonly<{
@@ -43,7 +43,7 @@ export function sharedPolls(store: ClaimStore, clock: Clock): SharedPolls {
         const left = until - clock.monotonic();
         await sleep(clock, Math.min(pauseMs, left), AbortSignal.any([hurry.signal, signal]));
         if (signal.aborted || clock.monotonic() >= until) return undefined;
-        const sentAt = clock.monotonic();
+        const sentAt = momentOf(clock);
         return { answer: await store.claim(request), sentAt };
       } finally {
         polls.delete(key);

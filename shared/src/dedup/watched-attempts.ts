@@ -37,12 +37,14 @@ export async function answered(clock: Clock, call: (watched: Watched) => Promise
   }
 }
 
-export async function unlessAborted<Value>(signal: AbortSignal, work: Promise<Value>): Promise<Value> {
+/** Rejects with the signal's reason once it is aborted; where it is aborted already, `work` is not begun. */
+export async function unlessAborted<Value>(signal: AbortSignal, work: () => Promise<Value>): Promise<Value> {
+  signal.throwIfAborted();
   const aborted = Promise.withResolvers<never>();
   const abort = (): void => aborted.reject(signal.reason);
   signal.addEventListener('abort', abort, { once: true });
   try {
-    return await Promise.race([work, aborted.promise]);
+    return await Promise.race([work(), aborted.promise]);
   } finally {
     signal.removeEventListener('abort', abort);
   }

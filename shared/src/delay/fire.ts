@@ -6,7 +6,7 @@
  * one, publishes again, under the same `dedupId`.
  */
 import { randomUUID } from 'node:crypto';
-import type { Clock } from '../clock.ts';
+import { type Clock, elapsedMs, momentOf } from '../clock.ts';
 import { ConfigError, leaseLost, TransientError } from '../errors.ts';
 import type { Middleware } from '../handler.ts';
 import type { Log } from '../log.ts';
@@ -63,7 +63,7 @@ export function firing(
       const { change, times } = needed();
       const token = newToken();
       // Counted from before the first send: by the store's clock the lease ends later than this.
-      const deadline = clock.monotonic() + times.firingLeaseMs;
+      const sentAt = momentOf(clock);
       const { answer } = await change(id, fire({ generation, token, leaseMs: times.firingLeaseMs }));
       if (answer === 'drop') {
         dropped(log, generation);
@@ -76,7 +76,7 @@ export function firing(
         );
       }
       const outcome = await publish(() => {
-        if (clock.monotonic() < deadline) return;
+        if (elapsedMs(clock, sentAt) < times.firingLeaseMs) return;
         throw leaseLost('the lease on the entry ended before the publish began');
       });
       if (outcome.kind !== 'ack') return outcome;

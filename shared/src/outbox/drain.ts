@@ -7,6 +7,7 @@
  * out and rows that are published again under their `dedupId`; none is passed over, and none goes before another.
  */
 import { bounded } from '../bounded.ts';
+import { elapsedMs } from '../clock.ts';
 import { codeOf, PermanentError, textOf, TransientError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { letGo, next, type Standing } from './decide.ts';
@@ -67,7 +68,7 @@ async function drainOnce(
     const rows = await store.after(ref, held.state.sent, pageSize);
     const run = await publishRun(ports, rows, held, signal);
     published += run.ids.length;
-    const isOver = signal.aborted || clock.monotonic() >= held.deadline;
+    const isOver = signal.aborted || elapsedMs(clock, held.since) >= leaseMs;
     const isLast = run.failure !== undefined || isOver || (!run.isCut && rows.length < pageSize);
     const nowMs = storeTime(ports, held);
     const write: StreamWrite = isLast
@@ -99,7 +100,7 @@ async function publishRun(
   // Of a stream that nothing is known of, what came before its first row has been sent and has expired.
   let sent = held.state.sent === 0 ? (rows[0]?.place.after ?? 0) : held.state.sent;
   for (const row of rows) {
-    const leftMs = held.deadline - clock.monotonic();
+    const leftMs = leaseMs - elapsedMs(clock, held.since);
     const isCut = signal.aborted || leftMs <= 0 || clock.monotonic() >= commitAt;
     if (isCut) return { sent, ids, isCut };
     const { number, after } = row.place;

@@ -145,6 +145,25 @@ test('B7: a publish of unknown outcome ends the run; its row is the first of the
   assert.deepEqual(texts(), ['a', 'b', 'c']);
 });
 
+test('a relay that wakes from a suspended machine publishes nothing under the lease that it had', async () => {
+  const { clock, add, relayOf, publisher, texts } = world();
+  for (const text of ['a', 'b', 'c']) await add(text, K);
+  const { publish } = publisher;
+  let isFirst = true;
+  Object.assign(publisher, {
+    publish: async (...args: Parameters<typeof publish>) => {
+      const id = await publish(...args);
+      if (!isFirst) return id;
+      isFirst = false;
+      clock.suspend(61_000);
+      await relayOf().pass({ signal });
+      return id;
+    },
+  });
+  await relayOf().pass({ signal });
+  assert.deepEqual(texts(), ['a', 'a', 'b', 'c'], 'one copy of what was on its way, and none after it');
+});
+
 test('B37: a relay that stalls past its lease is not recorded; copies have the row’s dedupId', async () => {
   const { clock, store, relayOf, add, published, texts } = world();
   for (const text of ['a', 'b']) await add(text, K);

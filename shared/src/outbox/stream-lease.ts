@@ -1,10 +1,10 @@
 /**
  * The lease of a stream: taken, renewed and let go of by writes under the version that its holder has seen.
  *
- * The local deadline counts from the send of the last confirmed write, so it is over before the store's lease is. Google's
+ * The lease is believed from the send of the last confirmed write, so it is over here before it is in the store. Google's
  * client repeats commits by itself, so a refusal may be one's own write: it is read once, and adopted if it is.
  */
-import type { Clock } from '../clock.ts';
+import { type Clock, type Moment, momentOf } from '../clock.ts';
 import type { Log } from '../log.ts';
 import type { PayloadRoom } from '../payload/payload-room.ts';
 import type { Publisher } from '../publish/publisher.ts';
@@ -30,7 +30,8 @@ export type Held = {
   owner: string;
   version: string;
   state: StreamState;
-  deadline: number;
+  /** When the last confirmed write was sent. */
+  since: Moment;
   storeOffsetMs: number;
 };
 
@@ -45,38 +46,37 @@ export async function take(
   ref: StreamRef,
 ): Promise<Held | NotTaken> {
   const owner = newId();
-  const sentAt = clock.monotonic();
+  const since = momentOf(clock);
   let view = await store.readStream(ref);
   for (let round = 0; ; round += 1) {
     const { state = UNKNOWN, version } = view;
     const isMine = state.owner === owner && version !== undefined;
     const stands = isMine ? 'free' : standing(view);
     if (stands !== 'free') return { kind: stands, sent: state.sent };
-    const storeOffsetMs = view.nowMs - sentAt;
-    if (isMine) return { owner, version, state, deadline: sentAt + leaseMs, storeOffsetMs };
+    const storeOffsetMs = view.nowMs - since.monotonicMs;
+    if (isMine) return { owner, version, state, since, storeOffsetMs };
     if (round === ROUNDS) return { kind: 'busy', sent: state.sent };
     const taken = { ...state, owner };
     const written = await store.writeStream(ref, version, { ...taken, leaseMs }, []);
-    if (written !== undefined)
-      return { owner, version: written, state: taken, deadline: sentAt + leaseMs, storeOffsetMs };
+    if (written !== undefined) return { owner, version: written, state: taken, since, storeOffsetMs };
     view = await store.readStream(ref);
   }
 }
 
 /** Whether it is recorded, and the stream as it is then held. False: another has taken it, or may have. */
 export async function commit(
-  { store, clock, leaseMs }: DrainPorts,
+  { store, clock }: DrainPorts,
   ref: StreamRef,
   held: Held,
   write: StreamWrite,
   ids: readonly string[],
 ): Promise<boolean> {
   for (let round = 0; round < ROUNDS; round += 1) {
-    const sentAt = clock.monotonic();
+    const since = momentOf(clock);
     const written = await store.writeStream(ref, held.version, write, ids);
     if (written !== undefined) {
       Object.assign(held, { version: written, state: { ...write, untilMs: 0 } });
-      if (write.owner !== undefined) held.deadline = sentAt + leaseMs;
+      if (write.owner !== undefined) held.since = since;
       return true;
     }
     const { state, version } = await store.readStream(ref);

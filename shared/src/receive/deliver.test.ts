@@ -36,6 +36,19 @@ test('gives the handler its context, and its outcome back', async () => {
   assert.equal(clock.pending(), 0, 'a timer was left');
 });
 
+test('a delivery for a receiver that has stopped already is not begun', async () => {
+  const stop = new AbortController();
+  stop.abort();
+  let runs = 0;
+  const handler: Handler = async () => {
+    runs += 1;
+    return ack();
+  };
+  const outcome = await deliver(handler, message, { ...options, stop: stop.signal });
+  assert.deepEqual([codeOf(outcome), runs], ['DELIVERY_STOPPED', 0]);
+  assert.equal(clock.pending(), 0, 'a timer was left');
+});
+
 test('a configured source wins over the one as delivered', async () => {
   const handler: Handler = async (_, { source }) => Promise.reject(new PermanentError('SEEN', source));
   const outcome = await deliver(handler, message, { ...options, source: 'mine' });

@@ -123,6 +123,8 @@ function run(handler: Handler, message: Message, source: string, options: Delive
       cancel();
       options.stop?.removeEventListener('abort', onStop);
     };
+    // An event that was before is not told again.
+    if (options.stop?.aborted === true) return onStop();
     options.stop?.addEventListener('abort', onStop);
     void compose(handler, [])(message, context).then((outcome) => {
       release();

@@ -147,6 +147,29 @@ test('a run whose lease ended before its publish began does not publish: another
   assert.deepEqual(published(), ['hello']);
 });
 
+test('a republisher that was suspended under its lease does not publish: another may have', async () => {
+  const world = play({
+    dispatches: false,
+    wrapFiring: (ledger) => ({
+      ...ledger,
+      change: async (id, rule) => {
+        const decision = await ledger.change(id, rule);
+        if (isAsleep) world.clock.suspend(30_000);
+        return decision;
+      },
+    }),
+  });
+  let isAsleep = true;
+  const { clock, deliver, message, tasks, dispatch, published } = world;
+  await deliver(message({ scheduleKey: KEY, delay: '1' }));
+  await clock.advance(1_000);
+  assert.deepEqual(await dispatch(tasks.created[0]!), { status: 503 });
+  assert.deepEqual(published(), []);
+  isAsleep = false;
+  assert.deepEqual(await clock.until(dispatch(tasks.created[0]!, 1)), { status: 204 });
+  assert.deepEqual(published(), ['hello']);
+});
+
 test('with a ledger a publish may not take longer than a cancel reckons with', () => {
   const republisher = { publishTimeout: '31s' } as const;
   assert.throws(() => play({ republisher }), ConfigError);

@@ -12,6 +12,8 @@ export type VirtualClock = Clock &
     runToIdle(limitMs?: number): Promise<void>;
     /** Moves until `done` settles, and answers with it. Throws if it needs more than `limitMs` of virtual time. */
     until<Value>(done: Promise<Value>, limitMs?: number): Promise<Value>;
+    /** The machine sleeps: wall time goes on, while the monotonic clock and its timers stand. */
+    suspend(milliseconds: number): void;
     /** Timers that have not fired. */
     pending(): number;
   }>;
@@ -23,6 +25,7 @@ const LIMIT_MS = 3_600_000;
 
 export function virtualClock(startMs: number = Date.UTC(2030, 0, 1)): VirtualClock {
   let time = 0;
+  let suspended = 0;
   let order = 0;
   const timers = new Set<Timer>();
 
@@ -48,7 +51,7 @@ export function virtualClock(startMs: number = Date.UTC(2030, 0, 1)): VirtualClo
   };
 
   return {
-    now: () => startMs + time,
+    now: () => startMs + time + suspended,
     monotonic: () => time,
     after(milliseconds, callback) {
       const timer = { at: time + Math.max(milliseconds, 0), order: order++, callback };
@@ -77,6 +80,7 @@ export function virtualClock(startMs: number = Date.UTC(2030, 0, 1)): VirtualClo
       }
       return done;
     },
+    suspend: (milliseconds) => void (suspended += milliseconds),
     pending: () => timers.size,
   };
 }
