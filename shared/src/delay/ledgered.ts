@@ -76,7 +76,9 @@ export function ledgered(queue: TaskQueue, parts: LedgeredParts): Ledgered {
     } catch (error) {
       if (error instanceof PermanentError) {
         // It becomes a dead letter, and the sweep must not try for ever.
-        const { released } = await ledger.change(entryId(entry.ref), markRefused(entry));
+        const { answer, released } = await ledger.change(entryId(entry.ref), markRefused(entry));
+        if (answer === 'refused')
+          count('schedules', { [ATTR.consumer]: context.consumer, [ATTR.answer]: answer });
         await free(payloads, released);
       }
       throw error;

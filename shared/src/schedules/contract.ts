@@ -42,6 +42,7 @@ export function ledgerContract<Transaction>(
         { ...rest, state: 'delivered' },
         { ...rest, state: 'deadLettered' },
         { ...rest, state: 'refused' },
+        { ...full, state: 'refused' },
         { ref: { ...full.ref, key: 'Łódź 🚀' }, ...cancelledFields },
         { ref: { consumer: 'c', source: 's', identity: 'i' }, ...cancelledFields },
       ];
@@ -142,6 +143,21 @@ export function ledgerContract<Transaction>(
       await ledger.change(id, markDelivered({ generation, token: 't' }));
       assert.equal((await ledger.list(query)).items.length, 0);
       assert.equal((await ledger.due(ref.consumer, 10)).items.length, 0);
+    });
+
+    test('what is refused with its message is listed and not due; without it, it is neither', async () => {
+      const consumer = randomUUID();
+      const past = { instantMs: 1_000, atMs: 1_000 } as const;
+      const refOf = (key: string) => ({ consumer, source: 's', key });
+      await plant(randomUUID(), anEntry({ ref: refOf('kept'), state: 'refused', ...past }));
+      const { delayed: _, ...given } = anEntry({ ref: refOf('given up'), state: 'refused', ...past });
+      await plant(randomUUID(), given);
+      const { items } = await ledger.list({ consumer, source: 's', prefix: '', limit: 10 });
+      assert.deepEqual(
+        items.map(({ ref }) => ref.key),
+        ['kept'],
+      );
+      assert.deepEqual([(await ledger.due(consumer, 10)).items, await ledger.pending(consumer)], [[], 0]);
     });
 
     test('pending entries are listed by prefix in the order of keys, before an instant in its order', async () => {

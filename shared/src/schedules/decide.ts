@@ -163,6 +163,26 @@ export const markDeadLettered = markEnded('deadLettered');
 /** No task of it can ever be stored. Its dead letter is still to come, and a redelivery must not take it for published. */
 export const markRefused = markEnded('refused');
 
+type OfGeneration = Readonly<{ generation: string }>;
+
+/** The same where no message will come that could be given up: of a program's schedule, and of a task that was lost. */
+export const markRefusedKept =
+  ({ generation }: OfGeneration): Rule<'refused' | 'movedOn'> =>
+  (entry, nowMs) => {
+    if (entry?.generation !== generation || !isPending(entry)) return { answer: 'movedOn' };
+    const { firing: _, ...rest } = entry;
+    return { answer: 'refused', entry: { ...rest, state: 'refused', atMs: nowMs } };
+  };
+
+/** An operator, or a program, has mended what the queue refused. */
+export const reopen: Rule<Readonly<{ kind: 'reopened'; entry: Entry }> | 'notRefused'> = (entry, nowMs) => {
+  if (entry?.state !== 'refused' || entry.delayed === undefined) return { answer: 'notRefused' };
+  // Under a name of its own: what the queue has once refused may be remembered under the old one.
+  const attempt = entry.attempt + 1;
+  const opened: Entry = { ...entry, state: 'unscheduled', attempt, atMs: nowMs };
+  return { answer: { kind: 'reopened', entry: opened }, entry: opened };
+};
+
 /** The sweep. A lost task gets a name of its own; one that was never confirmed may still be there, under its name. */
 export const recover =
   (times: LedgerTimes): Rule<Readonly<{ kind: 'enqueue'; entry: Entry }> | 'movedOn'> =>
@@ -224,7 +244,7 @@ function rerun(entry: Entry | undefined, version: Version): 'mine' | 'tooLate' |
 }
 
 const givenWay = (entry: Entry | undefined): Pick<Decision<never>, 'released' | 'replaced'> =>
-  entry === undefined || !isPending(entry) ? {} : { ...releasedBy(entry.delayed), replaced: true };
+  entry === undefined ? {} : { ...releasedBy(entry.delayed), ...(isPending(entry) && { replaced: true }) };
 
 const releasedBy = (delayed: Delayed | undefined): Pick<Decision<never>, 'released'> =>
   delayed?.payload === undefined ? {} : { released: delayed.payload };

@@ -35,7 +35,10 @@ export type EntryState =
   | 'firing'
   | 'delivered'
   | 'deadLettered'
-  /** The queue will never take its task: whoever brought the message gives it up, now or when it comes again. */
+  /**
+   * The queue will never take its task. Where a message asked for it, the delivery of that message gives it up, now or when
+   * it comes again; otherwise the entry keeps what it was to deliver, until it is reopened, replaced, cancelled or expires.
+   */
   | 'refused'
   | 'cancelled';
 
@@ -54,7 +57,7 @@ export type Entry = Readonly<{
   attempt: number;
   /** While pending; for information afterwards. */
   instantMs?: number;
-  /** What its tasks carry: there exactly while the entry is pending. */
+  /** What its tasks carry: there while the entry is pending, and while it is refused and nothing else has the message. */
   delayed?: Delayed;
   firing?: Run;
   /** Runs of schedules that were replaced while they were firing: they may still publish until then. */

@@ -100,7 +100,9 @@ function wrongField(data: DocumentData): string | undefined {
     generation: typeof data['generation'] === 'string' && data['generation'] !== '',
     attempt: Number.isSafeInteger(data['attempt']) && data['attempt'] >= 0,
     instantAt: data['instantAt'] === null || data['instantAt'] instanceof Timestamp,
-    delayed: isPending ? data['delayed'] instanceof Uint8Array : data['delayed'] === null,
+    delayed: isPending
+      ? data['delayed'] instanceof Uint8Array
+      : data['delayed'] === null || (data['state'] === 'refused' && data['delayed'] instanceof Uint8Array),
     token: data['state'] === 'firing' ? typeof data['token'] === 'string' : data['token'] === null,
     until: data['state'] === 'firing' ? data['until'] instanceof Timestamp : data['until'] === null,
     underWay: Array.isArray(data['underWay']) && data['underWay'].every(isRun),

@@ -44,7 +44,7 @@ export type Ledger = Readonly<{
   /** Of one consumer: how many entries are pending. */
   pending(consumer: string): Promise<number>;
   /**
-   * Pending entries that have a business key: by key, or by instant where `beforeMs` is given without a prefix. A page
+   * Entries that have a business key and are pending, or refused with what they were to deliver: by key, or by instant where `beforeMs` is given without a prefix. A page
    * may hold fewer than `limit` and still have a next one.
    */
   list(query: ListQuery): Promise<Page<Entry>>;

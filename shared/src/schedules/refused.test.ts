@@ -12,12 +12,14 @@ import { play, reasonOf, SOURCE, START } from './testing/play.ts';
 
 /** The stage as a function has it, before a queue that takes no task until `mended()`. */
 function refusing(onDone: (payload: PayloadRef) => void = () => {}) {
-  let isMended = false;
+  let way: 'refuses' | 'takes' | 'loses' = 'refuses';
+  const ended: string[] = [];
   const room = memoryPayloads({ clock: virtualClock(START) });
   const payloads: PayloadRoom = {
     ...room,
     async done(payload) {
       onDone(payload);
+      ended.push(payload.id);
       return room.done(payload);
     },
   };
@@ -26,7 +28,8 @@ function refusing(onDone: (payload: PayloadRef) => void = () => {}) {
     wrapQueue: (tasks) => ({
       ...tasks,
       async create(task) {
-        if (isMended) return tasks.create(task);
+        if (way === 'takes') return tasks.create(task);
+        if (way === 'loses') return 'created';
         throw new PermanentError('TASK_REFUSED', 'does not take this task');
       },
     }),
@@ -35,7 +38,16 @@ function refusing(onDone: (payload: PayloadRef) => void = () => {}) {
   const handler = compose((message) => stage.handle(message), [deadLettering(dead, 'dead-letters')]);
   const context = { consumer: 'delay', source: SOURCE, log: silent } as unknown as Context;
   const deliver = (message: ReturnType<typeof stage.message>) => handler(message, context);
-  return { ...stage, dead, deliver, mended: () => (isMended = true) };
+  const set = (next: typeof way) => (): void => void (way = next);
+  return {
+    ...stage,
+    dead,
+    deliver,
+    ended,
+    mended: set('takes'),
+    refuse: set('refuses'),
+    lose: set('loses'),
+  };
 }
 
 test('a message that no queue takes, and whose dead letter is not published, is not lost: it comes again and is given up then', async () => {
@@ -77,4 +89,93 @@ test('the payload of a message that no queue took is done: nothing will ask for 
   const { deliver, message } = refusing(({ id }) => ended.push(id));
   await deliver(message({ scheduleKey: 'k', delay: '60' }, 'x'.repeat(200_000)));
   assert.equal(ended.length, 1);
+});
+
+/** A program's schedule before a queue that refuses every task until `mended()`, and what the sweep says of it. */
+function program() {
+  const stage = refusing();
+  const lines: (readonly [string, unknown])[] = [];
+  const log = {
+    ...silent,
+    warn: (_: string, fields?: object) => void lines.push(['warn', fields]),
+    error: (_: string, fields?: object) => void lines.push(['error', (fields as { event?: string }).event]),
+  };
+  const put = (data = 'hello') =>
+    stage.memory.transact((tx) => stage.schedules.put(tx, 'k', { data, delay: '1h' }));
+  return { ...stage, put, lines, sweepLogging: () => stage.sweep({ log }) };
+}
+
+test('a program’s schedule that the queue refuses is marked, logged as an error, listed, and swept no more', async () => {
+  const { clock, put, lines, sweepLogging, schedules } = program();
+  await put();
+  await clock.advance(60_000);
+  assert.deepEqual(await sweepLogging(), { due: 1, recovered: 0, refused: 1, failed: 0 });
+  assert.deepEqual(lines, [['error', 'schedule_refused']]);
+  const { schedules: listed } = await schedules.list();
+  assert.deepEqual(
+    listed.map(({ key, state, isPending }) => [key, state, isPending]),
+    [['k', 'refused', false]],
+  );
+  await clock.advance(86_400_000);
+  assert.deepEqual(await sweepLogging(), { due: 0, recovered: 0, refused: 0, failed: 0 });
+  assert.equal(lines.length, 1);
+});
+
+test('afterCommit says at once that the queue refuses, and leaves nothing for the sweep', async () => {
+  const { clock, put, sweepLogging, schedules } = program();
+  const change = await put();
+  await assert.rejects(change.afterCommit(), { code: 'TASK_REFUSED' });
+  assert.equal((await schedules.get('k'))?.state, 'refused');
+  await clock.advance(3_600_000);
+  assert.equal((await sweepLogging()).due, 0);
+});
+
+test('what was refused keeps its message, and is delivered once it is reopened after the queue is mended', async () => {
+  for (const data of ['hello', 'x'.repeat(200_000)]) {
+    const { clock, put, sweepLogging, schedules, mended, published } = program();
+    await put(data);
+    await clock.advance(60_000);
+    await sweepLogging();
+    await assert.rejects(schedules.reopen('k'), { code: 'TASK_REFUSED' });
+    assert.equal((await schedules.get('k'))?.state, 'refused');
+    mended();
+    assert.equal(await schedules.reopen('k'), true);
+    assert.equal(await schedules.reopen('k'), false, 'it has a task');
+    await clock.advance(3_600_000);
+    assert.deepEqual(published(), [data]);
+    assert.equal(await schedules.reopen('k'), false, 'it is delivered');
+  }
+});
+
+test('what was refused gives way to a later schedule and to a cancel, and its payload ends', async () => {
+  for (const way of ['replace', 'cancel'] as const) {
+    const { clock, put, sweepLogging, schedules, memory, mended, published, ended } = program();
+    await put('x'.repeat(200_000));
+    await clock.advance(60_000);
+    await sweepLogging();
+    assert.equal(ended.length, 0);
+    mended();
+    const change = await (way === 'replace'
+      ? put('new')
+      : memory.transact((tx) => schedules.cancel(tx, 'k')));
+    await change.afterCommit();
+    assert.equal(ended.length, 1);
+    await clock.advance(7_200_000);
+    assert.deepEqual(published(), way === 'replace' ? ['new'] : []);
+  }
+});
+
+test('a lost task that the queue refuses when it is put back keeps its message too', async () => {
+  const { clock, deliver, message, mended, refuse, lose, ...rest } = program();
+  const { sweepLogging, schedules, entry, published } = rest;
+  lose();
+  await deliver(message({ scheduleKey: 'k', delay: '60' }));
+  refuse();
+  await clock.advance(3_600_000);
+  assert.equal((await sweepLogging()).refused, 1);
+  assert.deepEqual([entry('k')?.state, published()], ['refused', []]);
+  mended();
+  assert.equal(await schedules.reopen('k'), true);
+  await clock.advance(1_000);
+  assert.deepEqual(published(), ['hello']);
 });

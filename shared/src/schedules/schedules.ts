@@ -19,7 +19,15 @@ import type { PayloadRoom } from '../payload/payload-room.ts';
 import { type MessageParts, outgoing } from '../publish/compose-message.ts';
 import { dedupIdOf } from '../publish/identity.ts';
 import { ATTR, count } from '../telemetry/instruments.ts';
-import { type Answered, cancelByProgram, type Decision, markScheduled, putByProgram } from './decide.ts';
+import {
+  type Answered,
+  cancelByProgram,
+  type Decision,
+  markRefusedKept,
+  markScheduled,
+  putByProgram,
+  reopen,
+} from './decide.ts';
 import { enqueue } from './enqueue.ts';
 import {
   type Entry,
@@ -66,7 +74,8 @@ export type Change<Done extends string> = Readonly<{
   answer: Answered<Done>;
   /**
    * Call it once the transaction is committed: creates the task. Left out, or failed, the sweep does it a minute later.
-   * Rejects as the queue and the ledger do; the schedule stands all the same.
+   * Rejects as the queue and the ledger do; the schedule stands all the same. With a PermanentError (`TASK_REFUSED`) it is
+   * `refused`: the queue will never take its task, the sweep leaves it alone, and `reopen` tries again.
    */
   afterCommit(): Promise<void>;
 }>;
@@ -87,7 +96,17 @@ export type Schedules<Transaction> = Readonly<{
   /** `reserve` and `cancel` at once. Cancelling what is not there is final too: what is older comes to nothing. */
   cancel(transaction: Transaction, key: string): Promise<Change<'cancelled'>>;
   get(key: string): Promise<ScheduleView | undefined>;
-  /** Pending schedules, page by page. */
+  /**
+   * Once what the queue refused is mended: creates the task of a schedule that is `refused`. False where the key has none,
+   * or where its message is a dead letter. Rejects as `afterCommit` does.
+   *
+   * @example
+   * for (const { key, state } of (await schedules.list()).schedules) {
+   *   if (state === 'refused') await schedules.reopen(key);
+   * }
+   */
+  reopen(key: string): Promise<boolean>;
+  /** Schedules that are pending or refused, page by page. */
   list(options?: ListOptions): Promise<ScheduleList>;
 }>;
 
@@ -154,12 +173,21 @@ export function schedules<Transaction extends object>(
     const place = { key: id, topic, instantMs: deliverAtMs, dedupId, entry: { id, generation } };
     return composeDelayed(received, place);
   };
+  const create = async (id: string, entry: Entry): Promise<void> => {
+    try {
+      await enqueue(queue, clock, entry);
+    } catch (error) {
+      if (error instanceof PermanentError) {
+        const { answer } = await ledger.change(id, markRefusedKept(entry));
+        if (answer === 'refused') count('schedules', { [ATTR.consumer]: consumer, [ATTR.answer]: answer });
+      }
+      throw error;
+    }
+    await ledger.change(id, markScheduled(entry));
+  };
   const after = (id: string, answer: string, entry?: Entry, freed?: Delayed['payload']) => async () => {
     count('schedules', { [ATTR.consumer]: consumer, [ATTR.answer]: answer });
-    if (entry !== undefined) {
-      await enqueue(queue, clock, entry);
-      await ledger.change(id, markScheduled(entry));
-    }
+    if (entry !== undefined) await create(id, entry);
     if (freed !== undefined) await payloads?.done(freed);
   };
 
@@ -213,6 +241,13 @@ export function schedules<Transaction extends object>(
     async get(key) {
       const { entry } = await ledger.read(entryId(refOf(key)));
       return entry && viewOf(entry);
+    },
+    async reopen(key) {
+      const id = entryId(refOf(key));
+      const { answer } = await ledger.change(id, reopen);
+      if (answer === 'notRefused') return false;
+      await create(id, answer.entry);
+      return true;
     },
     list: lister(ledger, consumer, source),
   };

@@ -1,6 +1,6 @@
 /**
  * How a ledger finds entries again: one sorted text for each question, so that no query needs an index of several
- * fields. Each begins with a hash of whose entry it is; what has ended has none.
+ * fields. Each begins with a hash of whose entry it is; what has ended has none, and what is refused is not swept.
  */
 import { hashOf } from '../hash.ts';
 import { type Entry, isPending, type LedgerTimes, sweepAtMs } from './entry.ts';
@@ -23,7 +23,9 @@ const scopeOf = (consumer: string, source: string): string => hashOf(consumer, s
 export function sortKeys(id: string, entry: Entry, times: LedgerTimes): SortKeys {
   const { consumer, source, key } = entry.ref;
   const sweepMs = sweepAtMs(entry, times);
-  const listed = key === undefined || !isPending(entry) ? undefined : scopeOf(consumer, source);
+  // What still has its message: all that is pending, and what the queue has refused.
+  const isThere = isPending(entry) || entry.delayed !== undefined;
+  const listed = key === undefined || !isThere ? undefined : scopeOf(consumer, source);
   return {
     sweep: sweepMs === undefined ? null : `${hashOf(consumer)}/${padded(sweepMs)}/${id}`,
     byKey: listed === undefined ? null : `${listed}/${key}`,

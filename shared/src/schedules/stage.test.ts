@@ -60,7 +60,7 @@ test('a task that no queue ever takes makes the message a dead letter, and leave
   assert.equal(outcome.kind, 'deadLetter');
   assert.equal(entry(KEY)?.state, 'refused');
   await clock.advance(3_600_000);
-  assert.deepEqual(await sweep(), { due: 0, recovered: 0, failed: 0 });
+  assert.deepEqual(await sweep(), { due: 0, recovered: 0, refused: 0, failed: 0 });
 });
 
 test('what is too large is refused before anything stands in the ledger', async () => {
@@ -251,7 +251,7 @@ test('a program that commits and dies leaves an entry that the sweep gives a tas
   await memory.transact((tx) => schedules.put(tx, KEY, { data: 'P', delay: '5m' }));
   assert.equal((await sweep()).due, 0);
   await clock.advance(60_000);
-  assert.deepEqual(await sweep(), { due: 1, recovered: 1, failed: 0 });
+  assert.deepEqual(await sweep(), { due: 1, recovered: 1, refused: 0, failed: 0 });
   assert.equal((await schedules.get(KEY))?.state, 'scheduled');
   await clock.advance(600_000);
   assert.deepEqual(published(), ['P']);

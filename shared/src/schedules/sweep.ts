@@ -1,17 +1,19 @@
 /**
  * The sweep of the ledger: entries that were committed without a task get one, and tasks that were lost (purged, given
- * up, or gone with a republisher that died while it was firing) are put back under a new name.
+ * up, or gone with a republisher that died while it was firing) are put back under a new name. A task that the queue
+ * refuses for good is not asked for again: its entry is marked, keeps its message, and waits for `reopen`.
  *
  * Several sweeps may run at once, beside everything else: each entry is judged in a transaction of its own. A sweep that
  * dies leaves nothing but a task that may be created twice under one name.
  */
 import type { Clock } from '../clock.ts';
-import { codeOf, textOf } from '../errors.ts';
+import { codeOf, PermanentError, textOf } from '../errors.ts';
 import type { TaskQueue } from '../delay/task-queue.ts';
 import type { SweepContext } from '../order/sweep.ts';
 import { ATTR, count, gauge, isMeasured } from '../telemetry/instruments.ts';
-import { markScheduled, recover } from './decide.ts';
+import { markRefusedKept, markScheduled, recover } from './decide.ts';
 import { enqueue } from './enqueue.ts';
+import type { Entry } from './entry.ts';
 import type { Ledger } from './ledger.ts';
 import {
   checkOptions,
@@ -26,11 +28,22 @@ export type ScheduleSweep = Readonly<{
   due: number;
   /** Entries that have a task now. */
   recovered: number;
+  /** Entries whose task the queue refuses for good; they are no longer due, and listed as refused. */
+  refused: number;
   /** Entries that could not be read, or whose task could not be created; they stay due. */
   failed: number;
 }>;
 
 type Total = { -readonly [Field in keyof ScheduleSweep]: ScheduleSweep[Field] };
+
+/** The queue's word about one entry. */
+class Refused extends Error {
+  readonly entry: Entry;
+  constructor(entry: Entry, cause: PermanentError) {
+    super(cause.message, { cause });
+    this.entry = entry;
+  }
+}
 
 /** Entries worked on at once, and per query. */
 const CONCURRENCY = 8;
@@ -53,11 +66,30 @@ export function sweepSchedules(
     const { answer } = await ledger.change(id, recover(ledger.times));
     if (answer === 'movedOn') return false;
     const limits = { deadline: context.deadline, signal: context.signal };
-    const { task } = await enqueue(queue, clock, answer.entry, limits);
+    const { task } = await enqueue(queue, clock, answer.entry, limits).catch((error: unknown) => {
+      throw error instanceof PermanentError ? new Refused(answer.entry, error) : error;
+    });
     if (answer.entry.state === 'unscheduled') await ledger.change(id, markScheduled(answer.entry));
     const { state, attempt } = answer.entry;
     count('schedules', { [ATTR.consumer]: context.consumer, [ATTR.answer]: 'recovered' });
     context.log.warn('a schedule without a task was given one', { entry: id, task, state, attempt });
+    return true;
+  };
+  /** Whether it is refused now. False where it has moved on, or where the store cannot be asked: it stays due. */
+  const isMarked = async (id: string, { entry, cause }: Refused, context: SweepContext): Promise<boolean> => {
+    try {
+      const { answer } = await ledger.change(id, markRefusedKept(entry));
+      if (answer === 'movedOn') return false;
+    } catch {
+      return false;
+    }
+    count('schedules', { [ATTR.consumer]: context.consumer, [ATTR.answer]: 'refused' });
+    context.log.error('a schedule was refused by its queue for good', {
+      event: 'schedule_refused',
+      entry: id,
+      code: codeOf(cause),
+      error: textOf(cause),
+    });
     return true;
   };
   const look = async (id: string, context: SweepContext, total: Total): Promise<void> => {
@@ -65,14 +97,19 @@ export function sweepSchedules(
     try {
       if (await recovered(id, context)) total.recovered += 1;
     } catch (error) {
+      if (error instanceof Refused && (await isMarked(id, error, context))) {
+        total.refused += 1;
+        return;
+      }
       total.failed += 1;
-      const fields = { entry: id, code: codeOf(error), error: textOf(error) };
+      const reason = error instanceof Refused ? error.cause : error;
+      const fields = { entry: id, code: codeOf(reason), error: textOf(reason) };
       context.log.warn('a schedule was not put back; the next sweep tries again', fields);
     }
   };
 
   return async (context) => {
-    const total: Total = { due: 0, recovered: 0, failed: 0 };
+    const total: Total = { due: 0, recovered: 0, refused: 0, failed: 0 };
     const isOver = (): boolean => clock.monotonic() >= context.deadline || context.signal.aborted;
     let after: string | undefined;
     do {

@@ -8,7 +8,7 @@ import type { Ledger } from './ledger.ts';
 export type ScheduleView = Readonly<{
   key: string;
   state: EntryState;
-  /** Unscheduled, scheduled or firing. */
+  /** Unscheduled, scheduled or firing. One that is `refused` is listed too, and waits for `reopen`. */
   isPending: boolean;
   /** Absent where a cancel came before any schedule. */
   deliverAt?: Date;

@@ -100,7 +100,7 @@ export function play(options: PlayOptions = {}) {
     deliver: (received: Message): Promise<Outcome> => clock.until(handler(received, context)),
     /** Without waiting on virtual time, for interleavings. */
     handle: (received: Message): Promise<Outcome> => handler(received, context),
-    sweep: () => clock.until(sweep(sweepContext(clock))),
+    sweep: (given: Partial<SweepContext> = {}) => clock.until(sweep({ ...sweepContext(clock), ...given })),
     schedules: schedules(memory, queue, {
       clock: worker,
       consumer: CONSUMER,
