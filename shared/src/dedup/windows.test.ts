@@ -49,6 +49,31 @@ const everything = () =>
     evictionPolicy: 'allkeys-lru',
   });
 
+test('a seek that brings back what has no record any more: by the topic’s retention, or by a snapshot', () => {
+  assert.deepEqual(checkWindows(within({ topicRetentionMs: 31 * DAY })), [
+    {
+      code: 'SEEK_OUTLIVES_RECORDS',
+      text: 'retention is 8d, but a seek can bring back messages of up to 31d (the topic keeps them): those whose record has ended run again; set retention to more than 31d, or seek no further back than 8d',
+    },
+  ]);
+  assert.deepEqual(codes(within({ topicRetentionMs: 8 * DAY })), []);
+  assert.deepEqual(codes({ ...within({ topicRetentionMs: 31 * DAY }), dedup: { retention: '31d' } }), []);
+  const short = { ...GOOD, dedup: { retention: '1h' } } as const;
+  const subscription = { ...GOOD.subscription, messageRetentionMs: 30 * MINUTE };
+  assert.deepEqual(codes({ ...short, subscription }), []);
+  const [misfit, ...others] = checkWindows({
+    ...short,
+    subscription: { ...subscription, hasSnapshots: true },
+  });
+  assert.deepEqual([misfit?.code, others], ['SEEK_OUTLIVES_RECORDS', []]);
+  assert.match(misfit?.text ?? '', /up to 7d \(there is a snapshot of the topic\)/);
+  // What comes back without a seek is said once.
+  const kept = within({ topicRetentionMs: 7 * DAY });
+  assert.deepEqual(codes({ ...kept, dedup: { retention: '1h' } }), ['RETENTION_TOO_SHORT']);
+  const { dedup: _, ...without } = within({ topicRetentionMs: 31 * DAY });
+  assert.deepEqual(checkWindows(without), []);
+});
+
 test('everything at once is one line each', () => {
   assert.deepEqual(
     everything().map(({ code }) => code),

@@ -24,6 +24,10 @@ export type Windows = Readonly<{
 export type SubscriptionWindows = Readonly<{
   ackDeadlineMs?: number;
   messageRetentionMs?: number;
+  /** Of the topic: a seek of the subscription brings back what is that old, acknowledged or not. At most 31 days. */
+  topicRetentionMs?: number;
+  /** Whether there is a snapshot of the topic. A seek to one brings back messages of up to 7 days. */
+  hasSnapshots?: boolean;
   /** Absent: no dead-letter policy. */
   maxDeliveryAttempts?: number;
   /** Absent: without a retry policy, what is refused comes again at once. */
@@ -91,9 +95,12 @@ type Known = Readonly<{
   ackMs: number | undefined;
 }>;
 
+/** The longest that a snapshot lives, less the age of its oldest message: https://cloud.google.com/pubsub/docs/replay-overview */
+const SNAPSHOT_MS = 7 * 86_400_000;
+
 function* retention(
   { retentionMs, leaseMs }: Once,
-  { messageRetentionMs }: SubscriptionWindows,
+  { messageRetentionMs, topicRetentionMs = 0, hasSnapshots = false }: SubscriptionWindows,
 ): Generator<Misfit> {
   const keptMs = messageRetentionMs ?? SUBSCRIPTION_RETENTION_MS;
   if (retentionMs < keptMs) {
@@ -104,6 +111,17 @@ function* retention(
     yield {
       code: 'RETENTION_TOO_SHORT',
       text: `retention is ${shown(retentionMs)}, but ${whose} for ${shown(keptMs)}: one that comes back later than its record runs again; set retention to more than ${shown(keptMs)}`,
+    };
+  }
+  const snapshotMs = hasSnapshots ? SNAPSHOT_MS : 0;
+  const seekMs = Math.max(topicRetentionMs, snapshotMs);
+  // What comes back without a seek is judged above.
+  if (retentionMs < seekMs && keptMs < seekMs) {
+    const where =
+      topicRetentionMs >= snapshotMs ? 'the topic keeps them' : 'there is a snapshot of the topic';
+    yield {
+      code: 'SEEK_OUTLIVES_RECORDS',
+      text: `retention is ${shown(retentionMs)}, but a seek can bring back messages of up to ${shown(seekMs)} (${where}): those whose record has ended run again; set retention to more than ${shown(seekMs)}, or seek no further back than ${shown(retentionMs)}`,
     };
   }
   if (leaseMs >= retentionMs) {

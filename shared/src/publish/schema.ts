@@ -15,7 +15,7 @@ const NAMES: Readonly<Record<string, string>> = {
 };
 
 /** All or none: a revision without its encoding decodes nothing. */
-export const SCHEMA_ATTRIBUTES: readonly string[] = Object.values(NAMES);
+const SCHEMA_ATTRIBUTES: readonly string[] = Object.values(NAMES);
 
 export type MessageSchema = Readonly<{
   /** `projects/…/schemas/…` */

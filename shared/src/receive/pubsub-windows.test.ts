@@ -36,11 +36,25 @@ test('reads ack deadline, retention, dead-letter attempts and backoff of a subsc
     maxDeliveryAttempts: 7,
     minimumBackoffMs: 10_000,
     maximumBackoffMs: 300_000,
+    hasSnapshots: false,
   });
   const plain = await subscriptionWindows(client, 'projects/p/subscriptions/plain');
   assert.equal(plain?.ackDeadlineMs, 10_000);
   assert.equal(plain.maxDeliveryAttempts, undefined);
   assert.equal(await subscriptionWindows(client, 'missing'), undefined);
+});
+
+test('reads what a seek can bring back: the topic’s retention, and its snapshots but no other topic’s', async (t) => {
+  const server = await startPubsub({ clock: systemClock() });
+  const client = connect(t, server.address, () => server.close());
+  await client.createTopic({ name: 'kept', messageRetentionDuration: { seconds: 31 * 86_400 } });
+  await client.createTopic('plain');
+  await client.createSubscription('kept', 'kept');
+  await client.createSubscription('plain', 'plain');
+  await client.subscription('plain').createSnapshot('snapshot');
+  const [kept, plain] = await Promise.all(['kept', 'plain'].map((name) => subscriptionWindows(client, name)));
+  assert.deepEqual([kept?.topicRetentionMs, kept?.hasSnapshots], [31 * 86_400_000, false]);
+  assert.deepEqual([plain?.topicRetentionMs, plain?.hasSnapshots], [undefined, true]);
 });
 
 test('a server that does not answer is not known, within the time given', async (t) => {

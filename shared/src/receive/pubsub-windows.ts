@@ -1,6 +1,7 @@
 /**
  * What a subscription is set to, for `checkWindows`. It is only looked at to say what does not fit: a subscription that
- * may not be read (`pubsub.subscriptions.get`, in roles/pubsub.viewer) or does not answer is simply not known.
+ * may not be read (`pubsub.subscriptions.get`, in roles/pubsub.viewer) or does not answer is simply not known, and so are
+ * its topic's snapshots (`pubsub.snapshots.list` in the project).
  */
 import type { PubSub } from '@google-cloud/pubsub';
 import { bounded } from '../bounded.ts';
@@ -26,21 +27,27 @@ export async function subscriptionWindows(
   checkOptions<typeof options>(options, { timeout: duration, clock: aClock });
   const { timeout = '5s', clock = systemClock() } = options;
   const timeoutMs = toMilliseconds(timeout, 'timeout');
-  try {
-    const read = (): Promise<SubscriptionWindows> =>
-      guardedPubsub(client)
-        .subscription(subscription)
-        .getMetadata({ timeout: timeoutMs })
-        .then(([metadata]) => windowsOf(metadata));
-    return await bounded(clock, timeoutMs, read, () => new Error('too slow'));
-  } catch {
-    return undefined;
-  }
+  const guarded = guardedPubsub(client);
+  const quietly = async <Value>(read: () => Promise<Value>): Promise<Value | undefined> => {
+    try {
+      return await bounded(clock, timeoutMs, read, () => new Error('too slow'));
+    } catch {
+      return undefined;
+    }
+  };
+  const [metadata, snapshots] = await Promise.all([
+    quietly(async () => (await guarded.subscription(subscription).getMetadata({ timeout: timeoutMs }))[0]),
+    quietly(async () => (await guarded.getSnapshots({ gaxOpts: { timeout: timeoutMs } }))[0]),
+  ]);
+  if (metadata === undefined) return undefined;
+  const hasSnapshots = snapshots?.some((snapshot) => snapshot.metadata?.topic === metadata.topic);
+  return { ...windowsOf(metadata), ...(hasSnapshots !== undefined && { hasSnapshots }) };
 }
 
 type Metadata = Readonly<{
   ackDeadlineSeconds?: number | null;
   messageRetentionDuration?: ProtoDuration | null;
+  topicMessageRetentionDuration?: ProtoDuration | null;
   deadLetterPolicy?: Readonly<{
     deadLetterTopic?: string | null;
     maxDeliveryAttempts?: number | null;
@@ -56,12 +63,14 @@ const DEFAULT_ATTEMPTS = 5;
 
 function windowsOf({ ackDeadlineSeconds, ...metadata }: Metadata): SubscriptionWindows {
   const messageRetentionMs = milliseconds(metadata.messageRetentionDuration);
+  const topicRetentionMs = milliseconds(metadata.topicMessageRetentionDuration);
   const policy = metadata.deadLetterPolicy;
   const minimumBackoffMs = milliseconds(metadata.retryPolicy?.minimumBackoff);
   const maximumBackoffMs = milliseconds(metadata.retryPolicy?.maximumBackoff);
   return {
     ...(ackDeadlineSeconds && { ackDeadlineMs: ackDeadlineSeconds * 1_000 }),
     ...(messageRetentionMs !== undefined && { messageRetentionMs }),
+    ...(topicRetentionMs !== undefined && { topicRetentionMs }),
     ...(policy?.deadLetterTopic && { maxDeliveryAttempts: policy.maxDeliveryAttempts || DEFAULT_ATTEMPTS }),
     ...(minimumBackoffMs !== undefined && { minimumBackoffMs }),
     ...(maximumBackoffMs !== undefined && { maximumBackoffMs }),
