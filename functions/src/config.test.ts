@@ -39,6 +39,7 @@ test('fills in short names and defaults', () => {
     outbox: { isOn: false },
     wake: undefined,
     checkWindows: true,
+    strictAttributes: false,
     debug: false,
   });
 });
@@ -50,6 +51,7 @@ test('the platform’s timeout, the check of the windows and the log level are o
   for (const [variable, value] of [
     ['FUNCTION_TIMEOUT', '540'],
     ['CHECK_WINDOWS', 'no'],
+    ['STRICT_ATTRIBUTES', 'yes'],
     ['LOG_LEVEL', 'warn'],
   ] as const) {
     assert.throws(

@@ -58,6 +58,8 @@ export type Config = Readonly<{
   functionTimeout?: Duration;
   /** Whether the subscription and Redis are asked for their settings, to say which windows do not fit. */
   checkWindows: boolean;
+  /** Whether attributes that only look like those of the contract are dead letters. */
+  strictAttributes: boolean;
   /** Whether every delivery gets a line in the log. */
   debug: boolean;
 }>;
@@ -109,6 +111,7 @@ function settingsOf(environment: Environment, target: string | undefined): Confi
       functionTimeout: duration(environment, 'FUNCTION_TIMEOUT', '60s', { least: '1s' }),
     }),
     checkWindows: choice(environment, 'CHECK_WINDOWS', ['on', 'off']) === 'on',
+    strictAttributes: choice(environment, 'STRICT_ATTRIBUTES', ['off', 'on']) === 'on',
     debug: choice(environment, 'LOG_LEVEL', ['info', 'debug']) === 'debug',
   };
 }

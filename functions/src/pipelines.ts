@@ -10,12 +10,14 @@
  * after a lease, instead of being refused until it is a dead letter.
  */
 import {
+  checkAttributes,
   compose,
   ConfigError,
   deadLettering,
   dedup,
   delay,
   forward,
+  type Granted,
   type Handler,
   inOrder,
   type InOrderOptions,
@@ -53,26 +55,38 @@ function stages(config: Config, ports: Ports): Pipeline {
   const deadLetters = deadLettering(ports.publisher, config.deadLetterTopic);
   const publishes = publishing(ports.publisher);
   const target = forward(config.targetTopic);
+  const attributes = attributesChecked(config, ports);
   switch (config.name) {
     case 'dedup':
       return {
-        handler: compose(target, [deadLetters, once(config, ports), deadLetters, publishes]),
+        handler: compose(target, [deadLetters, attributes, once(config, ports), deadLetters, publishes]),
         sweeps: {},
       };
     case 'delay':
       return {
-        handler: compose(target, [deadLetters, later(config, ports), publishes]),
+        handler: compose(target, [deadLetters, attributes, later(config, ports), publishes]),
         sweeps: laterSweeps(ports),
       };
     case 'fifo':
-      return ordered(config, ports, compose(target, [publishes]), [deadLetters]);
+      return ordered(config, ports, compose(target, [publishes]), [deadLetters, attributes]);
     case 'pipeline': {
       const inner = compose(target, [once(config, ports), publishes]);
-      const outer = [deadLetters, putOff(config, ports), later(config, ports)];
+      const outer = [deadLetters, attributes, putOff(config, ports), later(config, ports)];
       const { sweeps, ...rest } = ordered(config, ports, inner, outer);
       return { ...rest, sweeps: { ...sweeps, ...laterSweeps(ports) } };
     }
   }
+}
+
+/** Every wish that the function does not grant is one that its publisher may have meant for it. */
+function attributesChecked({ name, strictAttributes: strict }: Config, { clock }: Ports): Middleware {
+  const grants: Record<Config['name'], readonly Granted[]> = {
+    dedup: [],
+    delay: ['later'],
+    fifo: ['inOrder'],
+    pipeline: ['later', 'inOrder'],
+  };
+  return checkAttributes({ clock, strict, grants: grants[name], expectsSequence: name === 'fifo' });
 }
 
 function ordered(config: Config, ports: Ports, inner: Handler, outer: readonly Middleware[]): Pipeline {

@@ -68,7 +68,12 @@ async function start(t: TestContext, flags: readonly string[]) {
     await pause(100);
   }
   const push = async (attributes: Record<string, string>): Promise<Record<string, string>> => {
-    const message = { messageId: '42', data: 'aGVsbG8=', attributes };
+    const message = {
+      messageId: '42',
+      publishTime: new Date().toISOString(),
+      data: 'aGVsbG8=',
+      attributes,
+    };
     const body = JSON.stringify({ message, subscription: 'projects/demo/subscriptions/orders' });
     const headers = { 'content-type': 'application/json' };
     const response = await fetch(url, { method: 'POST', body, headers });

@@ -39,6 +39,18 @@ export const ATTRIBUTE = {
   tracestate: 'tracestate',
 } as const;
 
+/** Those that publishers set, and that ask for something. */
+export const PUBLISHED_ATTRIBUTES: readonly string[] = [
+  ATTRIBUTE.dedupId,
+  ATTRIBUTE.delay,
+  ATTRIBUTE.deliverAt,
+  ATTRIBUTE.scheduleKey,
+  ATTRIBUTE.cancel,
+  ATTRIBUTE.sequence,
+  ATTRIBUTE.sequenceKey,
+  ATTRIBUTE.sequenceEpoch,
+];
+
 /** Ten years of 365 days: the longest delay. A millisecond epoch in a seconds field is far beyond it, and so refused. */
 export const LONGEST_DELAY_SECONDS = 315_360_000;
 /** dedupId, scheduleKey and sequenceKey: as long as an attribute value may be. */

@@ -74,6 +74,7 @@ export { type OutboxSender, outboxSender } from './outbox/sender.ts';
 export { ack, type AckReason, deadLetter, type Outcome, retry } from './outcome.ts';
 export { lazyPayloads } from './payload/lazy-payloads.ts';
 export type { PayloadRef, PayloadRoom, PayloadSweep } from './payload/payload-room.ts';
+export { checkAttributes, type CheckAttributesOptions, type Granted } from './check-attributes.ts';
 export { type MessageParts, outgoing } from './publish/compose-message.ts';
 export { type ForwardOptions, forward } from './publish/forward.ts';
 export type { Publisher } from './publish/publisher.ts';

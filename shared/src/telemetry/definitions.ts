@@ -18,6 +18,11 @@ export const COUNTERS = {
     '{call}',
     'Calls of the claim store without a known outcome',
   ),
+  suspiciousAttributes: counter(
+    'attributes.suspicious',
+    '{attribute}',
+    'Attributes that look like those of the wire contract and are not',
+  ),
   putOff: counter(
     'retries.put_off',
     '{message}',

@@ -63,6 +63,7 @@ locals {
     module.policy.environment,
     var.log_level == "info" ? {} : { LOG_LEVEL = var.log_level },
     var.check_windows ? {} : { CHECK_WINDOWS = "off" },
+    var.strict_attributes ? { STRICT_ATTRIBUTES = "on" } : {},
     local.uses_firestore ? {
       FIRESTORE_DATABASE = var.firestore.database
       COLLECTION_PREFIX  = var.firestore.collection_prefix

@@ -197,6 +197,12 @@ variable "check_windows" {
   default     = true
 }
 
+variable "strict_attributes" {
+  description = "Whether attributes that only look like those of the wire contract make a message a dead letter. Otherwise they are passed on, with a warning."
+  type        = bool
+  default     = false
+}
+
 variable "service" {
   description = "Size of the function. Deliveries of one instance share requests to the store, so a few large instances are cheaper than many small ones."
   type = object({
@@ -229,10 +235,10 @@ variable "environment" {
     # By their beginnings, so that a misspelt one is told as well.
     condition = length([
       for name in keys(var.environment) : name if can(regex(
-        "^(CHECK_|COLLECTION_|CONSUMER|COUNTER_|DEAD_LETTER_|DEDUP_|DELAY_|FIRESTORE_|FUNCTION_|GOOGLE_CLOUD_PROJECT|HANDLER_|K_|LOG_|NODE_EXTRA_CA_CERTS|ORDER_|OUTBOX|PORT$|REDIS_|REPUBLISHER_|SOURCE_|TARGET_|TASKS_|WAKE_)", name
+        "^(CHECK_|COLLECTION_|CONSUMER|COUNTER_|DEAD_LETTER_|DEDUP_|DELAY_|FIRESTORE_|FUNCTION_|GOOGLE_CLOUD_PROJECT|HANDLER_|K_|LOG_|NODE_EXTRA_CA_CERTS|ORDER_|OUTBOX|PORT$|REDIS_|REPUBLISHER_|SOURCE_|STRICT_|TARGET_|TASKS_|WAKE_)", name
       ))
     ]) == 0
-    error_message = "environment has a variable that the module or the platform sets itself: set dedup, order, limits, firestore, redis, delay, outbox, wake_queue, counter_scope, log_level, check_windows or the topics instead."
+    error_message = "environment has a variable that the module or the platform sets itself: set dedup, order, limits, firestore, redis, delay, outbox, wake_queue, counter_scope, log_level, check_windows, strict_attributes or the topics instead."
   }
 
   validation {
