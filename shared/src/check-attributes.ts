@@ -36,7 +36,7 @@ type Finding = Readonly<{
 }>;
 
 const MINUTE_MS = 60_000;
-/** Names that are remembered as told: whoever may publish may make up any number of them. */
+/** Names that are remembered as told: a publisher may make up any number of them. */
 const NAMES = 100;
 
 /**

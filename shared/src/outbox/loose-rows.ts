@@ -6,6 +6,7 @@
  * be published is set aside as failed and holds up no other.
  */
 import { bounded } from '../bounded.ts';
+import { elapsedMs, momentOf } from '../clock.ts';
 import { codeOf, textOf, TransientError } from '../errors.ts';
 import { haltOf, pauseOf } from './decide.ts';
 import { readable } from './large.ts';
@@ -40,9 +41,11 @@ export type Loose = 'sent' | 'left' | 'failed';
 
 /** `left`: another's, or not due. `failed`: not published this time, or never. Rejects when the store does not answer. */
 export async function publishLoose(ports: DrainPorts, id: string): Promise<Loose> {
-  const { store, leaseMs, newId } = ports;
+  const { store, clock, leaseMs, newId } = ports;
+  const since = momentOf(clock);
   const claimed = await store.claim(id, newId(), leaseMs);
-  if (claimed === undefined) return 'left';
+  // Without a lease, or with one that is over: another relay has the row, or may have it.
+  if (claimed === undefined || elapsedMs(clock, since) >= leaseMs) return 'left';
   try {
     await publish(ports, claimed.row, claimed);
   } catch (error) {

@@ -164,6 +164,23 @@ test('a relay that wakes from a suspended machine publishes nothing under the le
   assert.deepEqual(texts(), ['a', 'a', 'b', 'c'], 'one copy of what was on its way, and none after it');
 });
 
+test('a relay that was suspended while it claimed a row without order leaves it', async () => {
+  const { clock, add, store, relayOf, texts } = world();
+  await add('a');
+  await clock.advance(60_000);
+  const asleep: RelayStore = {
+    ...store,
+    async claim(...args) {
+      const claimed = await store.claim(...args);
+      clock.suspend(61_000);
+      await relayOf().pass({ signal });
+      return claimed;
+    },
+  };
+  await relayOf({}, asleep).pass({ signal });
+  assert.deepEqual(texts(), ['a'], 'another relay has published it');
+});
+
 test('B37: a relay that stalls past its lease is not recorded; copies have the row’s dedupId', async () => {
   const { clock, store, relayOf, add, published, texts } = world();
   for (const text of ['a', 'b']) await add(text, K);

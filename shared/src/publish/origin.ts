@@ -15,7 +15,7 @@ export function originMsOf(attributes: Attributes): number | undefined {
 
 /**
  * `attributes` of a message on its way out, with its origin, and the name of that attribute where it was added here. A
- * publish time that was only assumed is not passed on: whoever reads it would take it for the server's.
+ * publish time that was only assumed is not passed on: a reader would take it for the server's.
  */
 export function withOrigin(
   attributes: Attributes,

@@ -50,7 +50,7 @@ test('sent again it is scheduled where nothing newer stands, also over its own e
   assert.equal(target.published[1]?.attributes['originPublishTime'], first.publishTime.toISOString());
 });
 
-test('an originPublishTime ahead of the publish time gives no later place: nobody claims the future', async () => {
+test('an originPublishTime ahead of the publish time gives no later place: no publisher claims the future', async () => {
   const { clock, deliver, message, published } = play();
   const claims = { originPublishTime: '2031-01-01T00:00:00Z' };
   await deliver(message({ scheduleKey: KEY, delay: '600', ...claims }, 'claims'));
