@@ -28,9 +28,11 @@ async function travel(attributes: Record<string, string>, skew: Skew = {}) {
   const ports = { publisher, queue, clock: skewed(skew.republisherMs), log: silent };
   const run = republish({ ...ports, deadLetters: (next) => next }, { allowedTopics: [TOPIC] });
   // As Cloud Tasks says it: seconds with a fraction, later on a repeat.
-  queue.dispatchTo((task, retryCount) =>
-    run({ body: task.body, retryCount, etaMs: task.scheduleTimeMs + retryCount * 1_000 }),
-  );
+  queue.dispatchTo(async (task, retryCount) => {
+    // A task that is never done would be tried for eleven years.
+    if (retryCount > 100) return { status: 204 };
+    return run({ body: task.body, retryCount, etaMs: task.scheduleTimeMs + retryCount * 1_000 });
+  });
   const options = { clock: skewed(skew.stageMs), topic: TOPIC };
   const direct = async () => {
     arrivals.push((clock.now() - started) / 1_000);

@@ -147,12 +147,15 @@ export function republish(
     return outcome;
   };
 
-  const reschedule = async (delayed: Delayed, log: Log): Promise<Outcome> => {
+  const reschedule = async (delayed: Delayed, etaMs: number | undefined, log: Log): Promise<Outcome> => {
     if (!(await schedules.isCurrent(delayed, log))) {
       await messages.done(delayed, log);
       return ack('stale');
     }
-    const scheduleTimeMs = scheduleTimeFor(delayed.instantMs, clock.now());
+    // The queue's clock has come to the time of the task. One of this process that is far ahead would ask for more than
+    // the queue takes.
+    const nowMs = Math.min(clock.now(), etaMs ?? delayed.scheduleTimeMs);
+    const scheduleTimeMs = scheduleTimeFor(delayed.instantMs, nowMs);
     const hop = delayed.hop + 1;
     const task = taskFor({ ...delayed, scheduleTimeMs, hop });
     const answer = await queue.create(task, { signal: stop });
@@ -176,7 +179,7 @@ export function republish(
       const pauseMs = step.kind === 'wait' ? step.milliseconds : step.restMs;
       if (pauseMs > 0) await sleep(clock, pauseMs, stop);
       if (stop.aborted) throw new TransientError('STOPPING', 'the republisher is stopping');
-      if (step.kind === 'reschedule') return reschedule(delayed, log);
+      if (step.kind === 'reschedule') return reschedule(delayed, etaMs, log);
     }
     throw new TransientError('CLOCK_STANDS', 'the instant did not come while it was waited for');
   };

@@ -9,14 +9,16 @@ import type { CreateLimits, Task, TaskQueue } from '../delay/task-queue.ts';
 import { scheduleTimeFor } from '../delay/timing.ts';
 import type { Entry } from './entry.ts';
 
-function taskOf({ delayed, generation, attempt }: Entry, nowMs: number): Task {
+function taskOf({ delayed, generation, attempt, atMs }: Entry, nowMs: number): Task {
   if (delayed?.entry?.generation !== generation) {
     throw new TransientError(
       'UNREADABLE_ENTRY',
       'a pending entry of the ledger holds no delivery of its own',
     );
   }
-  const scheduleTimeMs = scheduleTimeFor(delayed.instantMs, nowMs);
+  // The store's clock has come to the time of the entry. One of this process that is far ahead would ask for more than the
+  // queue takes, which is refused for good.
+  const scheduleTimeMs = scheduleTimeFor(delayed.instantMs, Math.min(nowMs, atMs));
   return taskFor({ ...delayed, attempt, hop: 0, scheduleTimeMs });
 }
 

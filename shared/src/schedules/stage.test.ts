@@ -246,6 +246,17 @@ test('a republisher without a ledger neither publishes nor gives up what belongs
   assert.equal(target.published.length, 0);
 });
 
+test('a schedule far ahead is not refused because the clock of stage, sweep and republisher is days ahead', async () => {
+  const { clock, deliver, message, memory, schedules, sweep, published } = play({ skewMs: 5 * 86_400_000 });
+  await deliver(message({ scheduleKey: KEY, delay: String(90 * 86_400) }));
+  await memory.transact((tx) => schedules.put(tx, 'program', { data: 'P', delay: '90d' }));
+  await clock.advance(60_000);
+  const { recovered, refused } = await sweep();
+  assert.deepEqual([recovered, refused], [1, 0]);
+  await clock.advance(91 * 86_400_000);
+  assert.deepEqual(published().toSorted(), ['P', 'hello']);
+});
+
 test('a program that commits and dies leaves an entry that the sweep gives a task', async () => {
   const { clock, memory, schedules, sweep, published } = play();
   await memory.transact((tx) => schedules.put(tx, KEY, { data: 'P', delay: '5m' }));
