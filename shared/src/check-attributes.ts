@@ -10,6 +10,7 @@ import { type Clock, systemClock } from './clock.ts';
 import { PermanentError } from './errors.ts';
 import type { Middleware } from './handler.ts';
 import type { Attributes, Message } from './message.ts';
+import { checkOptions, clock as aClock, flag, listOf, oneOf, required } from './options.ts';
 import { deadLetter } from './outcome.ts';
 import { ATTR, count } from './telemetry/instruments.ts';
 
@@ -40,12 +41,19 @@ const MINUTE_MS = 60_000;
 const NAMES = 100;
 
 /**
- * Place it inside `deadLettering` and outside everything else. Never changes a message.
+ * Place it inside `deadLettering` and outside everything else. Never changes a message. Throws ConfigError
+ * `INVALID_OPTION` for an option that is unknown or not understood.
  *
  * @example
  * compose(handler, [deadLetters, checkAttributes({ grants: ['later'] }), delay(queue, options), publishing(publisher)]);
  */
 export function checkAttributes(options: CheckAttributesOptions): Middleware {
+  checkOptions<CheckAttributesOptions>(options, {
+    clock: aClock,
+    grants: required(listOf(oneOf('later', 'inOrder'), 'a list of later and inOrder')),
+    expectsSequence: flag,
+    strict: flag,
+  });
   const { clock = systemClock(), strict = false } = options;
   /** By name: when it was told last, on the monotonic clock; the oldest first. */
   const told = new Map<string, number>();

@@ -116,6 +116,7 @@ type Case = Readonly<{
 }>;
 
 const OPTIONS: Readonly<Record<string, Case>> = {
+  checkAttributes: { before: [], valid: { grants: [] }, near: ['grant', 'grants'] },
   checkWindows: { before: [], valid: {}, near: ['handlerTimout', 'handlerTimeout'] },
   deadLettering: { before: [publisher, 'dead'], valid: {}, near: ['maxbytes', 'maxBytes'] },
   dedup: { before: [memoryClaims({ clock })], valid: {}, near: ['leese', 'lease'] },
@@ -196,7 +197,7 @@ const OPTIONS: Readonly<Record<string, Case>> = {
 /** Those that have no options: values, checks of a message, clocks. */
 const WITHOUT = new Set(
   `ack checkOutgoing clockFrom compose consoleLog deadLetter decodeMessage identifierHash lazyLedger lazyPayloads
-  localClock memoryCounters parseWishes readWake retry settle severalQueues sleep systemClock taskHeaders toMilliseconds
+  localClock memoryCounters parseWishes readWake retry schemaOf settle severalQueues sleep systemClock taskHeaders toMilliseconds
   evictionPolicy evictionWarning timestampOf memoryPublisher virtualClock bad choice delayQueues duration email emulators
   firestoreNames fullName isHttpUrl optional project republisherService required taskQueue topic`.split(
     /\s+/,

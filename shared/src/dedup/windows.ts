@@ -4,7 +4,7 @@
  */
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { type DedupOptions, dedupWindows, SUBSCRIPTION_RETENTION_MS } from './settings.ts';
-import { checkOptions, duration, number, oneOf, shaped, text } from '../options.ts';
+import { checkOptions, duration, flag, number, oneOf, shaped, text } from '../options.ts';
 
 export type Windows = Readonly<{
   /** Of the middleware: `{}` stands for its defaults. Absent: there is no such middleware. */
@@ -62,6 +62,8 @@ export function checkWindows(windows: Windows): readonly Misfit[] {
       subscription: shaped<Required<SubscriptionWindows>>({
         ackDeadlineMs: number,
         messageRetentionMs: number,
+        topicRetentionMs: number,
+        hasSnapshots: flag,
         maxDeliveryAttempts: number,
         minimumBackoffMs: number,
         maximumBackoffMs: number,

@@ -6,6 +6,7 @@
  */
 import { ATTRIBUTE } from '../attributes.ts';
 import type { Attributes } from '../message.ts';
+import { isObject } from '../options.ts';
 
 /** The service's name, and ours. */
 const NAMES: Readonly<Record<string, string>> = {
@@ -28,13 +29,16 @@ export type MessageSchema = Readonly<{
 
 /**
  * The schema that a received message was checked against when it was first published, whichever topic it comes from now;
- * `undefined` where that topic had none.
+ * `undefined` where that topic had none. Throws ConfigError for what is no message.
  *
  * @example
  * const schema = schemaOf(message);
  * if (schema?.encoding === 'BINARY') decodeAvro(await definitionOf(schema.name, schema.revisionId), message.data);
  */
-export function schemaOf({ attributes }: Readonly<{ attributes: Attributes }>): MessageSchema | undefined {
+export function schemaOf(message: Readonly<{ attributes: Attributes }>): MessageSchema | undefined {
+  isObject('message', message);
+  const { attributes } = message;
+  isObject('message.attributes', attributes);
   const known = { ...attributes, ...schemaAttributes(attributes) };
   const name = known[ATTRIBUTE.sourceSchemaName];
   const encoding = known[ATTRIBUTE.sourceSchemaEncoding];
