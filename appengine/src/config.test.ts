@@ -206,6 +206,11 @@ const refused: readonly (readonly [string, Record<string, string | undefined>, R
   ],
   ['no URL', { ...elsewhere, OIDC_AUDIENCE: 'later' }, /^REPUBLISHER_URL is not set; accepted: /],
   ['half of OIDC', { ...onAppEngine, OIDC_AUDIENCE: 'x' }, /^OIDC_SERVICE_ACCOUNT is not set; accepted: /],
+  [
+    'a URL that Cloud Tasks never calls',
+    { ...elsewhere, REPUBLISHER_URL: 'http://r.example' },
+    /^REPUBLISHER_URL is "http:\/\/r.example"; accepted: an https URL/,
+  ],
   ['a URL without tokens', { ...onAppEngine, REPUBLISHER_URL: 'https://r.example' }, /^REPUBLISHER_URL is "/],
   [
     'a service elsewhere',

@@ -4,6 +4,7 @@
  */
 import {
   bad,
+  calledUrl,
   delayQueues,
   email,
   type Emulators,
@@ -60,7 +61,7 @@ export function readConfig(environment: Environment): Config {
       .map((name) => fullName(project, 'topics', 'ALLOWED_TOPICS', name.trim())),
     deadLetterTopic: topic(environment, project, 'DEAD_LETTER_TOPIC'),
     queues: delayQueues(environment, project),
-    target: target(environment, callers),
+    target: target(environment, callers, local.tasks !== undefined),
     callers,
     firestore: firestoreNames(environment),
     ...(maxAttempts !== undefined && { maxAttempts }),
@@ -98,7 +99,7 @@ function list(environment: Environment, variable: string, accepted: string): rea
   return values;
 }
 
-function target(environment: Environment, { appEngine, oidc }: Callers): Config['target'] {
+function target(environment: Environment, { appEngine, oidc }: Callers, isLocal: boolean): Config['target'] {
   const url = optional(environment, 'REPUBLISHER_URL');
   const service = republisherService(environment);
   if (url !== undefined && service !== undefined) {
@@ -117,10 +118,10 @@ function target(environment: Environment, { appEngine, oidc }: Callers): Config[
     throw bad('REPUBLISHER_URL', url, 'on App Engine only with OIDC_AUDIENCE and OIDC_SERVICE_ACCOUNT');
   }
   const [audience = ''] = oidc.audiences;
-  const called = url ?? (isHttpUrl(audience) ? audience : undefined);
-  if (called === undefined || !isHttpUrl(called)) {
-    throw bad('REPUBLISHER_URL', called, 'an http or https URL: where the queue calls this republisher');
+  if (url === undefined && !isHttpUrl(audience)) {
+    throw bad('REPUBLISHER_URL', url, 'an https URL: where the queue calls this republisher');
   }
+  const called = calledUrl('REPUBLISHER_URL', url ?? audience, isLocal);
   const serviceAccount = account ?? oidc.serviceAccounts[0] ?? '';
   if (!oidc.serviceAccounts.includes(serviceAccount)) {
     throw bad('REPUBLISHER_SERVICE_ACCOUNT', serviceAccount, `one of OIDC_SERVICE_ACCOUNT, or nothing`);

@@ -126,6 +126,12 @@ const REFUSED: readonly (readonly [
     { REPUBLISHER_URL: 'https://r.example' },
     /REPUBLISHER_SERVICE_ACCOUNT/,
   ],
+  [
+    'a republisher that Cloud Tasks never calls',
+    'delay',
+    { REPUBLISHER_URL: 'http://r.example', REPUBLISHER_SERVICE_ACCOUNT: 'a@b' },
+    /REPUBLISHER_URL is "http:\/\/r.example"; accepted: an https URL/,
+  ],
   ['a Tasks address without a port', 'delay', { CLOUD_TASKS_EMULATOR_HOST: 'localhost' }, /host:port/],
   [
     'a Tasks address with no such port',

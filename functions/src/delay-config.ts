@@ -3,11 +3,11 @@
  */
 import {
   bad,
+  calledUrl,
   choice,
   delayQueues,
   email,
   type Environment,
-  isHttpUrl,
   optional,
   republisherService,
   required,
@@ -35,13 +35,13 @@ export function delayConfig(
   return {
     queues: delayQueues(environment, project),
     topic: topic(environment, project, topicVariable),
-    republisher: republisher(environment),
+    republisher: republisher(environment, optional(environment, 'CLOUD_TASKS_EMULATOR_HOST') !== undefined),
     ledger: choice(environment, 'DELAY_LEDGER', ['keys', 'all', 'off']),
     payloads: choice(environment, 'DELAY_PAYLOADS', ['on', 'off']) === 'on',
   };
 }
 
-function republisher(environment: Environment): DelayConfig['republisher'] {
+function republisher(environment: Environment, isLocal: boolean): DelayConfig['republisher'] {
   const url = optional(environment, 'REPUBLISHER_URL');
   const service = republisherService(environment);
   const account = optional(environment, 'REPUBLISHER_SERVICE_ACCOUNT');
@@ -50,8 +50,11 @@ function republisher(environment: Environment): DelayConfig['republisher'] {
     return { service: service ?? 'default' };
   }
   if (service !== undefined) throw bad('REPUBLISHER_SERVICE', service, 'not together with REPUBLISHER_URL');
-  if (!isHttpUrl(url)) throw bad('REPUBLISHER_URL', url, 'an http or https URL');
   const accepted = 'the e-mail of the account that calls REPUBLISHER_URL';
   const variable = 'REPUBLISHER_SERVICE_ACCOUNT';
-  return { url, serviceAccount: email(variable, required(environment, variable, accepted), accepted) };
+  const called = calledUrl('REPUBLISHER_URL', url, isLocal);
+  return {
+    url: called,
+    serviceAccount: email(variable, required(environment, variable, accepted), accepted),
+  };
 }

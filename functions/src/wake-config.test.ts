@@ -32,7 +32,7 @@ test('what is missing, wrong or without effect is refused by its name', () => {
     [ALL, false, /^WAKE_QUEUE is "wake"; accepted: only for fifo and pipeline/],
     [{ ...ALL, TASKS_LOCATION: '' }, true, /^TASKS_LOCATION is not set; accepted: .*WAKE_QUEUE/],
     [{ ...ALL, WAKE_QUEUE: 'a/b' }, true, /^WAKE_QUEUE is "a\/b"; accepted: a queue ID/],
-    [{ ...ALL, WAKE_URL: '' }, true, /^WAKE_URL is not set; accepted: the http or https URL/],
+    [{ ...ALL, WAKE_URL: '' }, true, /^WAKE_URL is not set; accepted: the https URL/],
     [{ ...ALL, WAKE_URL: 'fifo' }, true, /^WAKE_URL is "fifo"; accepted/],
     [{ ...ALL, WAKE_URL: 'https://host/fifo' }, true, /^WAKE_URL is .*; accepted: .* without a path/],
     [{ ...ALL, WAKE_SERVICE_ACCOUNT: '' }, true, /^WAKE_SERVICE_ACCOUNT is not set; accepted: the e-mail/],

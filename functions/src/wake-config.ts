@@ -4,9 +4,9 @@
  */
 import {
   bad,
+  calledUrl,
   email,
   type Environment,
-  isHttpUrl,
   optional,
   required,
   taskQueue,
@@ -40,7 +40,7 @@ export function wakeConfig(
   const account = 'the e-mail of an account that may call this function (needed with WAKE_QUEUE)';
   return {
     queue: taskQueue(environment, project, 'WAKE_QUEUE'),
-    url: ownUrl(environment),
+    url: ownUrl(environment, optional(environment, 'CLOUD_TASKS_EMULATOR_HOST') !== undefined),
     serviceAccount: email(
       'WAKE_SERVICE_ACCOUNT',
       required(environment, 'WAKE_SERVICE_ACCOUNT', account),
@@ -49,10 +49,9 @@ export function wakeConfig(
   };
 }
 
-function ownUrl(environment: Environment): string {
-  const accepted = 'the http or https URL of this function, without a path (needed with WAKE_QUEUE)';
-  const value = required(environment, 'WAKE_URL', accepted);
-  if (!isHttpUrl(value)) throw bad('WAKE_URL', value, accepted);
+function ownUrl(environment: Environment, isLocal: boolean): string {
+  const accepted = 'the https URL of this function, without a path (needed with WAKE_QUEUE)';
+  const value = calledUrl('WAKE_URL', required(environment, 'WAKE_URL', accepted), isLocal);
   const { pathname, search, hash } = new URL(value);
   if (pathname !== '/' || search !== '' || hash !== '') throw bad('WAKE_URL', value, accepted);
   return value;

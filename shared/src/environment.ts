@@ -212,6 +212,18 @@ function database(environment: Environment): string {
 export const isHttpUrl = (url: string): boolean =>
   typeof url === 'string' && URL.canParse(url) && /^https?:/.test(url);
 
+/**
+ * A URL that Cloud Tasks may be asked to call. It sends a token, so its HTTP targets are `https`
+ * (https://cloud.google.com/tasks/docs/creating-http-target-tasks): it would refuse each task of another one, and every
+ * delayed message would be a dead letter. With a local server of Cloud Tasks (`isLocal`) `http` is taken too.
+ */
+export function calledUrl(variable: string, value: string | undefined, isLocal: boolean): string {
+  if (value !== undefined && isHttpUrl(value) && (isLocal || new URL(value).protocol === 'https:'))
+    return value;
+  const accepted = isLocal ? 'an http or https URL' : 'an https URL, or http with CLOUD_TASKS_EMULATOR_HOST';
+  throw bad(variable, value, accepted);
+}
+
 export function project(environment: Environment): string {
   const value = required(environment, 'GOOGLE_CLOUD_PROJECT', 'the project ID');
   if (/[\s/]/.test(value)) throw bad('GOOGLE_CLOUD_PROJECT', value, 'the project ID');

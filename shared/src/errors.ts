@@ -3,6 +3,8 @@
  * what programs branch on; the text is for people.
  */
 
+import { type Fault, faultOfCode, faultOfForeign } from './faults.ts';
+
 type Options = Readonly<{ cause?: unknown }>;
 
 abstract class CodedError extends Error {
@@ -29,16 +31,6 @@ export class TransientError extends CodedError {
 /** The program is set up wrongly: it does not start. */
 export class ConfigError extends CodedError {}
 
-/**
- * Codes of retries that say nothing about the message itself: another delivery has it, a lease was lost, a store
- * did not answer. They never count as an attempt of the message (a single crash must not make it look like poison).
- */
-const NOT_THE_MESSAGE: ReadonlySet<string> = new Set([
-  'IN_PROGRESS_ELSEWHERE',
-  'LEASE_LOST',
-  'STORE_UNAVAILABLE',
-]);
-
 export const inProgressElsewhere = (message: string): TransientError =>
   new TransientError('IN_PROGRESS_ELSEWHERE', message);
 export const leaseLost = (message: string, cause?: unknown): TransientError =>
@@ -46,10 +38,22 @@ export const leaseLost = (message: string, cause?: unknown): TransientError =>
 export const storeUnavailable = (message: string, cause?: unknown): TransientError =>
   new TransientError('STORE_UNAVAILABLE', message, { cause });
 
-/** Whether a failure is the message's own and counts as one of its attempts. */
-export function countsAsAttempt(error: unknown): boolean {
-  return !(error instanceof TransientError && NOT_THE_MESSAGE.has(error.code));
+/**
+ * Whose fault a failure is, by its code; of a code that only wraps another failure, by that. What nothing is known of is
+ * the message's: a handler that throws says something about its message.
+ */
+export function faultOf(error: unknown): Fault {
+  if (error instanceof PermanentError) return 'message';
+  if (error instanceof ConfigError) return 'deployment';
+  if (!(error instanceof TransientError)) return faultOfForeign(error) ?? 'message';
+  const isWrapper = WRAPPERS.has(error.code) && error.cause !== undefined;
+  return (isWrapper ? faultOf(error.cause) : faultOfCode(error.code)) ?? 'message';
 }
+
+const WRAPPERS: ReadonlySet<string> = new Set(['DEAD_LETTER_UNPUBLISHED', 'ORDER_HEAD_FAILED']);
+
+/** Whether a failure is the message's own and counts as one of its attempts. */
+export const countsAsAttempt = (error: unknown): boolean => faultOf(error) === 'message';
 
 /** For logs and dead letters: the code if there is one, else the error's name. A text for anything that was thrown. */
 export function codeOf(error: unknown): string {

@@ -110,7 +110,7 @@ test('B18: a dead letter that is not published leaves the message where it is', 
     );
   }
   // A topic that is gone is permanent for the dead letter, and still not for the message.
-  const gone = { publish: async () => Promise.reject(new PermanentError('TOPIC_NOT_FOUND', 'gone')) };
+  const gone = { publish: async () => Promise.reject(new PermanentError('PUBLISH_REFUSED', 'gone')) };
   const outcome = await compose(failing, [deadLettering(gone, 'dead')])(message(), context);
   assert.equal(outcome.kind, 'retry');
 });

@@ -5,6 +5,7 @@
  * message to the dead letters.
  */
 import { storeUnavailable, textOf, TransientError } from '../errors.ts';
+import { verdictOf } from '../faults.ts';
 
 /**
  * The write was refused because of the state of the document; the record decides what that means.
@@ -18,24 +19,13 @@ const REFUSALS: ReadonlyMap<number, string> = new Map([
   [10, 'ABORTED'],
 ]);
 
-/** Codes whose remedy is not obvious. Every code that is not a refusal leaves the outcome unknown. */
-const HINTS: ReadonlyMap<number, string> = new Map([
-  [3, 'the request is not understood'],
-  [5, 'the database does not exist'],
-  [7, 'permission denied: the service account wants roles/datastore.user'],
-  [8, 'resource exhausted: a quota, or a hot range of keys'],
-  [12, 'not implemented by this server'],
-  [14, 'no connection'],
-  [16, 'not authenticated'],
-]);
-
 export const isRefusal = (error: unknown): boolean => REFUSALS.has(codeOf(error) ?? -1);
 
 export function unavailable(error: unknown): TransientError {
   const code = codeOf(error);
-  const hint = code === undefined ? undefined : HINTS.get(code);
+  const { text: hint } = verdictOf('firestore', error);
   const name = code === undefined ? 'an error without a code' : `code ${code}`;
-  const text = `Firestore answered ${name}${hint === undefined ? '' : ` (${hint})`}: ${textOf(error)}`;
+  const text = `Firestore answered ${name}${hint === '' ? '' : ` (${hint})`}: ${textOf(error)}`;
   return storeUnavailable(text, error);
 }
 

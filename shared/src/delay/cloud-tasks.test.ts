@@ -119,6 +119,7 @@ test('what could never be called is refused at the start', () => {
   assert.throws(make({ queue: 'delay-queue' }), ConfigError);
   assert.throws(make({ target: { ...HTTP, url: 'r.example' } }), ConfigError);
   assert.throws(make({ target: { ...HTTP, url: 'ftp://r.example' } }), ConfigError);
+  assert.throws(make({ target: { ...HTTP, url: 'http://r.example' } }), /accepted: an https URL/);
   assert.throws(make({ target: { ...HTTP, serviceAccount: 'caller' } }), ConfigError);
   assert.throws(make({ timeout: 'soon' }), ConfigError);
   for (const emulatorHost of [

@@ -61,6 +61,9 @@ const RESERVE_MS = 1_000;
 /** A call that would be cut off sooner is hardly worth its beginning. */
 const LEAST_CALL_MS = 500;
 
+/** Clients of a local server, which calls `http` too. */
+const localClients = new WeakSet<CloudTasksClient>();
+
 /** Throws ConfigError for a queue that is not a full name or a target that nothing could be sent to. */
 export function cloudTasksQueue(client: CloudTasksClient, options: CloudTasksOptions): TaskQueue {
   port(['createTask'], 'a client of Cloud Tasks, for example cloudTasksClient()')('client', client);
@@ -82,7 +85,7 @@ export function cloudTasksQueue(client: CloudTasksClient, options: CloudTasksOpt
       `queue is ${JSON.stringify(queue)}; accepted: projects/PROJECT/locations/LOCATION/queues/QUEUE`,
     );
   }
-  const requestWith = requestFor(target);
+  const requestWith = requestFor(target, localClients.has(client));
   guardedStart(client);
   return {
     overheadBytes:
@@ -135,7 +138,14 @@ export function cloudTasksClient(
       `the host of the Cloud Tasks emulator is ${JSON.stringify(emulatorHost)}; accepted: HOST:PORT, for example 127.0.0.1:8123`,
     );
   }
-  return new CloudTasksClient({ ...project, apiEndpoint, port, sslCreds: credentials.createInsecure() });
+  const client = new CloudTasksClient({
+    ...project,
+    apiEndpoint,
+    port,
+    sslCreds: credentials.createInsecure(),
+  });
+  localClients.add(client);
+  return client;
 }
 
 /** Whole seconds and nanoseconds, rounded up to the millisecond: never earlier than what was asked. */
@@ -156,7 +166,7 @@ const taskTarget: Check = (path, value) => {
   checkOptions<{ appEngine: object }>(value, { appEngine: required(service) }, path);
 };
 
-function requestFor(target: TaskTarget): (body: Uint8Array | string) => object {
+function requestFor(target: TaskTarget, isLocal: boolean): (body: Uint8Array | string) => object {
   const common = { httpMethod: 'POST', headers: HEADERS } as const;
   if ('appEngine' in target) {
     const { service } = target.appEngine;
@@ -165,7 +175,7 @@ function requestFor(target: TaskTarget): (body: Uint8Array | string) => object {
       appEngineHttpRequest: { ...common, relativeUri: PATH, appEngineRouting, body },
     });
   }
-  const url = urlOf(target.url);
+  const url = urlOf(target.url, isLocal);
   if (!/^[^@\s]+@[^@\s]+$/.test(target.serviceAccount)) {
     throw new ConfigError(
       'INVALID_SERVICE_ACCOUNT',
@@ -176,12 +186,14 @@ function requestFor(target: TaskTarget): (body: Uint8Array | string) => object {
   return (body) => ({ httpRequest: { ...common, url, oidcToken, body } });
 }
 
-function urlOf(text: string): string {
+/** The service sends a token, and so refuses each task for a URL without TLS: every delayed message would be a dead letter. */
+function urlOf(text: string, isLocal: boolean): string {
   const url = URL.parse(text);
-  if (url === null || !/^https?:$/.test(url.protocol)) {
+  const isCalled = url?.protocol === 'https:' || (isLocal && url?.protocol === 'http:');
+  if (url === null || !isCalled) {
     throw new ConfigError(
       'INVALID_URL',
-      `the republisher's URL is ${JSON.stringify(text)}; accepted: an http or https URL`,
+      `the republisher's URL is ${JSON.stringify(text)}; accepted: an https URL, or http with a client for a local server (emulatorHost)`,
     );
   }
   if (url.pathname === '/') url.pathname = PATH;

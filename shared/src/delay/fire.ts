@@ -8,7 +8,6 @@
 import { randomUUID } from 'node:crypto';
 import { type Clock, elapsedMs, momentOf } from '../clock.ts';
 import { ConfigError, leaseLost, TransientError } from '../errors.ts';
-import type { Middleware } from '../handler.ts';
 import type { Log } from '../log.ts';
 import { ack, type Outcome } from '../outcome.ts';
 import { fire, markDeadLettered, markDelivered } from '../schedules/decide.ts';
@@ -25,8 +24,8 @@ export type Firing = Readonly<{
    * last before the message goes out.
    */
   fired(delayed: Delayed, log: Log, publish: (stillMine: () => void) => Promise<Outcome>): Promise<Outcome>;
-  /** Around the dead letters: a confirmed one ends the entry, so that no other task comes of it. */
-  ends(delayed: Delayed): Middleware;
+  /** A confirmed dead letter ends the entry, so that no other task comes of it. */
+  buried(delayed: Delayed): Promise<void>;
 }>;
 
 /** Throws ConfigError for a publish that may take longer than what replaces or withdraws its message reckons with. */
@@ -85,17 +84,11 @@ export function firing(
       return outcome;
     },
 
-    ends:
-      ({ entry }) =>
-      (next) =>
-      async (message, context) => {
-        const outcome = await next(message, context);
-        const isGivenUp = outcome.kind === 'deadLetter' && outcome.published === true;
-        if (entry === undefined || !isGivenUp) return outcome;
-        await needed().change(entry.id, markDeadLettered(entry));
-        told('deadLettered');
-        return outcome;
-      },
+    async buried({ entry }) {
+      if (entry === undefined) return;
+      await needed().change(entry.id, markDeadLettered(entry));
+      told('deadLettered');
+    },
   };
 }
 

@@ -272,12 +272,12 @@ test('a message that can never be published is dead-lettered whole, and only the
   const message = small(new Date(clock.now()));
   await deliver(message);
   await clock.advance(MINUTE_MS);
-  refuseWith(new PermanentError('TOPIC_NOT_FOUND', 'deleted'));
+  refuseWith(new PermanentError('PUBLISH_REFUSED', 'deleted'));
   dead.failOn(1, 'refused');
   assert.deepEqual(await run(0), { status: 503 });
   assert.deepEqual(await run(0), { status: 200 });
   assert.ok(message.data.equals(dead.published[0]?.data ?? Buffer.alloc(0)));
-  assert.equal(dead.published[0]?.attributes['deadLetterReason'], 'TOPIC_NOT_FOUND');
+  assert.equal(dead.published[0]?.attributes['deadLetterReason'], 'PUBLISH_REFUSED');
   refuseWith(undefined);
   assert.deepEqual(await run(0), { status: 204 });
   assert.equal(target.published.length, 0);
@@ -286,15 +286,29 @@ test('a message that can never be published is dead-lettered whole, and only the
   assert.equal(memory.stored(), 0);
 });
 
-test('on the last attempts with the store down the dead letter holds what is known, and the payload is kept', async () => {
-  const { clock, deliver, run, dead, memory } = world({ maxAttempts: 3 });
+test('on the last attempts with store and queue down the dead letter holds what is known, and the payload is kept', async () => {
+  const { clock, deliver, run, dead, memory, queue } = world({ maxAttempts: 3 });
   await deliver(small(new Date(clock.now())));
   await clock.advance(MINUTE_MS);
   for (const call of [2, 3, 4]) memory.failOn(call, 'refused');
+  queue.failOn(2, 'refused');
   assert.deepEqual(await run(0, 0), { status: 503 });
   assert.deepEqual(await run(0, 1), { status: 200 });
   assert.equal(dead.published[0]?.attributes['deadLetterReason'], 'STORE_UNAVAILABLE');
   await clock.advance(GRACE_MS + 1);
   await memory.sweep(signal);
   assert.equal(memory.stored(), 1);
+});
+
+test('on the last attempts with the store down alone another task takes the place of this one', async () => {
+  const { clock, deliver, run, dead, memory, queue, target } = world({ maxAttempts: 3 });
+  await deliver(small(new Date(clock.now())));
+  await clock.advance(MINUTE_MS);
+  for (const call of [2, 3]) memory.failOn(call, 'refused');
+  assert.deepEqual(await run(0, 0), { status: 503 });
+  assert.deepEqual(await run(0, 1), { status: 204 });
+  await clock.advance(MINUTE_MS);
+  assert.deepEqual(await run(1), { status: 204 });
+  assert.deepEqual(await run(2), { status: 204 });
+  assert.deepEqual([target.published.length, dead.published.length, queue.created.length], [1, 0, 3]);
 });

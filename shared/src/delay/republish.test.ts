@@ -158,13 +158,13 @@ test('B39: what can never succeed goes to the dead letters and is answered 200',
   assert.deepEqual(await answer(delayed({ message: tooLong })), { status: 200 });
   const wrongType = { ...message, attributes: { a: 7 } } as unknown as Delayed['message'];
   assert.deepEqual(await answer(delayed({ message: wrongType })), { status: 200 });
-  publishWith(() => Promise.reject(new PermanentError('TOPIC_NOT_FOUND', 'deleted')));
+  publishWith(() => Promise.reject(new PermanentError('PUBLISH_REFUSED', 'deleted')));
   assert.deepEqual(await answer(delayed()), { status: 200 });
   assert.equal(published.length, 0);
   const reasons = dead.published.map(({ attributes }) => attributes['deadLetterReason']);
   assert.deepEqual(reasons.slice(0, 2), ['UNREADABLE_TASK', 'UNREADABLE_TASK']);
   assert.deepEqual(dead.published[0]?.data, Buffer.from('{'));
-  assert.deepEqual(reasons.slice(2), ['LIMIT_EXCEEDED', 'UNREADABLE_TASK', 'TOPIC_NOT_FOUND']);
+  assert.deepEqual(reasons.slice(2), ['LIMIT_EXCEEDED', 'UNREADABLE_TASK', 'PUBLISH_REFUSED']);
   const ids = dead.published.map(({ attributes }) => attributes['dedupId']);
   assert.equal(ids[4], 'd');
   assert.notEqual(ids[0], ids[1]);
@@ -192,11 +192,11 @@ test('a topic that is not on the list is answered 403, and nothing is published 
 });
 
 test('a topic that is not on the list does not lose a message to a queue that limits its attempts', async () => {
-  const { answer, delayed, dead } = republisher({ maxAttempts: 5 });
+  const { answer, delayed, dead, queue } = republisher({ maxAttempts: 5 });
   const stray = delayed({ topic: 'projects/p/topics/other' });
   assert.deepEqual(await answer(stray, { retryCount: 2 }), { status: 403 });
-  assert.deepEqual(await answer(stray, { retryCount: 3 }), { status: 200 });
-  assert.equal(dead.published[0]?.attributes['deadLetterReason'], 'TOPIC_NOT_ALLOWED');
+  assert.deepEqual(await answer(stray, { retryCount: 3 }), { status: 204 });
+  assert.deepEqual([dead.published.length, queue.created.length], [0, 1]);
 });
 
 test('a dead letter that cannot be published is answered 503, and the task stays', async () => {
@@ -231,14 +231,38 @@ test('a next task that cannot be stored is answered 503, or goes to the dead let
   assert.deepEqual(await answer(hop), { status: 204 });
 });
 
-test('near the end of a queue that limits its attempts, a failing message goes to the dead letters', async () => {
+test('near the end of a queue that limits its attempts, a message that fails goes to the dead letters', async () => {
   const { answer, delayed, dead, publishWith } = republisher({ maxAttempts: 5 });
-  publishWith(() => Promise.reject(new TransientError('PUBLISH_FAILED', 'down')));
+  publishWith(() => Promise.reject(new TransientError('MINE', 'of the message')));
   assert.deepEqual(await answer(delayed(), { retryCount: 2 }), { status: 503 });
   assert.equal(dead.published.length, 0);
   dead.failOn(1, 'refused');
   assert.deepEqual(await answer(delayed(), { retryCount: 3 }), { status: 503 });
   assert.deepEqual(await answer(delayed(), { retryCount: 4 }), { status: 200 });
+});
+
+test('near the end of a queue that limits its attempts, a topic that is away gives the message another task', async () => {
+  const { answer, clock, delayed, dead, publishWith, published, queue } = republisher({ maxAttempts: 5 });
+  publishWith(() => Promise.reject(new TransientError('PUBSUB_UNAVAILABLE', 'down')));
+  assert.deepEqual(await answer(delayed(), { retryCount: 2 }), { status: 503 });
+  assert.deepEqual(await answer(delayed(), { retryCount: 3 }), { status: 204 });
+  assert.deepEqual([dead.published.length, queue.created.length], [0, 1]);
+  publishWith(undefined);
+  // The task that took its place, and the last one on the way, whose schedule time is the instant.
+  for (let index = 0; index < queue.created.length; index += 1) {
+    await clock.advance(60_000);
+    const { body } = queue.created[index]!;
+    assert.deepEqual(await answer(decodeDelayed(body)), { status: 204 });
+  }
+  assert.deepEqual([published.length, queue.created.length, dead.published.length], [1, 2, 0]);
+});
+
+test('near the end of a queue that takes no other task, what is in the way is a dead letter, not a loss', async () => {
+  const { answer, delayed, dead, publishWith, queue } = republisher({ maxAttempts: 5 });
+  publishWith(() => Promise.reject(new TransientError('PUBSUB_UNAVAILABLE', 'down')));
+  queue.failOn(1, 'refused');
+  assert.deepEqual(await answer(delayed(), { retryCount: 3 }), { status: 200 });
+  assert.equal(dead.published[0]?.attributes['deadLetterReason'], 'PUBSUB_UNAVAILABLE');
 });
 
 test('a task that waits when the process stops is answered 503 at once', async () => {

@@ -3,17 +3,19 @@
  * give it to the dead letters. The task is answered with success only after one of these is confirmed.
  *
  * A task that runs twice, or again after a crash or a lost reply, publishes the same message with the same `dedupId`,
- * and makes a next task of the same name. Nothing is lost while the queue retries; where a queue's attempts are
- * limited, the message goes to the dead letters before the last of them.
+ * and makes a next task of the same name. Nothing is lost while the queue retries. Where a queue's attempts are limited,
+ * a message that fails goes to the dead letters before the last of them, and one whose topic, project or store fails
+ * gets another task.
  */
 import { sleep, type Clock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
-import { ConfigError, TransientError } from '../errors.ts';
-import { compose, type Context, type Handler, type Middleware } from '../handler.ts';
+import { parseWishes } from '../attributes.ts';
+import { codeOf, ConfigError, faultOf, textOf, TransientError } from '../errors.ts';
+import { compose, type Context, type Middleware } from '../handler.ts';
 import { hashOf } from '../hash.ts';
 import type { Log } from '../log.ts';
 import { checkOutgoing, LIMITS, type Message } from '../message.ts';
-import { ack, deadLetter, type Outcome, outcomeOf } from '../outcome.ts';
+import { ack, deadLetter, type Outcome, outcomeOf, retry } from '../outcome.ts';
 import type { PayloadRoom } from '../payload/payload-room.ts';
 import { publishable } from '../publish/identity.ts';
 import type { Publisher } from '../publish/publisher.ts';
@@ -25,7 +27,7 @@ import { answer, NOT_ALLOWED, report, type TaskAnswer } from './task-answer.ts';
 import { type Delayed, decodeDelayed, taskFor } from './task-body.ts';
 import type { TaskQueue } from './task-queue.ts';
 import { nextStep, scheduleTimeFor } from './timing.ts';
-import { wholeMessages } from './whole-message.ts';
+import { isPayloadLost, wholeMessages } from './whole-message.ts';
 import { within } from './within.ts';
 import {
   anything,
@@ -81,6 +83,9 @@ export type TaskRequest = Readonly<{
 
 /** A timer may fire a moment before its time, and the wall clock may step back: looked at again so often, then retried. */
 const LOOKS = 10;
+
+/** Before a task that takes another's place wakes: longer than the queue's first pauses between its attempts. */
+const REPLACED_PAUSE_MS = 60_000;
 
 /** Throws ConfigError for an empty list of topics and for limits that are not positive. Never rejects once running. */
 export function republish(
@@ -147,15 +152,7 @@ export function republish(
     return outcome;
   };
 
-  const reschedule = async (delayed: Delayed, etaMs: number | undefined, log: Log): Promise<Outcome> => {
-    if (!(await schedules.isCurrent(delayed, log))) {
-      await messages.done(delayed, log);
-      return ack('stale');
-    }
-    // The queue's clock has come to the time of the task. One of this process that is far ahead would ask for more than
-    // the queue takes.
-    const nowMs = Math.min(clock.now(), etaMs ?? delayed.scheduleTimeMs);
-    const scheduleTimeMs = scheduleTimeFor(delayed.instantMs, nowMs);
+  const next = async (delayed: Delayed, scheduleTimeMs: number, log: Log): Promise<Outcome> => {
     const hop = delayed.hop + 1;
     const task = taskFor({ ...delayed, scheduleTimeMs, hop });
     const answer = await queue.create(task, { signal: stop });
@@ -164,7 +161,20 @@ export function republish(
     return ack('scheduled');
   };
 
+  const reschedule = async (delayed: Delayed, etaMs: number | undefined, log: Log): Promise<Outcome> => {
+    if (!(await schedules.isCurrent(delayed, log))) {
+      await messages.done(delayed, log);
+      return ack('stale');
+    }
+    // The queue's clock has come to the time of the task. One of this process that is far ahead would ask for more than
+    // the queue takes.
+    const nowMs = Math.min(clock.now(), etaMs ?? delayed.scheduleTimeMs);
+    return next(delayed, scheduleTimeFor(delayed.instantMs, nowMs), log);
+  };
+
   const run = async (delayed: Delayed, etaMs: number | undefined, log: Log): Promise<Outcome> => {
+    // What no stage would have taken is not published from a task either.
+    parseWishes(delayed.message);
     if (!allowedTopics.includes(delayed.topic)) {
       throw new TransientError(
         NOT_ALLOWED,
@@ -194,29 +204,67 @@ export function republish(
     log,
   });
 
+  /** `published` once it is confirmed, else a retry. */
+  const bury = (message: Message, error: unknown, log: Log): Promise<Outcome> =>
+    compose(async () => deadLetter(error), [deadLetters])(message, contextOf(log, message));
+
+  /** Where the payload is lost, or the store is down on the last attempt, the letter holds what the task knows. */
+  const buryWhole = async (delayed: Delayed, error: unknown, log: Log, isLast: boolean): Promise<Outcome> => {
+    let whole: Delayed | undefined = delayed;
+    try {
+      whole = await messages.whole(delayed, log);
+    } catch (failure) {
+      if (!isLast && !isPayloadLost(failure)) return retry(failure);
+    }
+    if (whole === undefined) return ack();
+    const outcome = await bury(whole.message, error, log);
+    if (outcome.kind !== 'deadLetter' || outcome.published !== true) return outcome;
+    await schedules.buried(delayed);
+    if (whole !== delayed) await messages.done(delayed, log);
+    return outcome;
+  };
+
+  /** The queue gives the task up soon, for nothing that the message has done: another task takes its place. */
+  const replaced = async (delayed: Delayed, log: Log): Promise<Outcome | undefined> => {
+    try {
+      return await next(delayed, clock.now() + REPLACED_PAUSE_MS, log);
+    } catch (error) {
+      const fields = { topic: delayed.topic, code: codeOf(error), error: textOf(error) };
+      log.warn('the task could not be replaced before its last attempt', fields);
+      return undefined;
+    }
+  };
+
+  const handled = async (
+    delayed: Delayed,
+    etaMs: number | undefined,
+    log: Log,
+    isLast: boolean,
+  ): Promise<Outcome> => {
+    const outcome = await run(delayed, etaMs, log).catch(outcomeOf);
+    if (outcome.kind === 'ack') return outcome;
+    if (outcome.kind === 'deadLetter') return buryWhole(delayed, outcome.error, log, isLast);
+    // What stands in the ledger is not lost with its task: the sweep makes another.
+    if (!isLast || delayed.entry !== undefined) return outcome;
+    const other = faultOf(outcome.error) === 'message' ? undefined : await replaced(delayed, log);
+    return other ?? buryWhole(delayed, outcome.error, log, isLast);
+  };
+
   return async ({ body, etaMs, retryCount = 0 }) => {
     // One attempt is left in reserve, for a dead-letter publish that fails or a crash before it.
     const isNearlyLast = maxAttempts !== undefined && retryCount + 1 >= Math.max(maxAttempts - 1, 1);
     const task = read(body);
-    const handler: Handler = async (_message, context) => {
-      if ('error' in task) return deadLetter(task.error);
-      const outcome = await run(task.delayed, etaMs, context.log).catch(outcomeOf);
-      // What stands in the ledger is not lost with its task: the sweep makes another.
-      const isLost = isNearlyLast && task.delayed.entry === undefined;
-      return outcome.kind === 'retry' && isLost ? deadLetter(outcome.error) : outcome;
-    };
     const message = 'error' in task ? unreadable(body, clock) : task.delayed.message;
-    return observedRepublish(message, ports.log, async (traced) => {
-      const inner =
-        'error' in task ? [] : [messages.letters(deadLetters, task.delayed, { isLast: isNearlyLast })];
-      const outer = 'error' in task ? [] : [schedules.ends(task.delayed)];
-      const outcome = await compose(handler, [...outer, deadLetters, ...inner])(
-        message,
-        contextOf(traced, message),
-      );
-      report(outcome, traced);
-      return outcome;
-    }).then(answer);
+    const outcome = await observedRepublish(message, ports.log, async (log) => {
+      const work =
+        'error' in task
+          ? bury(message, task.error, log)
+          : handled(task.delayed, etaMs, log, isNearlyLast).catch(outcomeOf);
+      const said = await work;
+      report(said, log);
+      return said;
+    });
+    return answer(outcome);
   };
 }
 

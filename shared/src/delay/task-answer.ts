@@ -2,7 +2,7 @@
  * What a task's queue and the log are told. Only a confirmed publish, next task or dead letter is a success; for
  * everything else the queue sends the task again.
  */
-import { codeOf, stackOf, textOf } from '../errors.ts';
+import { codeOf, faultOf, stackOf, textOf } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { Outcome } from '../outcome.ts';
 
@@ -25,6 +25,8 @@ export function report(outcome: Outcome, log: Log): void {
   if (isGivenUp) log.error('given to the dead letters', fields);
   else if (fields.code === NOT_ALLOWED)
     log.error('for a topic that is not on the list', { event: 'topic_not_allowed', ...fields });
+  else if (faultOf(outcome.error) === 'deployment')
+    log.error('to be tried again', { event: 'deployment_fault', ...fields });
   else log.warn('to be tried again', fields);
 }
 

@@ -6,9 +6,7 @@
  * expires, and never a second publish.
  */
 import { codeOf, textOf } from '../errors.ts';
-import { compose, type Middleware } from '../handler.ts';
 import type { Log } from '../log.ts';
-import { ack, retry } from '../outcome.ts';
 import type { PayloadRoom } from '../payload/payload-room.ts';
 import { fetched } from './claim-check.ts';
 import type { Delayed } from './task-body.ts';
@@ -18,16 +16,12 @@ export type WholeMessages = Readonly<{
   whole(delayed: Delayed, log: Log): Promise<Delayed | undefined>;
   /** After a confirmed publish or dead letter, and after the ledger was told. Never rejects. */
   done(delayed: Delayed, log: Log): Promise<void>;
-  /**
-   * Around what handles the task, inside `deadLetters`: gives it the whole message for a dead letter. Where the payload is
-   * lost, the letter holds what the task knows of the message, and names the payload; so it does on the `last` attempt
-   * when the store is down, and the payload is left as it is.
-   */
-  letters(deadLetters: Middleware, delayed: Delayed, options: Readonly<{ isLast: boolean }>): Middleware;
 }>;
 
-/** No later attempt finds it. */
 const LOST: ReadonlySet<string> = new Set(['PAYLOAD_MISSING', 'PAYLOAD_DAMAGED', 'UNREADABLE_MESSAGE']);
+
+/** No later attempt finds it. */
+export const isPayloadLost = (error: unknown): boolean => LOST.has(codeOf(error));
 
 export function wholeMessages(payloads: PayloadRoom | undefined): WholeMessages {
   const whole: WholeMessages['whole'] = async (delayed, log) => {
@@ -50,25 +44,5 @@ export function wholeMessages(payloads: PayloadRoom | undefined): WholeMessages 
     }
   };
 
-  return {
-    whole,
-    done,
-    letters: (deadLetters, delayed, { isLast }) => {
-      if (delayed.payload === undefined) return (next) => next;
-      return (next) => async (message, context) => {
-        const outcome = await next(message, context);
-        if (outcome.kind !== 'deadLetter') return outcome;
-        let found: Delayed | undefined;
-        try {
-          found = await whole(delayed, context.log);
-        } catch (error) {
-          return isLast || LOST.has(codeOf(error)) ? outcome : retry(error);
-        }
-        if (found === undefined) return ack();
-        const told = await compose(async () => outcome, [deadLetters])(found.message, context);
-        if (told.kind === 'deadLetter' && told.published === true) await done(delayed, context.log);
-        return told;
-      };
-    },
-  };
+  return { whole, done };
 }

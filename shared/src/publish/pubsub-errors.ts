@@ -1,43 +1,21 @@
 /**
- * What the service's status codes mean for a message. One table; the odd rows say why.
+ * What Pub/Sub's answers mean for a message, by the table of faults.
  *
- * Permanent means that this message can never be published and becomes a dead letter. What somebody has to set right
- * at the project (permissions, credentials, keys) is not the message's fault: it is tried again.
+ * Permanent means that this message can never be published and becomes a dead letter. What an operator has to set right
+ * at the project (a topic, permissions, credentials, keys) is not the message's fault: it is tried again.
  */
 import { PermanentError, textOf, TransientError } from '../errors.ts';
-import { REFUSED } from './send-all.ts';
+import { verdictOf } from '../faults.ts';
 
-/** https://grpc.io/docs/guides/status-codes/ */
-const PERMANENT: ReadonlyMap<number, string> = new Map([
-  // A limit, a schema of the topic, a malformed name.
-  [3, REFUSED],
-  // The topic does not exist. Creating it later is possible, but a deleted topic would hold its messages for ever.
-  [5, 'TOPIC_NOT_FOUND'],
-  [11, REFUSED],
-]);
+/** What an operator has to mend is not mended within a second. */
+const DEPLOYMENT_PAUSE_MS = 10_000;
 
-const TRANSIENT: ReadonlyMap<number, string> = new Map([
-  [4, 'PUBLISH_TIMEOUT'],
-  // IAM changes take minutes to arrive everywhere (https://cloud.google.com/iam/docs/access-change-propagation).
-  [7, 'PUBLISH_DENIED'],
-  [8, 'PUBLISH_QUOTA'],
-  // Among others an encryption key that is disabled.
-  [9, 'PUBLISH_PRECONDITION'],
-  [14, 'PUBSUB_UNAVAILABLE'],
-  [16, 'PUBLISH_DENIED'],
-]);
-
-/** Codes that are not in the table, and errors without one (no credentials, no network), are transient. */
+/** Statuses that are not in the table, and errors without one (no credentials, no network), are transient. */
 export function publishError(error: unknown, topic: string): PermanentError | TransientError {
   if (error instanceof PermanentError || error instanceof TransientError) return error;
-  const status = statusOf(error);
+  const { fault, code } = verdictOf('pubsub', error);
   const text = `publish to ${topic}: ${textOf(error)}`;
-  const permanent = PERMANENT.get(status);
-  if (permanent !== undefined) return new PermanentError(permanent, text, { cause: error });
-  return new TransientError(TRANSIENT.get(status) ?? 'PUBLISH_FAILED', text, { cause: error });
-}
-
-function statusOf(error: unknown): number {
-  if (typeof error !== 'object' || error === null || !('code' in error)) return NaN;
-  return typeof error.code === 'number' ? error.code : NaN;
+  if (fault === 'message') return new PermanentError(code, text, { cause: error });
+  const pause = fault === 'deployment' ? { retryAfterMs: DEPLOYMENT_PAUSE_MS } : {};
+  return new TransientError(code, text, { cause: error, ...pause });
 }

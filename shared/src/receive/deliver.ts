@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
-import { codeOf, ConfigError, stackOf, textOf, TransientError } from '../errors.ts';
+import { codeOf, ConfigError, faultOf, stackOf, textOf, TransientError } from '../errors.ts';
 import { compose, type Context, type Handler } from '../handler.ts';
 import { type Log, type LogFields, withoutIdentifiers } from '../log.ts';
 import { ATTRIBUTE } from '../attributes.ts';
@@ -160,7 +160,10 @@ export function logOutcome(message: Message, outcome: Outcome, log: Log): void {
   log.debug?.('not done', { messageId: message.id, ...identifiersOf(message) });
   const isDone = outcome.kind === 'deadLetter' && outcome.published === true;
   const text = isDone ? 'dead-lettered' : 'not done: asked for another delivery';
-  if (fields['stack_trace'] !== undefined) log.error(text, fields);
+  const fault = faultOf(outcome.error);
+  // An operator has to mend it, and until then each of these lines is a message that waits.
+  if (fault === 'deployment') log.error(text, { event: 'deployment_fault', ...fields });
+  else if (fields['stack_trace'] !== undefined) log.error(text, fields);
   else log.warn(text, fields);
 }
 

@@ -4,6 +4,11 @@ type Definition = Readonly<{ name: string; unit: string; description: string }>;
 
 export const COUNTERS = {
   outcomes: counter('outcomes', '{outcome}', 'Outcomes that a stage handed outward'),
+  faults: counter(
+    'faults',
+    '{failure}',
+    'Failures that are not the message’s own: of its target, the deployment or a store',
+  ),
   leasesLost: counter('leases.lost', '{lease}', 'Leases lost while a handler ran under them'),
   recoveries: counter('recoveries', '{recovery}', 'Take-overs of work whose owner had died'),
   conflicts: counter('conflicts', '{message}', 'Messages under an identity that was used with other content'),

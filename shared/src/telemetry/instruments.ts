@@ -25,6 +25,7 @@ export const ATTR = {
   reason: 'pubsub_guarantees.reason',
   operation: 'pubsub_guarantees.operation',
   answer: 'pubsub_guarantees.answer',
+  fault: 'pubsub_guarantees.fault',
 } as const;
 
 export type Capability = 'delivery' | 'once' | 'later' | 'in_order' | 'republish';

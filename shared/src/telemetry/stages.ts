@@ -4,6 +4,7 @@
  */
 import { isSpanContextValid, type Span, type SpanContext, SpanKind } from '@opentelemetry/api';
 import type { Clock } from '../clock.ts';
+import { faultOf } from '../errors.ts';
 import type { Handler } from '../handler.ts';
 import { type Log, withFields } from '../log.ts';
 import type { Message, OutgoingMessage } from '../message.ts';
@@ -51,6 +52,7 @@ export function observedDelivery(
       record('process', clock.monotonic() - began, { ...operation(), ...failure });
     }
     told(span, 'delivery', consumer, outcome);
+    toldFault(consumer, outcome);
     return outcome;
   });
 }
@@ -100,6 +102,7 @@ export function observedRepublish(
   return inSpan(parts, remoteContext(message.attributes), async (span) => {
     const outcome = await work(logOf(contextOf(span), log));
     told(span, 'republish', 'republisher', outcome);
+    toldFault('republisher', outcome);
     return outcome;
   });
 }
@@ -129,6 +132,18 @@ function told(span: Span, capability: Capability, consumer: string, outcome: Out
   if (!isMeasured()) return;
   const attributes = { [ATTR.consumer]: consumer, [ATTR.capability]: capability };
   count('outcomes', { ...attributes, ...outcomeAttributes(outcome) });
+}
+
+/** Of a delivery or a task as a whole, so that what several stages hand outward counts once. */
+function toldFault(consumer: string, outcome: Outcome): void {
+  if (outcome.kind === 'ack') return;
+  const fault = faultOf(outcome.error);
+  if (fault === 'message' || fault === 'process') return;
+  count('faults', {
+    [ATTR.consumer]: consumer,
+    [ATTR.fault]: fault,
+    [ATTR.reason]: errorType(outcome.error),
+  });
 }
 
 /** Neither traced nor measured, work is called as it is: most processes have no SDK. */
