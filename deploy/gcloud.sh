@@ -483,7 +483,7 @@ expiry() {
     --collection-group="$prefix-$1" --enable-ttl --async --format=none
 }
 
-for suffix in claims counters order-held order-keys outbox outbox-rows outbox-streams payload payload-chunks schedules; do
+for suffix in claims counters order-held order-keys outbox-rows outbox-streams payload payload-chunks schedules; do
   index "$suffix" '*' ''
 done
 for field in readyAt waitingSince halted.at; do index order-keys "$field" ascending; done

@@ -10,15 +10,7 @@
 import { randomUUID } from 'node:crypto';
 import { FieldValue, Firestore, type Transaction } from '@google-cloud/firestore';
 import { PubSub } from '@google-cloud/pubsub';
-import {
-  ack,
-  compose,
-  inbox,
-  type InboxHandler,
-  type Middleware,
-  outgoing,
-  publishPending,
-} from 'pubsub-guarantees';
+import { ack, compose, inbox, type InboxHandler, type Middleware, outgoing, relay } from 'pubsub-guarantees';
 import { firestoreInbox } from 'pubsub-guarantees/dedup/firestore';
 import { pubsubPublisher } from 'pubsub-guarantees/publish/pubsub';
 import { receive } from 'pubsub-guarantees/receive/pubsub';
@@ -43,7 +35,7 @@ const book: InboxHandler<Transaction> = async (message, { transaction }) => {
   transaction.set(account, fields, { merge: true });
   return ack('handled', [outgoing(receipts.name, { data: `received: ${amount} EUR` })]);
 };
-// The guarantee. Elsewhere, every minute or so: publishPending(store, publisher), for what a crash left behind.
+// The guarantee. Elsewhere, every minute or so: relay(store.outbox, publisher).pass(…), for what a crash left behind.
 const store = firestoreInbox(firestore);
 const once = inbox(store, { publisher })(book);
 
@@ -73,7 +65,8 @@ const stored = await account.get();
 console.log(`deliveries: ${outcomes.toSorted().toReversed().join(', ')}`);
 console.log(`payments booked: ${stored.get('payments')}, balance: ${stored.get('balance')} EUR`);
 console.log(`receipts: ${letters.join(', ')}`);
-console.log(`left in the outbox: ${(await publishPending(store, publisher)).left}`);
+const { pending } = await relay(store.outbox, publisher).pass({ signal: new AbortController().signal });
+console.log(`left in the outbox: ${pending}`);
 
 await receiver.close();
 await mail.close();

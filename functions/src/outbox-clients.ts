@@ -1,5 +1,5 @@
 /**
- * What a function reads of its publishers in Firestore: their counters, and the outbox with the inbox's rows. All of
+ * What a function reads of its publishers in Firestore: their counters, and the outbox, in which the inbox's rows are too. All of
  * them are under the function's own prefix, in its own database, as the library's publishers have them by default.
  */
 import type { Firestore } from '@google-cloud/firestore';
@@ -42,9 +42,8 @@ export async function outboxPorts(
   clock: Clock,
   log: Log,
 ): Promise<OutboxPorts> {
-  const [{ firestoreOutbox }, { firestoreInbox }, { firestorePayloads }] = await Promise.all([
+  const [{ firestoreOutbox }, { firestorePayloads }] = await Promise.all([
     import('pubsub-guarantees/outbox/firestore'),
-    import('pubsub-guarantees/dedup/firestore'),
     import('pubsub-guarantees/payload/firestore'),
   ]);
   const { collectionPrefix: prefix } = config.firestore;
@@ -54,17 +53,13 @@ export async function outboxPorts(
     streams: `${prefix}-outbox-streams`,
     counters,
     ...scope,
-    clock,
-  });
-  const inbox = firestoreInbox(firestore, {
-    collection: `${prefix}-claims`,
-    outbox: `${prefix}-outbox`,
+    ...(config.outbox.shards !== undefined && { shards: config.outbox.shards }),
     clock,
   });
   const payloads = firestorePayloads(firestore, { collection: `${prefix}-payload`, clock });
   return {
     repair: gapRepair(store, publisher, { clock, log, payloads }),
-    sweep: relay(store, publisher, { clock, log, inbox, payloads }).pass,
+    sweep: relay(store, publisher, { clock, log, payloads }).pass,
     payloads,
   };
 }

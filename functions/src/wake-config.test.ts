@@ -50,6 +50,10 @@ test('the outbox is off unless it is turned on, and the counters have no scope',
     counterScope: 'orders',
   });
   assert.deepEqual(outboxConfig({ COUNTER_SCOPE: 'orders' }, true), { isOn: false, counterScope: 'orders' });
+  assert.deepEqual(outboxConfig({ OUTBOX: 'on', OUTBOX_SHARDS: '32' }, false), { isOn: true, shards: 32 });
+  for (const value of ['0', '257', '1.5', 'x'])
+    assert.throws(() => outboxConfig({ OUTBOX: 'on', OUTBOX_SHARDS: value }, false), /from 1 to 256/);
+  assert.throws(() => outboxConfig({ OUTBOX_SHARDS: '32' }, false), /accepted: only with OUTBOX=on/);
   assert.throws(() => outboxConfig({ OUTBOX: 'yes' }, false), /OUTBOX is "yes"; accepted: off or on/);
   assert.throws(
     () => outboxConfig({ COUNTER_SCOPE: 'orders' }, false),

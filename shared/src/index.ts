@@ -8,13 +8,8 @@ export { dedup } from './dedup/dedup.ts';
 export { inbox, type InboxOptions } from './dedup/inbox.ts';
 export { type MemoryInbox, memoryInbox, type MemoryTransaction } from './dedup/inbox-memory.ts';
 export type { InboxContext, InboxHandler } from './dedup/inbox-run.ts';
-export type { Completion, InboxStore, OutboxRow, OutboxRows, PendingRow } from './dedup/inbox-store.ts';
+export type { Completion, InboxStore } from './dedup/inbox-store.ts';
 export { memoryClaims } from './dedup/memory.ts';
-export {
-  publishPending,
-  type PublishPendingOptions,
-  type PublishPendingResult,
-} from './dedup/publish-pending.ts';
 export type { DedupOptions } from './dedup/settings.ts';
 export { checkWindows, type Misfit, type SubscriptionWindows, type Windows } from './dedup/windows.ts';
 export { type DelayOptions, delay } from './delay/delay.ts';

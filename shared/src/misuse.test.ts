@@ -149,7 +149,6 @@ const OPTIONS: Readonly<Record<string, Case>> = {
   outbox: { before: [outboxStore], valid: {}, near: ['relays', 'relay'] },
   outboxSender: { before: [outboxStore, () => {}], valid: {}, near: ['newID', 'newId'] },
   outgoing: { before: ['out', { data: 'x' }], valid: {}, near: ['maxBytess', 'maxBytes'] },
-  publishPending: { before: [memoryInbox({ clock }), publisher], valid: {}, near: ['pagesize', 'pageSize'] },
   publishing: { before: [publisher], valid: {}, near: ['maxBites', 'maxBytes'] },
   relay: { before: [outboxStore, publisher], valid: {}, near: ['intervall', 'interval'] },
   republish: {

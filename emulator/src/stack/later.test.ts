@@ -16,9 +16,8 @@ const INDEXED = {
   'pubsub-guarantees-order-keys': ['readyAt', 'waitingSince', 'halted.at'],
   'pubsub-guarantees-order-held': ['number'],
   'pubsub-guarantees-counters': [],
-  'pubsub-guarantees-outbox': [],
   'pubsub-guarantees-outbox-rows': ['pendingAt', 'place'],
-  'pubsub-guarantees-outbox-streams': [],
+  'pubsub-guarantees-outbox-streams': ['haltedAt DESCENDING'],
   'pubsub-guarantees-payload': ['expiresAt'],
   'pubsub-guarantees-payload-chunks': ['expiresAt', 'unfinishedAt'],
   'pubsub-guarantees-schedules': ['sweep', 'byKey', 'byInstant'],
@@ -27,11 +26,10 @@ const EXPIRING = ['claims', 'payload', 'payload-chunks', 'schedules'];
 
 const fieldOverrides = Object.entries(INDEXED).flatMap(([collectionGroup, fields]) => [
   { collectionGroup, fieldPath: '*', indexes: [] },
-  ...fields.map((fieldPath) => ({
-    collectionGroup,
-    fieldPath,
-    indexes: [{ queryScope: 'COLLECTION', order: 'ASCENDING' }],
-  })),
+  ...fields.map((field) => {
+    const [fieldPath, order = 'ASCENDING'] = field.split(' ');
+    return { collectionGroup, fieldPath, indexes: [{ queryScope: 'COLLECTION', order }] };
+  }),
 ]);
 
 let stack: Toolkit;

@@ -11,7 +11,9 @@ import { type ClaimDocuments, documentClaims, type FoundClaim } from './document
 import type { ClaimStanding, InboxStore } from './inbox-store.ts';
 
 export type InboxDocuments<Tx> = ClaimDocuments &
-  Pick<InboxStore<Tx>, 'transactionMs' | 'maxMessageBytes' | 'rows' | 'transact'>;
+  Pick<InboxStore<Tx>, 'transactionMs' | 'maxMessageBytes' | 'outbox' | 'transact'>;
+
+const READING = 'the reading of outgoing messages';
 
 /** Refusals in a row that a withdrawal follows up. */
 const ROUNDS = 3;
@@ -22,16 +24,20 @@ export function documentInbox<Tx>(
   clock: Clock,
   timeoutMs: number,
 ): InboxStore<Tx> {
-  const { transactionMs, maxMessageBytes, rows } = documents;
+  const { transactionMs, maxMessageBytes, outbox } = documents;
   const within = (what: string) => budget(clock, timeoutMs, what);
   return {
     ...documentClaims(documents, clock, timeoutMs),
     transactionMs,
     maxMessageBytes,
-    rows: {
-      of: (key) => within('the reading of outgoing messages')(() => rows.of(key)),
-      page: (after, limit) => within('the reading of outgoing messages')(() => rows.page(after, limit)),
-      remove: (ids) => within('the removal of outgoing messages')(() => rows.remove(ids)),
+    outbox: {
+      ...outbox,
+      first: (prefix) => within(READING)(() => outbox.first(prefix)),
+      look: (id) => within(READING)(() => outbox.look(id)),
+      behind: (...asked) => within(READING)(() => outbox.behind(...asked)),
+      claim: (...asked) => within('the lease of outgoing messages')(() => outbox.claim(...asked)),
+      remove: (ids) => within('the removal of outgoing messages')(() => outbox.remove(ids)),
+      putOff: (...asked) => within('the putting off of outgoing messages')(() => outbox.putOff(...asked)),
     },
     transact: (attempt) => documents.transact(attempt),
     look: async (held) =>

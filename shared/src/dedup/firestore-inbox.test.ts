@@ -14,7 +14,9 @@ import { type FirestoreInboxOptions, firestoreInbox } from './firestore.ts';
 import { inbox, type InboxOptions } from './inbox.ts';
 import { inboxContract } from './inbox-contract.ts';
 import type { InboxHandler } from './inbox-run.ts';
-import { publishPending } from './publish-pending.ts';
+import { silent } from '../log.ts';
+import { firestoreOutbox } from '../outbox/firestore.ts';
+import { relay } from '../outbox/relay.ts';
 import { aContext, aMessage } from './testing/fixture.ts';
 
 type Server = Readonly<{ address: string; close(): Promise<void> }>;
@@ -38,7 +40,8 @@ function suite(name: string, start: () => Promise<Server>): void {
     };
     // Collections of their own: another emulator keeps what earlier runs left behind.
     const run = `${process.pid}-${Date.now()}`;
-    const store = firestoreInbox(firestore, { collection: `claims-${run}`, outbox: `outbox-${run}` });
+    const outbox = firestoreOutbox(firestore, { rows: `rows-${run}`, streams: `streams-${run}` });
+    const store = firestoreInbox(firestore, { collection: `claims-${run}`, outbox });
     return { firestore, store, close };
   };
   claimStoreContract(`the inbox in ${name}`, async () => ({ ...(await open()), pass: (ms) => pause(ms) }));
@@ -236,18 +239,35 @@ test('B34: record and row as stored: timestamps are the server’s; the record e
   });
   assert.equal(said(await deliver()), 'OUTBOX_UNPUBLISHED');
   const [record] = (await firestore.collection('pubsub-guarantees-claims').get()).docs;
-  const [row] = (await firestore.collection('pubsub-guarantees-outbox').get()).docs;
+  const [row] = (await firestore.collection('pubsub-guarantees-outbox-rows').get()).docs;
   assert.ok(record?.get('state') === 'done' && record.get('expiresAt') instanceof Timestamp);
-  const { message, createdAt, ...fields } = row?.data() ?? {};
-  assert.deepEqual(fields, { v: 1, state: 'pending', key: record.id, topic: 'out' });
-  assert.ok(message instanceof Uint8Array && createdAt instanceof Timestamp);
+  const { message, createdAt, leasedAt, nextTryAt, pendingAt, ...fields } = row?.data() ?? {};
+  assert.deepEqual(fields, {
+    v: 3,
+    state: 'pending',
+    topic: 'projects/demo-project/topics/out',
+    group: row?.id.slice(0, row.id.lastIndexOf('.')),
+    count: 1,
+    attempts: 1,
+    owner: null,
+    leaseMs: 0,
+  });
+  assert.equal(row?.id.startsWith(`${record.id}.`), true);
+  assert.ok(message instanceof Uint8Array && leasedAt instanceof Timestamp);
+  assert.ok(createdAt instanceof Timestamp && nextTryAt instanceof Timestamp);
+  assert.deepEqual(Object.values(pendingAt), [nextTryAt], 'it failed, and is due again');
   assert.equal(createdAt.valueOf(), record.get('doneAt').valueOf(), 'of one commit');
   const publisher = memoryPublisher();
-  assert.deepEqual(await publishPending(store, publisher), { published: 0, failed: 0, left: 1 });
-  const swept = await publishPending(store, publisher, { olderThan: '0s' });
-  assert.deepEqual(swept, { published: 1, failed: 0, left: 0 });
+  const { signal } = new AbortController();
+  const relayed = relay(store.outbox, publisher, { log: silent });
+  await pause(1_100);
+  const { published, failed } = await relayed.pass({ signal });
+  assert.deepEqual([published, failed], [1, 0]);
   const { data, attributes, topic } = publisher.published[0] ?? {};
-  assert.deepEqual([[...(data ?? [])], attributes?.['a'], topic], [[0, 255], 'b', 'out']);
+  assert.deepEqual(
+    [[...(data ?? [])], attributes?.['a'], topic],
+    [[0, 255], 'b', 'projects/demo-project/topics/out'],
+  );
 });
 
 test('a record that is not ours is left alone: a retry, for processing it could be a second effect', async (t) => {
@@ -257,22 +277,6 @@ test('a record that is not ours is left alone: a retry, for processing it could 
   await record?.ref.update({ v: 2 });
   assert.equal(said(await deliver()), 'FOREIGN_CLAIM');
   assert.deepEqual([await read(), runs()], [10, 1]);
-});
-
-test('a row of another version stays, is counted as failed, and holds up nothing', async (t) => {
-  const { deliver, firestore, store } = await bank(t, {
-    inbox: { publisher: { publish: () => Promise.reject(new Error('down')) } },
-    handler: async () => ack('handled', [{ topic: 'out', data: Buffer.from('x'), attributes: {} }]),
-  });
-  await firestore.doc('pubsub-guarantees-outbox/-strange').set({ v: 2, state: 'pending' });
-  await deliver();
-  const publisher = memoryPublisher();
-  const swept = await publishPending(store, publisher, { olderThan: '0s', pageSize: 1 });
-  assert.deepEqual(swept, { published: 1, failed: 1, left: 0 });
-  assert.deepEqual(
-    (await store.rows.page(undefined, 9)).map(({ id }) => id),
-    ['-strange'],
-  );
 });
 
 test('options that cannot work are refused, and codes of a commit say what is known', async (t) => {

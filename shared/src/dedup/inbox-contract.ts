@@ -13,7 +13,9 @@ import { claimed, request } from './contract.ts';
 import { inbox, type InboxOptions } from './inbox.ts';
 import type { InboxHandler } from './inbox-run.ts';
 import type { Completion, InboxStore } from './inbox-store.ts';
-import { publishPending } from './publish-pending.ts';
+import { silent } from '../log.ts';
+import { relay } from '../outbox/relay.ts';
+import type { Row } from '../outbox/rows.ts';
 import { aContext, aMessage, gate } from './testing/fixture.ts';
 
 export type InboxUnderTest<Tx> = Readonly<{
@@ -31,6 +33,7 @@ export type InboxUnderTest<Tx> = Readonly<{
 }>;
 
 const SHORT_MS = 150;
+const { signal } = new AbortController();
 const code = (wanted: string) => (error: unknown) => codeOf(error) === wanted;
 const said = (outcome: Outcome): string => (outcome.kind === 'ack' ? outcome.reason : codeOf(outcome.error));
 
@@ -51,11 +54,17 @@ export function inboxContract<Tx>(name: string, start: () => Promise<InboxUnderT
       const { key } = held.request;
       const row = (text: string, n: number) => ({
         id: `${key}.w.${n}`,
-        key,
-        topic: 't',
+        topic: 'projects/p/topics/t',
         message: Buffer.from(text),
+        group: `${key}.w`,
       });
       return { held, rows: texts.map(row) };
+    };
+    /** Of one commit, in their order. */
+    const rowsOf = async (key: string): Promise<readonly Row[]> => {
+      const first = await store.outbox.first(`${key}.`);
+      const group = first?.id.slice(0, first.id.lastIndexOf('.'));
+      return group === undefined ? [] : store.outbox.behind(group, `${group}.`, 100);
     };
     /** Adds ten, the way that is wrong when it happens twice. */
     const deposit = async (transaction: Tx, account: string): Promise<void> =>
@@ -82,9 +91,13 @@ export function inboxContract<Tx>(name: string, start: () => Promise<InboxUnderT
       });
       assert.equal(await subject.read(account), 10);
       assert.deepEqual(await store.look(first.held), { kind: 'completed' });
-      const rows = await store.rows.of(key);
-      const texts = rows.map(({ row }) => Buffer.from(row?.message ?? '').toString());
-      assert.deepEqual([texts, rows.every(({ ageMs }) => ageMs >= 0)], [['a', 'b'], true]);
+      const rows = await rowsOf(key);
+      assert.deepEqual(
+        rows.map((row) => Buffer.from(row.message).toString()),
+        ['a', 'b'],
+      );
+      const head = await store.outbox.first(`${key}.`);
+      assert.ok((head?.freeMs ?? 0) > (head?.nowMs ?? Infinity), 'they are leased to the delivery');
       assert.equal((await store.claim(request({ key }))).kind, 'duplicate');
       assert.equal(await store.withdraw(first.held), 'completed');
       assert.equal((await store.claim(request({ key }))).kind, 'duplicate');
@@ -115,7 +128,7 @@ export function inboxContract<Tx>(name: string, start: () => Promise<InboxUnderT
         return completion(first, ['never']);
       });
       await assert.rejects(robbed, code('TRANSACTION_REFUSED'));
-      assert.deepEqual([await subject.read(account), await store.rows.of(key)], [0, []]);
+      assert.deepEqual([await subject.read(account), await rowsOf(key)], [0, []]);
       assert.deepEqual(await store.look(first.held), { kind: 'lost' });
       assert.equal(await store.withdraw(first.held), 'lost');
       assert.ok(thief !== undefined);
@@ -156,19 +169,21 @@ export function inboxContract<Tx>(name: string, start: () => Promise<InboxUnderT
       assert.equal(await store.withdraw(first.held), 'withdrawn');
       open();
       await assert.rejects(late, code('TRANSACTION_REFUSED'));
-      assert.deepEqual([await subject.read(account), await store.rows.of(first.held.request.key)], [0, []]);
+      assert.deepEqual([await subject.read(account), await rowsOf(first.held.request.key)], [0, []]);
       assert.equal((await store.claim(request({ key: first.held.request.key }))).kind, 'claimed');
     });
 
     test('rows come in pages in the order of their IDs, and are removed any number of times', async () => {
       const first = await claimed(store, request());
+      const { key } = first.held.request;
       await store.transact(async () => completion(first, ['a', 'b', 'c']));
-      const ids = [0, 1, 2].map((n) => `${first.held.request.key}.w.${n}`);
+      const ids = [0, 1, 2].map((n) => `${key}.w.${n}`);
       const idsOf = (page: readonly { id: string }[]) => page.map(({ id }) => id);
-      assert.deepEqual(idsOf(await store.rows.page(`${first.held.request.key}.`, 2)), ids.slice(0, 2));
-      assert.deepEqual(idsOf(await store.rows.page(ids[1], 100)).slice(0, 1), [ids[2]]);
-      for (let time = 0; time < 2; time += 1) await store.rows.remove(ids);
-      assert.deepEqual(await store.rows.of(first.held.request.key), []);
+      assert.equal((await store.outbox.first(`${key}.`))?.id, ids[0]);
+      assert.deepEqual(idsOf(await store.outbox.behind(`${key}.w`, ids[0] ?? '', 1)), ids.slice(1, 2));
+      assert.deepEqual(idsOf(await store.outbox.behind(`${key}.w`, ids[1] ?? '', 100)), ids.slice(2));
+      for (let time = 0; time < 2; time += 1) await store.outbox.remove(ids);
+      assert.deepEqual(await rowsOf(key), []);
     });
 
     test('B32: a handler that wrote and then failed leaves nothing; redelivered three times it adds ten once', async () => {
@@ -253,8 +268,10 @@ export function inboxContract<Tx>(name: string, start: () => Promise<InboxUnderT
       const texts = publisher.published.map(({ data }) => Buffer.from(data).toString());
       assert.deepEqual(texts, ['1', '2']);
       assert.equal(new Set(publisher.published.map(({ attributes }) => attributes['dedupId'])).size, 2);
-      const swept = await publishPending(store, publisher, { olderThan: '0s' });
-      assert.deepEqual([swept.published, await subject.read(account)], [0, 10]);
+      const { published } = await relay(store.outbox, publisher, { clock: subject.clock, log: silent }).pass({
+        signal,
+      });
+      assert.deepEqual([published, await subject.read(account)], [0, 10]);
     });
 
     test('a message that cannot be published keeps the delivery; the next one publishes it, and only it', async () => {

@@ -6,9 +6,13 @@
 import { type Clock, sleep } from '../clock.ts';
 import { TransientError } from '../errors.ts';
 import { documentInbox, type InboxDocuments } from './document-inbox.ts';
-import type { Completion, InboxStore, OutboxRow, OutboxRows, PendingRow } from './inbox-store.ts';
+import type { Completion, InboxStore } from './inbox-store.ts';
+import { memoryRelayStore } from '../outbox/memory-relay.ts';
+import { freshRows, type MemoryRow, memoryTable, type Table } from '../outbox/memory-table.ts';
+import { MEMORY_PROJECT } from '../outbox/memory.ts';
+import { SHARDS } from '../outbox/shards.ts';
 import { memoryDocuments } from './memory.ts';
-import { callable, checkOptions, clock as aClock, required, whole } from '../options.ts';
+import { anything, callable, checkOptions, clock as aClock, required, whole } from '../options.ts';
 
 export type MemoryTransaction = Readonly<{
   /** Undefined when there is none. Throws after the first write. */
@@ -24,6 +28,8 @@ export type MemoryInbox = InboxStore<MemoryTransaction> &
     peek(id: string): unknown;
     /** A change from outside of any transaction. */
     put(id: string, value: unknown): void;
+    /** Messages that are committed and not yet published. */
+    rows(): readonly MemoryRow[];
   }>;
 
 export type MemoryInboxOptions = Readonly<{
@@ -34,11 +40,16 @@ export type MemoryInboxOptions = Readonly<{
   maxAttempts?: number;
   /** Every request passes through it: where a test loses, delays or repeats one. */
   network?: Network;
+  /** Shared with a `memoryOutbox` (default: a new one). */
+  table?: Table;
+  /** Of the outbox, default 16. */
+  shards?: number;
 }>;
 
 export type Network = <Value>(request: string, send: () => Promise<Value>) => Promise<Value>;
 
-export type MemoryInboxDocuments = InboxDocuments<MemoryTransaction> & Pick<MemoryInbox, 'peek' | 'put'>;
+export type MemoryInboxDocuments = InboxDocuments<MemoryTransaction> &
+  Pick<MemoryInbox, 'peek' | 'put' | 'rows'>;
 
 type Versioned = Readonly<{ value: unknown; version: number }>;
 type Ended = 'committed' | 'conflict' | 'refused';
@@ -55,10 +66,12 @@ export function memoryInbox(options: MemoryInboxOptions): MemoryInbox {
     transactionMs: whole(1),
     maxAttempts: whole(1),
     network: callable,
+    table: anything,
+    shards: anything,
   });
   const documents = memoryInboxDocuments(options);
-  const { peek, put } = documents;
-  return { ...documentInbox(documents, options.clock, TIMEOUT_MS), peek, put };
+  const { peek, put, rows } = documents;
+  return { ...documentInbox(documents, options.clock, TIMEOUT_MS), peek, put, rows };
 }
 
 /** For tests that put faults between the protocol and its documents. */
@@ -66,7 +79,7 @@ export function memoryInboxDocuments(options: MemoryInboxOptions): MemoryInboxDo
   const { clock, transactionMs = 60_000, maxAttempts = 5, network = (_request, send) => send() } = options;
   const claims = memoryDocuments(options);
   const values = new Map<string, Versioned>();
-  const rows = new Map<string, Readonly<{ row: OutboxRow; sinceMs: number }>>();
+  const table = options.table ?? memoryTable();
   let version = 0;
 
   const put = (id: string, value: unknown): void => {
@@ -95,7 +108,8 @@ export function memoryInboxDocuments(options: MemoryInboxOptions): MemoryInboxDo
       for (const [id, at] of seen) if ((values.get(id)?.version ?? 0) !== at) return 'conflict';
       void claims.update(request.key, revision, { kind: 'done', request });
       for (const [id, value] of writes) put(id, value);
-      for (const row of written) rows.set(row.id, { row, sinceMs: clock.monotonic() });
+      const lease = { owner: request.owner, untilMs: clock.now() + request.leaseMs };
+      for (const fresh of freshRows(written, clock.now(), lease)) table.put(`row/${fresh.row.id}`, fresh);
       return 'committed';
     };
     return { transaction, commit };
@@ -113,7 +127,11 @@ export function memoryInboxDocuments(options: MemoryInboxOptions): MemoryInboxDo
     maxMessageBytes: MAX_MESSAGE_BYTES,
     peek: (id) => values.get(id)?.value,
     put,
-    rows: memoryRows(rows, clock),
+    rows: () => table.rows(),
+    outbox: {
+      ...memoryRelayStore(table, clock, network, options.shards ?? SHARDS),
+      project: () => MEMORY_PROJECT,
+    },
     async transact(attempt) {
       for (let number = 1; ; number += 1) {
         let failure: unknown = new TransientError(
@@ -135,24 +153,6 @@ export function memoryInboxDocuments(options: MemoryInboxOptions): MemoryInboxDo
         if (number >= maxAttempts) throw failure;
         await sleep(clock, PAUSE_MS);
       }
-    },
-  };
-}
-
-function memoryRows(
-  rows: Map<string, Readonly<{ row: OutboxRow; sinceMs: number }>>,
-  clock: Clock,
-): OutboxRows {
-  const inOrder = (wanted: (id: string) => boolean): PendingRow[] =>
-    [...rows]
-      .filter(([id]) => wanted(id))
-      .toSorted(([a], [b]) => (a < b ? -1 : 1))
-      .map(([id, { row, sinceMs }]) => ({ id, row, ageMs: clock.monotonic() - sinceMs }));
-  return {
-    of: async (key) => inOrder((id) => id.startsWith(`${key}.`)),
-    page: async (after = '', limit) => inOrder((id) => id > after).slice(0, limit),
-    async remove(ids) {
-      for (const id of ids) rows.delete(id);
     },
   };
 }

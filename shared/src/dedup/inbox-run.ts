@@ -12,13 +12,14 @@ import { leaseLost, textOf, TransientError } from '../errors.ts';
 import { type Context, noOutcome } from '../handler.ts';
 import type { Message } from '../message.ts';
 import { ack, isOutcome, type Outcome, outcomeOf, retry } from '../outcome.ts';
+import type { Row } from '../outbox/rows.ts';
 import { publishing } from '../publish/publishing.ts';
 import { ATTR, count, record } from '../telemetry/instruments.ts';
 import { outcomeAttributes } from '../telemetry/spans.ts';
 import type { HeldClaim } from './claim-store.ts';
 import type { Claimed, Received } from './claiming.ts';
 import { deadlineSignal } from './deadline-signal.ts';
-import type { Completion, InboxStore, OutboxRow } from './inbox-store.ts';
+import type { Completion, InboxStore } from './inbox-store.ts';
 import { holdLease, type Lease } from './lease.ts';
 import { rowCollector } from './outbox-rows.ts';
 import { reasonNotToStart } from './run-claimed.ts';
@@ -33,7 +34,7 @@ type Ran =
       kind: 'committed';
       outcome: Outcome;
       /** Absent when the answer to the commit was lost: they are in the store. */
-      rows?: readonly OutboxRow[];
+      rows?: readonly Row[];
     }>
   | Readonly<{ kind: 'rolledBack'; outcome: Outcome }>;
 
@@ -44,6 +45,7 @@ export type InboxRunOptions = Readonly<{
   settings: DedupSettings;
   hasPublisher: boolean;
   maxBytes: number;
+  project: string | undefined;
 }>;
 
 /** Ends the client's attempts with an error that it does not try again for. */
@@ -62,9 +64,10 @@ export function runInTransaction<Tx>(
     { message, context }: Received,
     { held, fencingToken }: Claimed,
     lease: Lease,
-  ): Promise<Readonly<{ outcome: Outcome; rows: readonly OutboxRow[] }>> => {
+  ): Promise<Readonly<{ outcome: Outcome; rows: readonly Row[] }>> => {
     const { transactionMs, maxMessageBytes } = store;
-    const collector = rowCollector(held.request, { ...options, maxMessageBytes });
+    const project = options.project ?? store.outbox.project();
+    const collector = rowCollector(held.request, { ...options, maxMessageBytes, project });
     const late = (): unknown =>
       new TransientError('TRANSACTION_TIMED_OUT', `the handler took longer than ${transactionMs} ms`);
     const guard = deadlineSignal(clock, lease.signal, clock.monotonic() + transactionMs, late);
@@ -104,7 +107,7 @@ export function runInTransaction<Tx>(
     let attempts = 0;
     let isOver = false;
     let said: Outcome | undefined;
-    let rows: readonly OutboxRow[] = [];
+    let rows: readonly Row[] = [];
 
     const confirmed = async (): Promise<HeldClaim> => {
       const standing = await store.look(held);

@@ -6,38 +6,14 @@
  * whoever takes a claim over changes its revision, so of all deliveries and all attempts of a message at most one can
  * ever commit, whatever arrives late and however slow a process was.
  */
+import type { OutboxWriter, RelayStore } from '../outbox/outbox-store.ts';
+import type { Row } from '../outbox/rows.ts';
 import type { ClaimStore, HeldClaim } from './claim-store.ts';
 
-/** An outgoing message that is committed and not yet known to be published. It has no expiry: it is work. */
-export type OutboxRow = Readonly<{
-  /** Begins with the key, so that the rows of a key stand together; then its owner and position, so that none meets another. */
-  id: string;
-  key: string;
-  topic: string;
-  /** The message as `encodeMessage` writes it, with the row's ID as its ID. */
-  message: Uint8Array;
-}>;
-
-export type PendingRow = Readonly<{
-  id: string;
-  /** On the store's clock. */
-  ageMs: number;
-  /** Absent when the row is not this library's, or of a version that it cannot read; `what` says why. */
-  row?: OutboxRow;
-  what?: string;
-}>;
-
-export type OutboxRows = Readonly<{
-  /** The rows of one key in the order of their messages. */
-  of(key: string): Promise<readonly PendingRow[]>;
-  /** At most `limit` rows in the order of their IDs, from the one after `after`; fewer mean that the end is reached. */
-  page(after: string | undefined, limit: number): Promise<readonly PendingRow[]>;
-  /** Succeeds for rows that are gone already. */
-  remove(ids: readonly string[]): Promise<void>;
-}>;
-
 /** What is committed beside the handler's own writes. */
-export type Completion = Readonly<{ held: HeldClaim; rows: readonly OutboxRow[] }>;
+export type Completion = Readonly<{ held: HeldClaim; rows: readonly Row[] }>;
+
+export type InboxOutbox = RelayStore & Pick<OutboxWriter<never>, 'project'>;
 
 export type ClaimStanding =
   | Readonly<{ kind: 'held'; held: HeldClaim }>
@@ -53,10 +29,14 @@ export type InboxStore<Tx> = ClaimStore &
     transactionMs: number;
     /** How large a stored message may be. */
     maxMessageBytes: number;
-    rows: OutboxRows;
+    /**
+     * Where the rows of completions stand, with those of the transactional outbox: a relay over it publishes what
+     * deliveries leave behind.
+     */
+    outbox: InboxOutbox;
     /**
      * Calls `attempt` within a transaction and commits, all or nothing, what it wrote through `Tx`, the claim as done
-     * and the rows. Calls it again, in a new transaction, when others were in the way or a reply was lost; never two
+     * and the rows, as one group, leased to the claim's owner for as long as the claim was. Calls it again, in a new transaction, when others were in the way or a reply was lost; never two
      * at once. Resolves only when a commit is confirmed.
      *
      * Rejects with what `attempt` threw, and nothing of that attempt is committed; with TRANSACTION_REFUSED when the

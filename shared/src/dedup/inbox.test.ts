@@ -10,7 +10,8 @@ import { inbox, type InboxOptions } from './inbox.ts';
 import { memoryInbox, type MemoryTransaction, type Network } from './inbox-memory.ts';
 import type { InboxHandler } from './inbox-run.ts';
 import { memoryClaims } from './memory.ts';
-import { publishPending } from './publish-pending.ts';
+import { relay } from '../outbox/relay.ts';
+import type { Publisher } from '../publish/publisher.ts';
 import { aContext, aMessage, memoryLog, pausable } from './testing/fixture.ts';
 
 const said = (outcome: Outcome): string => (outcome.kind === 'ack' ? outcome.reason : codeOf(outcome.error));
@@ -122,8 +123,10 @@ describe('the inbox', () => {
     let runs = 0;
     const handler: InboxHandler<MemoryTransaction> = async () =>
       ack('handled', [aLetter(`run ${(runs += 1)}`)]);
-    void start(handler, { publisher: { publish: () => new Promise<string>(() => {}) } }).deliver();
+    const dead = start(handler, { publisher: { publish: () => new Promise<string>(() => {}) } });
+    void dead.deliver();
     await clock.advance(1);
+    dead.pause();
     const publisher = memoryPublisher();
     const { deliver } = start(handler, { publisher });
     assert.equal(said(await clock.until(deliver())), 'IN_PROGRESS_ELSEWHERE');
@@ -190,66 +193,89 @@ describe('the inbox', () => {
   });
 });
 
-describe('the sweep of the outbox', () => {
+describe('the pass of a relay over what deliveries left behind', () => {
+  const LEASE_MS = 30_000;
+  const { signal } = new AbortController();
+
   /** Committed by processes that died before they published. */
   const leftBehind = async (letters: Readonly<Record<string, readonly OutgoingMessage[]>>) => {
     const { clock, store, start } = world();
     for (const [id, messages] of Object.entries(letters)) {
       const never = { publish: () => new Promise<string>(() => {}) };
-      void start(async () => ack('handled', messages), { publisher: never }).deliver(id);
+      const dead = start(async () => ack('handled', messages), { publisher: never });
+      void dead.deliver(id);
       await clock.advance(1);
+      dead.pause();
     }
-    return { clock, store };
+    const log = memoryLog();
+    const relayed = (publisher: Publisher, pageSize = 25) =>
+      relay(store.outbox, publisher, { clock, log, pageSize });
+    return { clock, store, log, relayed };
   };
 
-  test('leaves what is young, then publishes everything in pages and removes it', async () => {
+  test('leaves what is leased, then publishes everything in order and removes it', async () => {
     const letters = Object.fromEntries(
       Array.from({ length: 7 }, (_, n) => [`m${n}`, [aLetter(`${n}a`), aLetter(`${n}b`), aLetter(`${n}c`)]]),
     );
-    const { clock, store } = await leftBehind(letters);
+    const { clock, store, relayed } = await leftBehind(letters);
     const publisher = memoryPublisher();
-    assert.deepEqual(await publishPending(store, publisher), { published: 0, failed: 0, left: 21 });
-    await clock.advance(60_000);
-    const swept = await publishPending(store, publisher, { pageSize: 2 });
-    assert.deepEqual(swept, { published: 21, failed: 0, left: 0 });
+    const first = await relayed(publisher).pass({ signal });
+    assert.deepEqual([first.published, first.failed, publisher.published.length], [0, 0, 0]);
+    await clock.advance(LEASE_MS);
+    const swept = await relayed(publisher, 2).pass({ signal });
+    assert.deepEqual([swept.published, swept.failed, swept.isWhole], [7, 0, true]);
     const texts = textsOf(publisher.published);
+    assert.equal(texts.length, 21);
     for (let n = 0; n < 7; n += 1) {
       assert.deepEqual(
         texts.filter((text) => text.startsWith(`${n}`)),
         [`${n}a`, `${n}b`, `${n}c`],
       );
     }
-    assert.deepEqual(await publishPending(store, publisher), { published: 0, failed: 0, left: 0 });
+    assert.deepEqual([store.rows().length, (await relayed(publisher).pass({ signal })).pending], [0, 0]);
   });
 
   for (const pageSize of [1, 2, 100]) {
     test(`B2: one that cannot be published holds up the rest of its own message alone, pages of ${pageSize}`, async () => {
       const bad = { ...aLetter('bad'), topic: 'missing' };
-      const { clock, store } = await leftBehind({
+      const { clock, store, log, relayed } = await leftBehind({
         x: [aLetter('x')],
-        y: [bad, aLetter('y')],
+        y: [aLetter('y0'), bad, aLetter('y')],
         z: [aLetter('z')],
       });
-      await clock.advance(60_000);
+      await clock.advance(LEASE_MS);
       const published: string[] = [];
+      let isMissing = true;
       const publish = async ({ topic, data }: OutgoingMessage): Promise<string> => {
-        if (topic === 'missing') throw new PermanentError('NO_TOPIC', topic);
+        if (topic.endsWith('/missing') && isMissing) throw new PermanentError('NO_TOPIC', topic);
         published.push(Buffer.from(data).toString());
         return '1';
       };
-      const log = memoryLog();
-      const swept = await publishPending(store, { publish }, { pageSize, log });
-      assert.deepEqual(swept, { published: 2, failed: 1, left: 1 });
-      assert.deepEqual([published.toSorted(), log.events()], [['x', 'z'], ['outbox_failed']]);
+      const relay = relayed({ publish }, pageSize);
+      const swept = await relay.pass({ signal });
+      assert.deepEqual([swept.published, swept.failed], [2, 1]);
+      assert.deepEqual([published.toSorted(), log.events()], [['x', 'y0', 'z'], ['outbox_failed']]);
+      // It is listed, and costs no pass anything until an operator puts it back.
+      const { rows } = await relay.troubled();
+      assert.deepEqual(
+        rows.map(({ code }) => code),
+        ['NO_TOPIC'],
+      );
+      await clock.advance(600_000);
+      assert.deepEqual([(await relay.pass({ signal })).pending, store.rows().length], [0, 2]);
+      isMissing = false;
+      assert.equal(await relay.reopen(rows[0]?.id ?? ''), true);
+      await relay.pass({ signal });
+      assert.deepEqual([published.slice(3), store.rows().length], [['bad', 'y'], 0]);
     });
   }
 
   test('tells an operator only of what cannot be published, not of a publisher that is down', async () => {
-    const { clock, store } = await leftBehind({ x: [aLetter('x')] });
-    await clock.advance(60_000);
-    const log = memoryLog();
+    const { clock, log, relayed } = await leftBehind({ x: [aLetter('x')] });
+    await clock.advance(LEASE_MS);
     const publish = (): Promise<string> => Promise.reject(new TransientError('PUBLISH_FAILED', 'down'));
-    assert.deepEqual(await publishPending(store, { publish }, { log }), { published: 0, failed: 1, left: 0 });
+    const { published, failed } = await relayed({ publish }).pass({ signal });
+    assert.deepEqual([published, failed], [0, 1]);
     assert.deepEqual(
       log.lines.map(({ level }) => level),
       ['warn'],
@@ -257,20 +283,60 @@ describe('the sweep of the outbox', () => {
     assert.deepEqual(log.events(), [undefined]);
   });
 
-  test('is bounded: a limit and a signal end it with a cursor, from which the next call goes on', async () => {
-    const letters = Object.fromEntries(Array.from({ length: 6 }, (_, n) => [`m${n}`, [aLetter(`${n}`)]]));
-    const { clock, store } = await leftBehind(letters);
-    await clock.advance(60_000);
-    const down = { publish: () => Promise.reject(new Error('down')) };
-    const first = await publishPending(store, down, { pageSize: 2, limit: 4 });
-    assert.deepEqual([first.failed, typeof first.cursor], [4, 'string']);
-    const publisher = memoryPublisher();
-    const rest = await publishPending(store, publisher, { after: first.cursor ?? '' });
-    assert.deepEqual(rest, { published: 2, failed: 0, left: 0 });
-    const ended = await publishPending(store, publisher, { signal: AbortSignal.abort() });
-    assert.equal(ended.published, 0);
-    for (const bad of [{ pageSize: 0 }, { limit: 1.5 }]) {
-      await assert.rejects(publishPending(store, publisher, bad), ConfigError);
+  test('is bounded: a deadline ends it, and the next pass goes on with what was not tried', async () => {
+    const letters = Object.fromEntries(Array.from({ length: 24 }, (_, n) => [`m${n}`, [aLetter(`${n}`)]]));
+    const { clock, relayed } = await leftBehind(letters);
+    await clock.advance(LEASE_MS);
+    const tried: string[] = [];
+    const down = {
+      async publish({ data }: OutgoingMessage): Promise<string> {
+        tried.push(Buffer.from(data).toString());
+        await sleep(clock, 1_000);
+        throw new TransientError('PUBLISH_FAILED', 'down');
+      },
+    };
+    for (let pass = 0; pass < 3; pass += 1) {
+      await clock.until(relayed(down).pass({ signal, deadline: clock.monotonic() + 500 }));
     }
+    assert.deepEqual([tried.length, new Set(tried).size], [24, 24]);
   });
+});
+
+test('a duplicate of ten large messages that are being published costs a few looks without content', async () => {
+  const { clock, store, start } = world();
+  const large = Array.from({ length: 10 }, (_, n) => ({
+    ...aLetter(`${n}`),
+    data: Buffer.alloc(900_000, n),
+  }));
+  const handler: InboxHandler<MemoryTransaction> = async () => ack('handled', large);
+  const dead = start(handler, { publisher: { publish: () => new Promise<string>(() => {}) } });
+  void dead.deliver();
+  await clock.advance(1);
+  dead.pause();
+  let looks = 0;
+  let whole = 0;
+  const { first, claim, behind } = store.outbox;
+  Object.assign(store.outbox, {
+    first: (prefix: string) => {
+      looks += 1;
+      return first(prefix);
+    },
+    claim: (...asked: Parameters<typeof claim>) => {
+      whole += 1;
+      return claim(...asked);
+    },
+    async behind(...asked: Parameters<typeof behind>) {
+      const rows = await behind(...asked);
+      whole += rows.length;
+      return rows;
+    },
+  });
+  const publisher = memoryPublisher();
+  const { deliver } = start(handler, { publisher });
+  assert.equal(said(await clock.until(deliver())), 'IN_PROGRESS_ELSEWHERE');
+  assert.ok(looks <= 7, `${looks} looks`);
+  assert.equal(whole, 0);
+  assert.equal(said(await clock.until(deliver())), 'duplicate');
+  assert.deepEqual([publisher.published.length, whole], [10, 10]);
+  assert.ok(looks <= 14, `${looks} looks`);
 });

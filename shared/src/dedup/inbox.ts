@@ -4,21 +4,23 @@
  * nothing: what is not committed runs again, what is committed never does.
  *
  * Outgoing messages are published after the commit and before the message is acknowledged. A crash in between publishes
- * them with the next delivery of the message, or with `publishPending`.
+ * them with the next delivery of the message, or with the pass of a relay: they are rows of the outbox.
  */
 import { sleep, systemClock } from '../clock.ts';
 import { ConfigError, inProgressElsewhere, textOf, TransientError } from '../errors.ts';
 import { type Handler, withLeastTime } from '../handler.ts';
 import { LIMITS } from '../message.ts';
 import { ack, type Outcome, retry } from '../outcome.ts';
+import { publishLoose, publishOwnGroup } from '../outbox/loose-rows.ts';
+import { portsOf } from '../outbox/relay.ts';
 import type { Publisher } from '../publish/publisher.ts';
 import { observedClaims } from '../telemetry/claims.ts';
 import { claiming, type Received } from './claiming.ts';
 import { type InboxHandler, runInTransaction } from './inbox-run.ts';
 import type { InboxStore } from './inbox-store.ts';
-import { publishRows, type Unpublished } from './outbox-rows.ts';
+import { groupOf } from './outbox-rows.ts';
 import { checkStore, DEDUP_SHAPE, type DedupOptions, dedupSettings, leastTime } from './settings.ts';
-import { callable, checkOptions, publisher as aPublisher, whole } from '../options.ts';
+import { callable, checkOptions, publisher as aPublisher, text, whole } from '../options.ts';
 
 export type InboxOptions = Omit<DedupOptions, 'onConflict' | 'onStoreUnavailable'> &
   Readonly<{
@@ -28,10 +30,12 @@ export type InboxOptions = Omit<DedupOptions, 'onConflict' | 'onStoreUnavailable
     publisher?: Publisher;
     /** Replaces the limit on data and attributes of an outgoing message together, in bytes. */
     maxBytes?: number;
+    /** The project of topics that are given by their ID alone. Default: that of the store's client. Rows hold full names. */
+    project?: string;
   }>;
 
-/** Between two looks at messages that another delivery is publishing. */
-const PAUSE_MS = 500;
+/** Before the second look at messages that another delivery is publishing; each further pause is twice as long. */
+const FIRST_PAUSE_MS = 500;
 
 /**
  * `inbox(firestoreInbox(firestore), { publisher })(async (message, { transaction }) => { …; return ack(); })` is a Handler
@@ -63,21 +67,14 @@ export function inbox<Tx>(
     ...DEDUP_SHAPE,
     publisher: aPublisher,
     maxBytes: whole(1),
+    project: text,
   });
   refuseProcess(options);
-  const { clock = systemClock(), publisher, maxBytes = LIMITS.messageBytes } = options;
+  const { clock = systemClock(), publisher, maxBytes = LIMITS.messageBytes, project } = options;
   const settings = dedupSettings(options);
   const observed = { ...store, ...observedClaims(store, clock) };
 
-  /** Only where there is a publisher are there messages. */
-  const publishAll = async (
-    pending: readonly Unpublished[],
-    { context, message }: Received,
-    outcome: Outcome,
-  ): Promise<Outcome> => {
-    if (publisher === undefined || pending.length === 0) return outcome;
-    const { failure } = await publishRows(store.rows, publisher, pending, context);
-    if (failure === undefined) return outcome;
+  const unpublished = ({ context, message }: Received, failure: unknown): Outcome => {
     context.log.error('the work is done, but not all of its messages are published', {
       event: 'outbox_unpublished',
       messageId: message.id,
@@ -86,20 +83,36 @@ export function inbox<Tx>(
     return retry(new TransientError('OUTBOX_UNPUBLISHED', textOf(failure), { cause: failure }));
   };
 
-  const duplicate = async (received: Received): Promise<Outcome> => {
+  /**
+   * Publishes what is left of messages that are committed, once no other process has them. A look reads one row without
+   * its content, and what is read whole is published. Undefined: nothing is left.
+   */
+  const publishLeft = async (
+    sink: Publisher,
+    prefix: string,
+    received: Received,
+    owner?: string,
+  ): Promise<Outcome | undefined> => {
     const { context, identity } = received;
-    if (publisher === undefined) return ack('duplicate');
+    const { signal, log } = context;
+    const ports = portsOf(store.outbox, sink, { clock, log });
     const latest = context.deadline - settings.minimumHandlerMs;
     const until = Math.min(clock.monotonic() + settings.waitBudgetMs, latest);
-    for (;;) {
-      const pending = await store.rows.of(identity.key);
-      // Whoever has committed them is given a lease's time to publish them.
-      const isLeftBehind = pending.every(({ ageMs }) => ageMs >= settings.leaseMs);
-      if (isLeftBehind) return publishAll(pending, received, ack('duplicate'));
-      if (context.signal.aborted || clock.monotonic() >= until) {
+    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs *= 2) {
+      const first = await store.outbox.first(prefix);
+      if (first === undefined) return undefined;
+      if (first.isFailed) return unpublished(received, `row ${first.id} failed for good`);
+      const busyMs = owner === undefined ? first.freeMs - first.nowMs : 0;
+      if (busyMs <= 0) {
+        const how = await publishLoose(ports, first.id, { signal, ...(owner !== undefined && { owner }) });
+        if (how === 'sent') continue;
+        if (how === 'failed') return unpublished(received, `row ${first.id} was not published`);
+      }
+      const leftMs = until - clock.monotonic();
+      if (signal.aborted || leftMs <= 0) {
         return retry(inProgressElsewhere(`the messages of ${identity.name} are being published`));
       }
-      await sleep(clock, PAUSE_MS, context.signal);
+      await sleep(clock, Math.min(busyMs > 0 ? busyMs : pauseMs, pauseMs, leftMs), signal);
     }
   };
 
@@ -110,17 +123,28 @@ export function inbox<Tx>(
       settings,
       hasPublisher: publisher !== undefined,
       maxBytes,
+      project,
     });
     const claimed = claiming(observed, clock, settings, {
       async claimed(received, answer, sentAt) {
         const ran = await run(received, answer, sentAt);
-        if (ran.kind === 'rolledBack') return ran.outcome;
-        const written = ran.rows?.map((row) => ({ id: row.id, row }));
-        const isUnknown = written === undefined && publisher !== undefined;
-        const rows = isUnknown ? await store.rows.of(received.identity.key) : (written ?? []);
-        return publishAll(rows, received, ran.outcome);
+        if (ran.kind === 'rolledBack' || publisher === undefined) return ran.outcome;
+        const { request } = answer.held;
+        if (ran.rows === undefined) {
+          // The answer to the commit was lost: its rows are in the store, under this very lease.
+          const left = await publishLeft(publisher, `${groupOf(request)}.`, received, request.owner);
+          return left ?? ran.outcome;
+        }
+        const { log, signal } = received.context;
+        const ports = portsOf(store.outbox, publisher, { clock, log });
+        const failure = await publishOwnGroup(ports, ran.rows, signal);
+        return failure === undefined ? ran.outcome : unpublished(received, failure);
       },
-      duplicate,
+      async duplicate(received) {
+        if (publisher === undefined) return ack('duplicate');
+        const left = await publishLeft(publisher, `${received.identity.key}.`, received);
+        return left ?? ack('duplicate');
+      },
       unguarded: (_received, reason) => retry(new TransientError('FOREIGN_CLAIM', reason)),
     });
     return withLeastTime(claimed, leastTime(settings));

@@ -1,18 +1,19 @@
 /**
- * Outgoing messages as rows of the handler's own commit, and rows as messages again.
+ * Outgoing messages as rows of the handler's own commit: one group, which is published in order, under the name of the
+ * claim.
  *
  * They get their `dedupId` when they are written (from consumer, input key and position), so a row that is published
  * twice is recognisable: a crash between its publish and its removal repeats it, and never loses it.
  */
 import type { Clock } from '../clock.ts';
-import { ConfigError, PermanentError, textOf } from '../errors.ts';
-import type { Context } from '../handler.ts';
+import { ConfigError, PermanentError } from '../errors.ts';
 import { hashOf } from '../hash.ts';
-import { checkOutgoing, type OutgoingMessage } from '../message.ts';
+import { checkOutgoing } from '../message.ts';
+import type { Row } from '../outbox/rows.ts';
 import type { Publisher } from '../publish/publisher.ts';
-import { decodeMessage, encodeMessage } from '../stored-message.ts';
+import { fullTopicName } from '../publish/topic-name.ts';
+import { encodeMessage } from '../stored-message.ts';
 import type { ClaimRequest } from './claim-store.ts';
-import type { OutboxRow, OutboxRows, PendingRow } from './inbox-store.ts';
 
 /** Digits of a position in a row's ID. */
 const POSITION_DIGITS = 6;
@@ -24,16 +25,23 @@ export type CollectorOptions = Readonly<{
   /** Of data and attributes together. */
   maxBytes: number;
   hasPublisher: boolean;
+  /** Of topics that are given by their ID. */
+  project: string;
 }>;
 
-export type RowCollector = Publisher & Readonly<{ rows: readonly OutboxRow[] }>;
+export type RowCollector = Publisher & Readonly<{ rows: readonly Row[] }>;
+
+/** The owner keeps apart what two records of one key leave behind, once the first has outlived its retention. */
+export const groupOf = ({ key, owner }: Pick<ClaimRequest, 'key' | 'owner'>): string =>
+  `${key}.${hashOf(owner).slice(0, 10)}`;
 
 /** Takes messages as `publishing` hands them over. Rejects with what a publish would reject with, before anything is written. */
 export function rowCollector(
-  { key, owner }: ClaimRequest,
-  { clock, maxMessageBytes, maxBytes, hasPublisher }: CollectorOptions,
+  request: ClaimRequest,
+  { clock, maxMessageBytes, maxBytes, hasPublisher, project }: CollectorOptions,
 ): RowCollector {
-  const rows: OutboxRow[] = [];
+  const group = groupOf(request);
+  const rows: Row[] = [];
   return {
     rows,
     async publish(outgoing) {
@@ -44,73 +52,16 @@ export function rowCollector(
       }
       checkOutgoing(outgoing, maxBytes);
       const { topic, ...parts } = outgoing;
-      // The owner keeps apart what two records of one key leave behind, once the first has outlived its retention.
       const position = String(rows.length).padStart(POSITION_DIGITS, '0');
-      const id = `${key}.${hashOf(owner).slice(0, 10)}.${position}`;
+      const id = `${group}.${position}`;
       const data = Buffer.from(outgoing.data);
       const message = encodeMessage({ ...parts, data, id, publishTime: new Date(clock.now()) });
       if (message.length > maxMessageBytes) {
         const text = `an outgoing message takes ${message.length} bytes in the outbox`;
         throw new PermanentError('LIMIT_EXCEEDED', `${text}; accepted: at most ${maxMessageBytes} bytes`);
       }
-      rows.push({ id, key, topic, message });
+      rows.push({ id, topic: fullTopicName(topic, project), message, group });
       return id;
     },
   };
-}
-
-/** Throws PermanentError for bytes that are no message. */
-function outgoingOf({ topic, message }: OutboxRow): OutgoingMessage {
-  const { data, attributes, orderingKey } = decodeMessage(message);
-  return { topic, data, attributes, ...(orderingKey !== undefined && { orderingKey }) };
-}
-
-export type Unpublished = Omit<PendingRow, 'ageMs'>;
-
-export type Published = Readonly<{
-  /** How many are confirmed, from the first. */
-  count: number;
-  /** Why the next one is not. */
-  failure?: unknown;
-}>;
-
-/**
- * Publishes the rows of one message one after the other, up to the first that fails, and removes those that were
- * confirmed. Never rejects: what could not be removed is published again later.
- */
-export async function publishRows(
-  rows: OutboxRows,
-  publisher: Publisher,
-  pending: readonly Pick<PendingRow, 'id' | 'row' | 'what'>[],
-  { log, signal }: Pick<Context, 'log' | 'signal'>,
-): Promise<Published> {
-  const confirmed: string[] = [];
-  let failure: unknown;
-  for (const { id, row, what } of pending) {
-    if (signal.aborted) {
-      failure = signal.reason ?? new Error('aborted');
-      break;
-    }
-    try {
-      if (row === undefined) throw new PermanentError('FOREIGN_ROW', `row ${id} is not ours: ${what ?? ''}`);
-      await publisher.publish(outgoingOf(row));
-      confirmed.push(id);
-    } catch (error) {
-      failure = error;
-      break;
-    }
-  }
-  if (confirmed.length > 0) {
-    try {
-      await rows.remove(confirmed);
-    } catch (error) {
-      const event = 'outbox_not_removed';
-      log.warn('published messages stay in the outbox and will be published again', {
-        event,
-        rows: confirmed.length,
-        error: textOf(error),
-      });
-    }
-  }
-  return failure === undefined ? { count: confirmed.length } : { count: confirmed.length, failure };
 }

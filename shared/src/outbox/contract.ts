@@ -7,7 +7,8 @@ import { after, before, suite, test } from 'node:test';
 import type { OutgoingMessage } from '../message.ts';
 import { outbox } from './outbox.ts';
 import type { OutboxStore, PendingRow, StreamWrite } from './outbox-store.ts';
-import { outgoingOf, type StreamRef } from './rows.ts';
+import { outgoingOf, type Row, type StreamRef } from './rows.ts';
+import { encodeMessage } from '../stored-message.ts';
 
 export type OpenedOutbox<Tx> = Readonly<{
   store: OutboxStore<Tx>;
@@ -43,15 +44,25 @@ export function outboxContract<Tx extends object>(name: string, open: () => Prom
       assert.ok(ref !== undefined);
       return ref;
     };
+    /** Page by page, each shard longest due first. */
     const pendingRows = async (limit: number): Promise<PendingRow[]> => {
-      const all: PendingRow[] = [];
-      for (let cursor: string | undefined, turn = 0; turn < 500; turn += 1) {
-        const page = await opened.store.pending(0, cursor, limit);
-        all.push(...page.rows);
-        cursor = page.next;
-        if (cursor === undefined) return all;
-      }
-      throw new Error('the pages have no end');
+      const { store } = opened;
+      const shards = Array.from({ length: store.shards }, async (_, shard) => {
+        const all: PendingRow[] = [];
+        for (let cursor: string | undefined, turn = 0; turn < 500; turn += 1) {
+          const page = await store.pending(shard, 0, cursor, limit);
+          all.push(...page.rows);
+          cursor = page.next;
+          if (cursor === undefined) break;
+        }
+        const times = all.map(({ dueMs }) => dueMs);
+        assert.deepEqual(
+          times,
+          times.toSorted((left, right) => left - right),
+        );
+        return all;
+      });
+      return (await Promise.all(shards)).flat();
     };
     const rowIdOf = async (id: string): Promise<string> => {
       const before = new Set((await pendingRows(100)).map((row) => row.id));
@@ -160,7 +171,7 @@ export function outboxContract<Tx extends object>(name: string, open: () => Prom
       );
     });
 
-    test('B2: pending rows come oldest first, page by page to the end, also rows of one commit', async () => {
+    test('B2: pending rows come longest due first, page by page to the end, also rows of one commit', async () => {
       const { store } = opened;
       const key = randomUUID();
       await add(['a', 'b', 'c'], { sequenceKey: key });
@@ -170,14 +181,14 @@ export function outboxContract<Tx extends object>(name: string, open: () => Prom
       assert.equal(new Set(all.map(({ id }) => id)).size, all.length);
       assert.deepEqual(new Set(mine.map(({ place }) => place?.number)), new Set([1, 2, 3, 4]));
       assert.equal(mine.length, 4);
-      const times = all.map(({ createdMs }) => createdMs);
-      assert.deepEqual(
-        times,
-        times.toSorted((left, right) => left - right),
-      );
-      const { rows, readMs } = await store.pending(times.at(-1) ?? 0, undefined, 100);
-      assert.ok(rows.some(({ place }) => place?.number === 4 && place.key === key));
-      assert.ok(readMs >= (times.at(-1) ?? Infinity));
+      // Of one stream in one shard; from a time on as well as from the first.
+      const latest = Math.max(...mine.map(({ dueMs }) => dueMs));
+      const shards = Array.from({ length: store.shards }, (_, shard) => shard);
+      const pages = await Promise.all(shards.map((shard) => store.pending(shard, latest, undefined, 100)));
+      const where = pages.filter(({ rows }) => rows.some(({ place }) => place?.key === key));
+      assert.equal(where.length, 1);
+      assert.ok(where[0]?.rows.some(({ place }) => place?.number === 4 && place.key === key));
+      assert.ok(pages.every(({ readMs }) => readMs >= latest));
       const ids = (await store.after(await streamOf(key), 0, 10)).map(({ id }) => id);
       await store.writeStream(await streamOf(key), undefined, { ...FREE, sent: 4 }, ids);
       assert.ok(!(await pendingRows(3)).some(({ place }) => place?.key === key));
@@ -237,6 +248,130 @@ export function outboxContract<Tx extends object>(name: string, open: () => Prom
         [],
       );
       assert.equal((await store.claim(other, 'me', 60_000))?.row.id, other);
+    });
+
+    test('rows hold full names, whatever their writer called the topic', async () => {
+      const key = randomUUID();
+      await opened.transact(async (transaction) => {
+        const slot = await outbox(opened.store).reserve(transaction, { sequenceKey: key });
+        return slot.add(message('a'), { ...message('b'), topic: 'projects/shop/topics/orders' });
+      });
+      await opened.transact(async (transaction) => {
+        const slot = await outbox(opened.store, { project: 'till' }).reserve(transaction, {
+          sequenceKey: key,
+        });
+        return slot.add(message('c'));
+      });
+      const rows = await opened.store.after(await streamOf(key), 0, 10);
+      const own = `projects/${opened.store.project()}/topics/t`;
+      assert.deepEqual(
+        rows.map((row) => outgoingOf(row).topic),
+        [own, 'projects/shop/topics/orders', 'projects/till/topics/t'],
+      );
+    });
+
+    test('rows that are parked are selected no more; their stream is, when it is due, until it is over', async () => {
+      const { store } = opened;
+      const key = randomUUID();
+      await add(['a', 'b', 'c'], { sequenceKey: key });
+      const ref = await streamOf(key);
+      const ids = (await store.after(ref, 0, 10)).map(({ id }) => id);
+      const mine = async () =>
+        (await pendingRows(100))
+          .filter(({ place, stream }) => (place ?? stream)?.key === key)
+          .map(({ place, stream }) => (stream === undefined ? place?.number : stream));
+      const { nowMs } = await store.readStream(ref);
+      const parkedMs = nowMs - 1_000;
+      const parkedAt = async (version: string | undefined, state: Partial<StreamWrite>) =>
+        store.writeStream(ref, version, { ...FREE, parkedMs, ...state }, [], { parked: ids.slice(1) });
+      const later = await parkedAt(undefined, { attempts: 1, nextTryMs: nowMs + 60_000 });
+      assert.deepEqual([await mine(), (await store.readStream(ref)).state?.parkedMs], [[1], parkedMs]);
+      assert.equal(await parkedAt(undefined, {}), undefined, 'under its version alone');
+      const due = await store.writeStream(ref, later, { ...FREE, parkedMs, nextTryMs: nowMs - 1 }, []);
+      assert.deepEqual(new Set(await mine()), new Set([1, ref]));
+      const leased = { ...FREE, parkedMs, owner: 'me', leaseMs: 60_000 };
+      const taken = await store.writeStream(ref, due, leased, []);
+      assert.deepEqual(new Set(await mine()), new Set([1, ref]), 'its owner may die');
+      const before = await store.halted();
+      const halt = { number: 1, code: 'C', text: 't' };
+      const halted = await store.writeStream(ref, taken, { ...FREE, parkedMs, halted: halt }, []);
+      assert.deepEqual([await mine(), await store.halted()], [[1], before + 1]);
+      const open = await store.writeStream(ref, halted, { ...FREE, parkedMs }, []);
+      assert.deepEqual(new Set(await mine()), new Set([1, ref]));
+      assert.equal(await store.halted(), before);
+      await store.writeStream(ref, open, { ...FREE, sent: 3 }, ids, { isOver: true });
+      assert.deepEqual([await mine(), (await store.readStream(ref)).state?.parkedMs], [[], undefined]);
+    });
+
+    test('a row that is put off stands behind the others, and so does one that cannot be used', async () => {
+      const { store } = opened;
+      const id = await rowIdOf(randomUUID());
+      const claimed = await store.claim(id, 'me', 60_000);
+      assert.ok(claimed !== undefined);
+      const seen = async () => (await pendingRows(100)).some((row) => row.id === id);
+      await store.putOff(id, claimed.version, { attempts: 1, nextTryMs: claimed.nowMs + 60_000 });
+      assert.equal(await seen(), false);
+      const other = await rowIdOf(randomUUID());
+      const stale = { id: other, version: '1000000000' };
+      await store.defer(stale, claimed.nowMs + 60_000);
+      const row = (await pendingRows(100)).find((one) => one.id === other);
+      assert.ok(row !== undefined, 'it is deferred as it was seen alone');
+      await store.defer(row, claimed.nowMs + 60_000);
+      assert.ok(!(await pendingRows(100)).some((row) => row.id === other));
+      assert.equal(
+        (await store.claim(other, 'me', 60_000))?.row.id,
+        other,
+        'it is deferred and nothing else',
+      );
+    });
+
+    test('of a group the first row is selected, leased for all, found by name, and replaced by the next', async () => {
+      const { store } = opened;
+      const name = `${randomUUID()}.w`;
+      const group = ['a', 'b', 'c'].map((text, n): Row => {
+        const bytes = encodeMessage({
+          ...message(text),
+          data: Buffer.from(text),
+          id: 'x',
+          publishTime: new Date(0),
+        });
+        return { id: `${name}.${n}`, topic: 'projects/p/topics/t', message: bytes, group: name };
+      });
+      const idOf = (n: number): string => `${name}.${n}`;
+      const lease = { owner: 'writer', leaseMs: 60_000 };
+      await opened.transact(async (transaction) => {
+        // As a client wants it: a read before the first write.
+        await store.readSlot(transaction, idOf(0), undefined);
+        store.writeSlot(transaction, { rows: group, lease });
+      });
+      const selected = async () =>
+        (await pendingRows(100)).map(({ id }) => id).filter((id) => id.startsWith(name));
+      assert.deepEqual(await selected(), [idOf(0)]);
+      const first = await store.first(`${name}.`);
+      assert.deepEqual([first?.id, first?.isFailed], [idOf(0), false]);
+      assert.ok((first?.freeMs ?? 0) > (first?.nowMs ?? Infinity));
+      assert.equal(await store.claim(idOf(0), 'you', 60_000), undefined);
+      const claimed = await store.claim(idOf(0), 'writer', 60_000);
+      assert.equal(claimed?.row.group, name);
+      const behind = await store.behind(name, idOf(0), 10);
+      assert.deepEqual(
+        behind.map((row) => Buffer.from(outgoingOf(row).data).toString()),
+        ['b', 'c'],
+      );
+      assert.deepEqual((await store.behind(name, idOf(0), 1)).length, 1);
+      const moved = { removed: [idOf(0)], next: idOf(1) };
+      await store.putOff(idOf(0), 'no such version', { attempts: 1, nextTryMs: 0 }, moved).catch(() => {});
+      assert.deepEqual(await selected(), [idOf(0)]);
+      await store.putOff(idOf(0), claimed?.version, { attempts: 1, nextTryMs: 0 }, moved);
+      assert.deepEqual([await selected(), (await store.first(`${name}.`))?.id], [[idOf(1)], idOf(1)]);
+      const next = await store.claim(idOf(1), 'you', 60_000);
+      assert.equal(next?.attempts, 1);
+      await store.putOff(idOf(1), next?.version, { code: 'C', text: 'never' });
+      assert.deepEqual([await selected(), (await store.first(`${name}.`))?.isFailed], [[], true]);
+      await store.reopen(idOf(1));
+      assert.deepEqual(await selected(), [idOf(1)]);
+      await store.remove([idOf(1), idOf(2), 'no such row']);
+      assert.equal(await store.first(`${name}.`), undefined);
     });
   });
 }

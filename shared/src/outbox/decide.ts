@@ -56,7 +56,7 @@ export function letGo(
   nowMs: number,
   pauses: Pauses,
 ): StreamWrite {
-  const free = { sent, owner: undefined, leaseMs: 0 };
+  const free = { sent, owner: undefined, leaseMs: 0, parkedMs: before.parkedMs };
   if (failure === undefined) return { ...free, attempts: 0, nextTryMs: 0, halted: undefined };
   const halted = haltOf(failure.number, failure.error);
   const attempts = (sent > before.sent ? 0 : before.attempts) + 1;

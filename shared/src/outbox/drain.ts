@@ -14,7 +14,7 @@ import { letGo, next, type Standing } from './decide.ts';
 import { readable } from './large.ts';
 import type { StreamRow, StreamWrite } from './outbox-store.ts';
 import type { StreamRef } from './rows.ts';
-import { commit, type DrainPorts, type Held, take } from './stream-lease.ts';
+import { commit, type DrainPorts, type Held, take, unpark } from './stream-lease.ts';
 import { told, toldFailure } from './told.ts';
 
 export type Drained = Readonly<{
@@ -23,6 +23,10 @@ export type Drained = Readonly<{
   /** The last number that is known to be published. */
   sent: number;
   published: number;
+  /** When the first row that was to be published had been committed. */
+  createdMs?: number | undefined;
+  /** It was selected in place of its rows, and is no more. */
+  isOver?: boolean;
 }>;
 
 type Run = Readonly<{
@@ -45,11 +49,14 @@ export async function drain(
 ): Promise<Drained> {
   let published = 0;
   for (;;) {
-    const round = await drainOnce(ports, ref, signal, progress);
+    const { held, ...round } = await drainOnce(ports, ref, signal, progress);
     published += round.published;
     if (round.kind !== 'drained' || signal.aborted) return { ...round, published };
     // Who committed a row while the stream was leased has left it to the owner, who may have looked before.
-    if ((await ports.store.after(ref, round.sent, 1)).length === 0) return { ...round, published };
+    if ((await ports.store.after(ref, round.sent, 1)).length === 0) {
+      const isOver = held !== undefined && (await unpark(ports, ref, held));
+      return { ...round, published, isOver };
+    }
     progress(round.sent);
   }
 }
@@ -59,13 +66,15 @@ async function drainOnce(
   ref: StreamRef,
   signal: AbortSignal,
   progress: (sent: number) => void,
-): Promise<Drained> {
+): Promise<Drained & Readonly<{ held?: Held }>> {
   const { store, clock, leaseMs, pageSize } = ports;
   const held = await take(ports, ref);
   if ('kind' in held) return { ...held, published: 0 };
   let published = 0;
+  let createdMs: number | undefined;
   for (;;) {
     const rows = await store.after(ref, held.state.sent, pageSize);
+    createdMs ??= rows.find(({ isSent }) => !isSent)?.createdMs;
     const run = await publishRun(ports, rows, held, signal);
     published += run.ids.length;
     const isOver = signal.aborted || elapsedMs(clock, held.since) >= leaseMs;
@@ -76,14 +85,14 @@ async function drainOnce(
       : { ...held.state, sent: run.sent, attempts: 0, nextTryMs: 0, leaseMs };
     if (run.failure !== undefined) report(ports.log, ref, run.failure, write);
     if (!(await commit(ports, ref, held, write, run.ids)))
-      return { kind: 'stopped', sent: held.state.sent, published };
+      return { kind: 'stopped', sent: held.state.sent, published, createdMs };
     if (!isLast) {
       progress(run.sent);
       continue;
     }
     if (run.failure !== undefined)
-      return { kind: write.halted === undefined ? 'failed' : 'halted', sent: run.sent, published };
-    return { kind: isOver ? 'stopped' : 'drained', sent: run.sent, published };
+      return { kind: write.halted === undefined ? 'failed' : 'halted', sent: run.sent, published, createdMs };
+    return { kind: isOver ? 'stopped' : 'drained', sent: run.sent, published, createdMs, held };
   }
 }
 

@@ -5,11 +5,10 @@ import {
   FieldPath,
   FieldValue,
   type Firestore,
-  type Precondition,
   Timestamp,
-  type WriteResult,
 } from '@google-cloud/firestore';
-import { type Calls, isRefused } from '../firestore/calls.ts';
+import type { Calls } from '../firestore/calls.ts';
+import { at, refusable, toTime, toVersion } from './firestore-versions.ts';
 import { counterOf } from '../sequence/firestore.ts';
 import {
   createdMsOf,
@@ -22,11 +21,15 @@ import {
   placesEnd,
   rowOfFields,
   sentFields,
+  shardPath,
   streamFields,
   streamId,
   streamRowOf,
   streamStateOf,
+  watchFields,
+  watchId,
 } from './firestore-rows.ts';
+import { firestoreGroups } from './firestore-groups.ts';
 import { firestoreTrouble } from './firestore-trouble.ts';
 import type { RelayStore } from './outbox-store.ts';
 
@@ -35,27 +38,26 @@ export type Places = Readonly<{
   streams: CollectionReference;
   counterAt: (key: string) => DocumentReference;
   retentionMs: number;
+  shards: number;
 }>;
+
+/** So that what was committed a moment ago is among what is due, whatever the way of a reply took. */
+const DUE_MARGIN_MS = 1_000;
 
 export function firestoreRelay(
   firestore: Firestore,
-  { call, clock }: Calls,
-  { rows, streams, counterAt, retentionMs }: Places,
+  calls: Calls,
+  { rows, streams, counterAt, retentionMs, shards }: Places,
 ): RelayStore {
+  const { call, clock } = calls;
   const bound = streams.doc('bound');
   const sent = () => sentFields(clock.now(), retentionMs);
-  /** The document's new version; undefined when the write was refused. */
-  const unlessRefused = async (
-    name: string,
-    write: () => Promise<WriteResult | undefined>,
-  ): Promise<string | undefined> => {
-    try {
-      const result = await call(name, write);
-      return result === undefined ? undefined : toVersion(result.writeTime);
-    } catch (error) {
-      if (isRefused(error)) return undefined;
-      throw error;
-    }
+  const unlessRefused = refusable(calls);
+  // The server's clock minus this process's, from the latest read: it says until when rows are due.
+  let skewMs = 0;
+  const seen = (readTime: Timestamp): number => {
+    skewMs = readTime.toMillis() - clock.now();
+    return readTime.toMillis();
   };
 
   return {
@@ -69,13 +71,18 @@ export function firestoreRelay(
           nowMs: readTime.toMillis(),
         };
       }),
-    writeStream: (ref, version, state, ids) =>
+    writeStream: (ref, version, state, ids, { parked = [], isOver } = {}) =>
       unlessRefused('write of a stream', async () => {
         const batch = firestore.batch();
         const document = streams.doc(streamId(ref));
         if (version === undefined) batch.create(document, streamFields(ref, state));
         else batch.update(document, streamFields(ref, state), at(version));
         for (const id of ids) batch.update(rows.doc(id), sent());
+        for (const id of parked) batch.update(rows.doc(id), { pendingAt: FieldValue.delete() });
+        const watch = rows.doc(watchId(ref));
+        if (isOver) batch.delete(watch);
+        else if (state.parkedMs !== undefined && state.owner === undefined)
+          batch.set(watch, watchFields(ref, state, shards));
         return (await batch.commit())[0];
       }),
     after: (ref, number, limit) =>
@@ -95,7 +102,9 @@ export function firestoreRelay(
       }),
     bound: () =>
       call('read of the bound', async () => {
-        const at: unknown = (await bound.get()).get('at');
+        const snapshot = await bound.get();
+        seen(snapshot.readTime);
+        const at: unknown = snapshot.get('at');
         return at instanceof Timestamp ? at.toMillis() : 0;
       }),
     raiseBound: (boundMs) =>
@@ -106,22 +115,30 @@ export function firestoreRelay(
           transaction.set(bound, { v: 1, at: Timestamp.fromMillis(boundMs) });
         }),
       ),
-    pending: (fromMs, after, limit) =>
+    shards,
+    pending: (shard, fromMs, after, limit) =>
       call('query of pending rows', async () => {
-        const oldest = rows
-          .where('pendingAt', '>=', Timestamp.fromMillis(fromMs))
-          .orderBy('pendingAt')
+        const path = shardPath(shard);
+        const due = rows
+          .where(path, '>=', Timestamp.fromMillis(fromMs))
+          .where(path, '<=', Timestamp.fromMillis(Math.max(fromMs, clock.now() + skewMs + DUE_MARGIN_MS)))
+          .orderBy(path)
           .orderBy(FieldPath.documentId())
           .select(...PENDING_FIELDS)
           .limit(limit);
-        const query = after === undefined ? oldest : oldest.startAfter(...cursorOf(after));
+        const query = after === undefined ? due : due.startAfter(...cursorOf(after));
         const { docs, readTime } = await query.get();
         const last = docs.at(-1);
         return {
-          rows: docs.map(pendingRowOf),
-          readMs: readTime.toMillis(),
-          ...(docs.length === limit && last && { next: `${toVersion(last.get('pendingAt'))}/${last.id}` }),
+          rows: docs.map((document) => pendingRowOf(document, shard)),
+          readMs: seen(readTime),
+          ...(docs.length === limit && last && { next: `${toVersion(last.get(path))}/${last.id}` }),
         };
+      }),
+    halted: () =>
+      call('count of halted streams', async () => {
+        const halted = streams.orderBy('haltedAt', 'desc').where('haltedAt', '>', new Timestamp(0, 0));
+        return (await halted.count().get()).data().count;
       }),
     look: (id) =>
       call('look at a row', async () => {
@@ -135,7 +152,7 @@ export function firestoreRelay(
       if (data === undefined || updateTime === undefined || data['state'] !== 'pending') return undefined;
       const nowMs = readTime.toMillis();
       const lease = leaseOf(data);
-      const isBusy = lease.owner !== undefined && lease.untilMs > nowMs;
+      const isBusy = lease.owner !== undefined && lease.owner !== owner && lease.untilMs > nowMs;
       if (isBusy || nextTryOf(data) > nowMs) return undefined;
       const row = rowOfFields(id, data);
       const precondition = { lastUpdateTime: updateTime };
@@ -150,25 +167,10 @@ export function firestoreRelay(
       const writer = (id: string) => unlessRefused('mark of a row', () => rows.doc(id).update(sent()));
       await Promise.all(ids.map(writer));
     },
-    async putOff(id, version, how) {
-      const failed = 'code' in how;
-      const fields = failed
-        ? { state: 'failed', pendingAt: FieldValue.delete(), failedAt: FieldValue.serverTimestamp() }
-        : { attempts: how.attempts, nextTryAt: Timestamp.fromMillis(Math.ceil(how.nextTryMs)) };
-      const failure = failed ? { failure: { code: how.code, text: how.text } } : {};
-      await unlessRefused('write of a row', () =>
-        rows.doc(id).update({ ...fields, ...failure, ...leaseFields(undefined) }, at(version)),
-      );
-    },
-    ...firestoreTrouble(firestore, call, rows, streams),
+    ...firestoreGroups(firestore, calls, rows, shards),
+    ...firestoreTrouble(firestore, call, { rows, streams, shards }),
   };
 }
-
-/** An update time: seconds, then nine digits of nanoseconds. */
-const toVersion = (time: Timestamp): string => `${time.seconds}${String(time.nanoseconds).padStart(9, '0')}`;
-const toTime = (version: string): Timestamp =>
-  new Timestamp(Number(version.slice(0, -9)), Number(version.slice(-9)));
-const at = (version: string): Precondition => ({ lastUpdateTime: toTime(version) });
 
 function cursorOf(text: string): [Timestamp, string] {
   const slash = text.indexOf('/');

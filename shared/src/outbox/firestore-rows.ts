@@ -4,6 +4,7 @@
 import {
   type DocumentData,
   type DocumentSnapshot,
+  FieldPath,
   FieldValue,
   type QueryDocumentSnapshot,
   Timestamp,
@@ -11,17 +12,26 @@ import {
 import { TransientError } from '../errors.ts';
 import { hashOf } from '../hash.ts';
 import type { PayloadRef } from '../payload/payload-room.ts';
+import { isFullTopicName } from '../publish/topic-name.ts';
 import type { PendingRow, StreamRow, StreamState, StreamWrite } from './outbox-store.ts';
 import type { Place, Row, StreamRef } from './rows.ts';
+import { toVersion } from './firestore-versions.ts';
+import { shardOf } from './shards.ts';
 
-/** Format of the documents. Rows whose data is elsewhere have the next one: who does not know of it leaves them alone. */
-const VERSION = 1;
-const APART_VERSION = 2;
+/**
+ * Formats of the documents. Rows of 1 and 2 had one range of `pendingAt` for all of them and short names of topics: they
+ * are not selected, and refused where they are met.
+ */
+const ROW_VERSION = 3;
+const STREAM_VERSION = 2;
 /** Digits of the largest number, 2^53 - 1: so texts have the order of their numbers. */
 const DIGITS = 16;
 
 /** The name of a stream's document, and the beginning of its rows' places. */
 export const streamId = ({ key, epoch }: StreamRef): string => hashOf('stream', key, epoch);
+
+/** The document that is selected in place of a stream's rows, among them. */
+export const watchId = (ref: StreamRef): string => `stream.${streamId(ref)}`;
 
 /** Where a number stands in the index: rows of a stream together, streams spread out. */
 export const placeOf = (ref: StreamRef, number: number): string =>
@@ -30,14 +40,37 @@ export const placeOf = (ref: StreamRef, number: number): string =>
 /** Beyond the last number of a stream. */
 export const placesEnd = (ref: StreamRef): string => `${streamId(ref)}.~`;
 
-/** `pendingAt` is there exactly while the row is pending: it is what relays select by. */
+/** `pendingAt` is a map with one field, named after the shard: each has a range of the index of its own. */
+const SHARD_DIGITS = 3;
+const shardField = (shard: number): string => `s${String(shard).padStart(SHARD_DIGITS, '0')}`;
+export const shardPath = (shard: number): FieldPath => new FieldPath('pendingAt', shardField(shard));
+const pendingIn = (name: string, shards: number, at: Timestamp | FieldValue): DocumentData => ({
+  [shardField(shardOf(name, shards))]: at,
+});
+const serverTime = (): FieldValue => FieldValue.serverTimestamp();
+
+/** At once where it is 0: by the store's clock. */
+const timeOf = (milliseconds: number): Timestamp | FieldValue =>
+  milliseconds === 0 ? serverTime() : Timestamp.fromMillis(Math.ceil(milliseconds));
+
+/** Of a row without order, or of one that cannot be used. Its writer may have had other shards; all are asked. */
+export const movedFields = (id: string, milliseconds: number, shards: number): DocumentData => ({
+  pendingAt: pendingIn(groupOf(id), shards, timeOf(milliseconds)),
+});
+
+const groupOf = (id: string): string => (id.includes('.') ? id.slice(0, id.lastIndexOf('.')) : id);
+
+type Lease = Readonly<{ owner: string; leaseMs: number }> | undefined;
+
+/** `pendingAt` is there exactly while the row is selected: it is what relays look for. */
 export function newRowFields(
-  { topic, message, place, payload }: Row,
-  count: number,
-  lease: Readonly<{ owner: string; leaseMs: number }> | undefined,
+  { id, topic, message, place, payload, group }: Row,
+  { count, index, lease, shards }: Readonly<{ count: number; index: number; lease: Lease; shards: number }>,
 ): DocumentData {
+  const isBehind = group !== undefined && index > 0;
+  const shardName = place === undefined ? (group ?? id) : streamId(place);
   return {
-    v: payload === undefined ? VERSION : APART_VERSION,
+    v: ROW_VERSION,
     state: 'pending',
     topic,
     message,
@@ -50,18 +83,21 @@ export function newRowFields(
       after: place.after,
       place: placeOf(place, place.number),
     }),
-    ...(place === undefined && { attempts: 0, nextTryAt: null, ...leaseFields(lease) }),
-    createdAt: FieldValue.serverTimestamp(),
-    pendingAt: FieldValue.serverTimestamp(),
+    ...(group !== undefined && { group }),
+    ...(place === undefined && {
+      attempts: 0,
+      nextTryAt: null,
+      ...leaseFields(isBehind ? undefined : lease),
+    }),
+    createdAt: serverTime(),
+    ...(!isBehind && { pendingAt: pendingIn(shardName, shards, serverTime()) }),
   };
 }
 
-export const leaseFields = (
-  lease: Readonly<{ owner: string; leaseMs: number }> | undefined,
-): DocumentData => ({
+export const leaseFields = (lease: Lease): DocumentData => ({
   owner: lease?.owner ?? null,
   leaseMs: lease?.leaseMs ?? 0,
-  leasedAt: FieldValue.serverTimestamp(),
+  leasedAt: serverTime(),
 });
 
 /** `expiresAt` is by this process's clock and serves the TTL policy alone. */
@@ -72,19 +108,22 @@ export const sentFields = (nowMs: number, retentionMs: number): DocumentData => 
 });
 
 export function rowOfFields(id: string, data: DocumentData): Row {
-  const { v, state, topic, message } = data;
-  const isWhole = typeof topic === 'string' && message instanceof Uint8Array;
+  const { v, state, topic, message, group } = data;
+  if (v !== ROW_VERSION) throw unreadable(id, `format version ${String(v)}; accepted: ${ROW_VERSION}`);
+  const isWhole = typeof topic === 'string' && isFullTopicName(topic) && message instanceof Uint8Array;
   const isKnown = state === 'pending' || state === 'sent' || state === 'failed';
-  const payload = payloadOf(data);
-  const hasFormat = v === (payload === undefined ? VERSION : APART_VERSION);
-  if (!hasFormat || !isWhole || !isKnown) throw unreadable(id, `v ${String(v)}, state ${String(state)}`);
+  const isGroup = group === undefined || (typeof group === 'string' && id.startsWith(`${group}.`));
+  if (!isWhole || !isKnown || !isGroup)
+    throw unreadable(id, `topic, message, group or state ${String(state)}`);
   const place = placeOfFields(id, data);
+  const payload = payloadOf(data);
   return {
     id,
     topic,
     message,
     ...(place !== undefined && { place }),
     ...(payload !== undefined && { payload }),
+    ...(group !== undefined && { group }),
   };
 }
 
@@ -117,17 +156,38 @@ export function createdMsOf(document: DocumentSnapshot): number {
 }
 
 /** What a pass needs to know: the message itself is not read. */
-export const PENDING_FIELDS = ['pendingAt', 'key', 'epoch', 'number', 'after'] as const;
+export const PENDING_FIELDS = [
+  'v',
+  'state',
+  'pendingAt',
+  'createdAt',
+  'key',
+  'epoch',
+  'number',
+  'after',
+  'owner',
+  'leasedAt',
+  'leaseMs',
+  'nextTryAt',
+] as const;
 
-export function pendingRowOf(document: QueryDocumentSnapshot): PendingRow {
+export function pendingRowOf(document: QueryDocumentSnapshot, shard: number): PendingRow {
   const { id } = document;
-  const createdMs = (document.get('pendingAt') as Timestamp).toMillis();
+  const data = document.data();
+  const dueMs = (document.get(shardPath(shard)) as Timestamp).toMillis();
+  const version = toVersion(document.updateTime);
+  const base = { id, version, createdMs: createdMsOf(document), dueMs, freeMs: freeMsOf(data) };
   try {
-    const place = placeOfFields(id, document.data());
-    return { id, createdMs, ...(place !== undefined && { place }) };
+    const { v, state, key, epoch } = data;
+    const isStream = state === 'stream' && typeof key === 'string' && typeof epoch === 'string';
+    const place = isStream ? undefined : placeOfFields(id, data);
+    // One with a place is judged in its stream, which waits at it.
+    if (place !== undefined) return { ...base, place };
+    if (v !== ROW_VERSION) throw unreadable(id, `format version ${String(v)}; accepted: ${ROW_VERSION}`);
+    return { ...base, ...(isStream && { stream: { key, epoch } }) };
   } catch (error) {
     if (!(error instanceof TransientError)) throw error;
-    return { id, createdMs, problem: error };
+    return { ...base, problem: error };
   }
 }
 
@@ -141,9 +201,9 @@ function placeOfFields(id: string, { key, epoch, number, after }: DocumentData):
 
 /** `haltedAt` is there exactly while the stream is halted: it is what `troubled` selects by. */
 export function streamFields({ key, epoch }: StreamRef, state: StreamWrite): DocumentData {
-  const { sent, owner, leaseMs, attempts, nextTryMs, halted } = state;
+  const { sent, owner, leaseMs, attempts, nextTryMs, halted, parkedMs } = state;
   return {
-    v: VERSION,
+    v: STREAM_VERSION,
     key,
     epoch,
     sent,
@@ -151,16 +211,36 @@ export function streamFields({ key, epoch }: StreamRef, state: StreamWrite): Doc
     attempts,
     nextTryAt: nextTryMs === 0 ? null : Timestamp.fromMillis(Math.ceil(nextTryMs)),
     halted: halted === undefined ? null : { ...halted },
-    haltedAt: halted === undefined ? null : FieldValue.serverTimestamp(),
+    haltedAt: halted === undefined ? null : serverTime(),
+    parkedAt: parkedMs === undefined ? null : Timestamp.fromMillis(parkedMs),
+  };
+}
+
+/** The stream in place of its rows; `halted`: not selected, and there for when it is resumed. */
+export function watchFields(
+  ref: StreamRef,
+  { parkedMs = 0, nextTryMs, halted }: StreamWrite,
+  shards: number,
+): DocumentData {
+  return {
+    v: ROW_VERSION,
+    state: 'stream',
+    key: ref.key,
+    epoch: ref.epoch,
+    createdAt: Timestamp.fromMillis(parkedMs),
+    ...(halted === undefined && { pendingAt: pendingIn(streamId(ref), shards, timeOf(nextTryMs)) }),
   };
 }
 
 export function streamStateOf(id: string, data: DocumentData): StreamState {
-  const { v, sent, attempts, halted } = data;
-  const isWhole = v === VERSION && Number.isSafeInteger(sent) && Number.isSafeInteger(attempts);
+  const { v, sent, attempts, halted, parkedAt } = data;
+  if (v !== STREAM_VERSION) throw unreadable(id, `format version ${String(v)}; accepted: ${STREAM_VERSION}`);
+  const isWhole = Number.isSafeInteger(sent) && Number.isSafeInteger(attempts);
   if (!isWhole || halted === undefined) throw unreadable(id, 'it is no stream');
   const { owner, untilMs } = leaseOf(data);
-  return { sent, owner, untilMs, attempts, nextTryMs: nextTryOf(data), halted: halted ?? undefined };
+  const parkedMs = parkedAt instanceof Timestamp ? parkedAt.toMillis() : undefined;
+  const rest = { nextTryMs: nextTryOf(data), halted: halted ?? undefined, parkedMs };
+  return { sent, owner, untilMs, attempts, ...rest };
 }
 
 export function leaseOf({ owner, leasedAt, leaseMs }: DocumentData): Pick<StreamState, 'owner' | 'untilMs'> {
@@ -171,6 +251,9 @@ export function leaseOf({ owner, leasedAt, leaseMs }: DocumentData): Pick<Stream
 
 export const nextTryOf = ({ nextTryAt }: DocumentData): number =>
   nextTryAt instanceof Timestamp ? nextTryAt.toMillis() : 0;
+
+/** From when on a row may be leased. */
+export const freeMsOf = (data: DocumentData): number => Math.max(leaseOf(data).untilMs, nextTryOf(data));
 
 const unreadable = (id: string, text: string): TransientError =>
   new TransientError('UNREADABLE_ROW', `document ${id} of the outbox cannot be used: ${text}`);

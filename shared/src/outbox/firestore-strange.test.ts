@@ -63,7 +63,7 @@ for (const [name, open] of firestoreServers('enforce')) {
       );
       const repair = gapRepair(store, publisher, { log: silent });
       await assert.rejects(repair.republish('a', { from: 1, to: 3 }), { code: 'OUTBOX_PENDING' });
-      await (await rowOf('a', 2)).update({ v: 1 });
+      await (await rowOf('a', 2)).update({ v: 3 });
       // It is due again a second after it failed, on whichever clock is behind.
       for (let look = 0; look < 100 && texts().length < 4; look += 1) {
         await new Promise((resolve) => setTimeout(resolve, 100));
@@ -72,17 +72,24 @@ for (const [name, open] of firestoreServers('enforce')) {
       assert.deepEqual(texts().slice(-2), ['a2', 'a3']);
     });
 
-    test('a row whose place nobody can read is passed over, counted, and holds the bound', async () => {
+    test('a row whose place nobody can read, or of an earlier format, is counted, and out of the way of the next pass', async () => {
       const { firestore, places, store, relayed, add, texts } = setUp();
       await add('a1', 'a');
-      const broken = { v: 1, state: 'pending', topic: 't', message: Buffer.from('x'), key: 'k', number: '1' };
-      await firestore
-        .doc(`${places.rows}/broken`)
-        .set({ ...broken, pendingAt: FieldValue.serverTimestamp() });
+      const pendingAt = { s000: FieldValue.serverTimestamp() };
+      const own = { state: 'pending', topic: 'projects/p/topics/t', message: Buffer.from('x'), pendingAt };
+      const strange = {
+        broken: { ...own, v: 3, key: 'k', number: '1' },
+        old: { ...own, v: 1, topic: 't', attempts: 0, nextTryAt: null },
+        short: { ...own, v: 3, topic: 't', attempts: 0, nextTryAt: null },
+      };
+      for (const [id, fields] of Object.entries(strange))
+        await firestore.doc(`${places.rows}/${id}`).set(fields);
       await add('b1', 'b');
       const { published, failed, isWhole } = await relayed.pass({ signal });
-      assert.deepEqual([texts().toSorted(), published, failed, isWhole], [['a1', 'b1'], 2, 1, true]);
+      assert.deepEqual([texts().toSorted(), published, failed, isWhole], [['a1', 'b1'], 2, 3, true]);
       assert.ok((await store.bound()) <= Date.now() - 299_000);
+      const again = await relayed.pass({ signal });
+      assert.deepEqual([again.pending, again.failed], [0, 0]);
     });
 
     test('a stream of an earlier counter goes on by its ref; what is given up is named', async () => {

@@ -1,13 +1,17 @@
 /** What stands still in Firestore, and what failed for good. */
 import { type CollectionReference, FieldValue, type Firestore, Timestamp } from '@google-cloud/firestore';
 import type { Calls } from '../firestore/calls.ts';
+import { movedFields } from './firestore-rows.ts';
 import type { Halt, RelayStore } from './outbox-store.ts';
 
 export function firestoreTrouble(
   firestore: Firestore,
   call: Calls['call'],
-  rows: CollectionReference,
-  streams: CollectionReference,
+  {
+    rows,
+    streams,
+    shards,
+  }: Readonly<{ rows: CollectionReference; streams: CollectionReference; shards: number }>,
 ): Pick<RelayStore, 'troubled' | 'reopen'> {
   return {
     troubled: (limit) =>
@@ -37,7 +41,7 @@ export function firestoreTrouble(
             state: 'pending',
             attempts: 0,
             nextTryAt: null,
-            pendingAt: FieldValue.serverTimestamp(),
+            ...movedFields(id, 0, shards),
             failedAt: FieldValue.delete(),
             failure: FieldValue.delete(),
           });

@@ -166,8 +166,9 @@ for (const [name, open] of servers) {
         flush: '3 reads, 3 writes',
         reserveLoose: '1 reads, 1 writes',
         flushLoose: '1 reads, 1 writes',
-        firstPass: '3 reads, 1 writes',
-        idlePass: '2 reads, 0 writes',
+        // The bound, a read for each shard, and the count of what is halted.
+        firstPass: '19 reads, 1 writes',
+        idlePass: '18 reads, 0 writes',
       });
     });
   });
@@ -176,6 +177,8 @@ for (const [name, open] of servers) {
 test('options are checked when the outbox and the relay are made', async () => {
   const firestore = clientOf('127.0.0.1:9');
   assert.throws(() => firestoreOutbox(firestore, { retention: '1s' }), ConfigError);
+  for (const shards of [0, 257, 1.5])
+    assert.throws(() => firestoreOutbox(firestore, { shards }), ConfigError);
   const store = firestoreOutbox(firestore);
   for (const options of [
     { lease: '1s' },

@@ -2,14 +2,16 @@
  * The outbox in Firestore.
  *
  *   <rows>/<hash>        a message, until its retention is over: state pending → sent | failed
+ *   <rows>/stream.<hash> a stream in place of its rows, while it is halted or backs off
  *   <streams>/<hash>     a stream: the last number that was published, its lease, why it is halted
  *   <streams>/bound      below which nothing is pending
  *   <counters>/<hash>    the sequencer's counter of the key
  *
  * Queries are over one field each: rows by `pendingAt` and by `place`, rows by `failedAt`, streams by `haltedAt`. All
  * other fields should be exempt from indexing; rows want a TTL policy on `expiresAt`, which only what is done has.
- * `pendingAt` grows with time and so takes about 500 writes a second in one collection:
- * https://cloud.google.com/firestore/docs/best-practices#hotspots; more than that wants several collections.
+ * `pendingAt` is a map with one field, named after a shard (`s000` …), whose subfields inherit the one index of it
+ * (https://firebase.google.com/docs/firestore/query-data/index-overview): a time that grows has as many ranges as there
+ * are shards, and each takes about 500 writes a second (https://cloud.google.com/firestore/docs/best-practices#hotspots).
  */
 import type { Firestore, Transaction } from '@google-cloud/firestore';
 import { type Duration, toMilliseconds } from '../duration.ts';
@@ -20,7 +22,8 @@ import { sameFirestore } from '../firestore/copy.ts';
 import { firestoreRelay } from './firestore-relay.ts';
 import { newRowFields, rowOfFields } from './firestore-rows.ts';
 import type { OutboxStore } from './outbox-store.ts';
-import { checkOptions, clock as aClock, duration, text } from '../options.ts';
+import { anything, checkOptions, clock as aClock, duration, text } from '../options.ts';
+import { checkShards, SHARDS } from './shards.ts';
 
 export type FirestoreOutboxOptions = Pick<CallOptions, 'callTimeout' | 'clock'> &
   Readonly<{
@@ -36,6 +39,11 @@ export type FirestoreOutboxOptions = Pick<CallOptions, 'callTimeout' | 'clock'> 
      * call is known. Longer than a subscription keeps a message by default (7 days).
      */
     retention?: Duration;
+    /**
+     * In how many ranges of the index pending rows stand, default 16 (about 8,000 rows a second), 1 to 256. Each pass asks
+     * each of them. The same for all publishers and relays of the rows; a relay must not have fewer than a publisher.
+     */
+    shards?: number;
   }>;
 
 /** A document has at most 1,048,576 bytes with its name and field names: https://cloud.google.com/firestore/quotas#collections_documents_and_fields */
@@ -55,14 +63,16 @@ export function firestoreOutbox(
     counters: text,
     scope: text,
     retention: duration,
+    shards: anything,
   });
   const { rows = 'pubsub-guarantees-outbox-rows', streams = 'pubsub-guarantees-outbox-streams' } = options;
   const { retention = '8d', counters, scope } = options;
+  const shards = checkShards(options.shards ?? SHARDS);
   const retentionMs = toMilliseconds(retention, 'retention');
   if (retentionMs < 60_000) {
     throw new ConfigError('INVALID_OPTION', `retention is ${retention}; accepted: at least 1m`);
   }
-  const rowsOf = sameFirestore(firestore).collection(rows);
+  const rowsOf = firestore.collection(rows);
   const counterAt = counterDocuments(firestore, {
     ...(counters !== undefined && { collection: counters }),
     ...(scope !== undefined && { scope }),
@@ -74,7 +84,9 @@ export function firestoreOutbox(
       streams: firestore.collection(streams),
       counterAt,
       retentionMs,
+      shards,
     }),
+    project: () => projectOf(firestore),
     maxMessageBytes: MAX_MESSAGE_BYTES,
     async readSlot(transaction, firstRow, key) {
       const document = rowsOf.doc(firstRow);
@@ -96,8 +108,9 @@ export function firestoreOutbox(
       };
     },
     writeSlot(transaction, { rows: written, head, lease }) {
-      for (const row of written) {
-        transaction.create(rowsOf.doc(row.id), newRowFields(row, written.length, lease));
+      for (const [index, row] of written.entries()) {
+        const of = { count: written.length, index, lease, shards };
+        transaction.create(rowsOf.doc(row.id), newRowFields(row, of));
       }
       if (head === undefined) return;
       const { key, epoch, next, outboxed, isNew } = head;
@@ -108,3 +121,9 @@ export function firestoreOutbox(
 }
 
 const placeIn = ({ place }: ReturnType<typeof rowOfFields>) => (place === undefined ? {} : { place });
+
+/** Known from the first request on, and so in every transaction; the client's types do not have it. */
+const projectOf = (firestore: Firestore): string => {
+  const { projectId } = firestore as unknown as Readonly<{ projectId: string }>;
+  return projectId;
+};

@@ -15,6 +15,7 @@ import { startFirestore, startPubsub, systemClock } from 'pubsub-guarantees-emul
 import { silent } from '../log.ts';
 import { pubsubPublisher } from '../publish/pubsub.ts';
 import { firestoreOutbox } from './firestore.ts';
+import { pendingOf } from './testing/pending-of.ts';
 import { relay } from './relay.ts';
 import type { PublishingTask } from './testing/pubsub-worker.ts';
 
@@ -74,11 +75,11 @@ test(`publishers killed ${KILLS} times lose nothing, and their streams have no g
 
   const store = firestoreOutbox(firestore);
   const { signal } = new AbortController();
-  const { rows: left } = await store.pending(0, undefined, 1_000);
+  const left = await pendingOf(store);
   const relayed = relay(store, publisher, { log: silent });
   for (let look = 0; look < 50; look += 1) {
     await relayed.pass({ signal });
-    if ((await store.pending(0, undefined, 1)).rows.length === 0) break;
+    if ((await pendingOf(store)).length === 0) break;
     await pause(200);
   }
   const orders = await firestore.collection('orders').get();

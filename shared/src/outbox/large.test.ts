@@ -112,7 +112,7 @@ for (const [name, open] of firestoreServers('enforce')) {
       assert.deepEqual(publisher.published[0], publisher.published[5]);
       const rows = await firestore.collection(places.rows).get();
       const versions = rows.docs.map((row) => `${row.get('v')} ${row.get('payload') !== undefined}`);
-      assert.deepEqual(versions.toSorted(), ['1 false', '2 true', '2 true', '2 true', '2 true']);
+      assert.deepEqual(versions.toSorted(), ['3 false', '3 true', '3 true', '3 true', '3 true']);
     });
   });
 }

@@ -2,43 +2,82 @@
  * What the relay reads and writes, over the documents in memory.
  */
 import type { Clock } from '../clock.ts';
-import type { MemoryRow, Table } from './memory-table.ts';
+import type { MemoryRow, MemoryWatch, Table } from './memory-table.ts';
 import type { Network } from './memory.ts';
-import type { Head, RelayStore, StreamRow, StreamState } from './outbox-store.ts';
+import type { Head, PendingRow, RelayStore, StreamRow, StreamState, StreamWrite } from './outbox-store.ts';
 import type { StreamRef } from './rows.ts';
+import { shardOf } from './shards.ts';
 
 const STREAM = 'stream/';
+const WATCH = 'watch/';
 const BOUND = 'bound';
 
-export function memoryRelayStore(table: Table, clock: Clock, network: Network): RelayStore {
-  const nameOf = ({ key, epoch }: StreamRef): string => STREAM + JSON.stringify([key, epoch]);
+export function memoryRelayStore(table: Table, clock: Clock, network: Network, shards: number): RelayStore {
+  const keyOf = ({ key, epoch }: StreamRef): string => JSON.stringify([key, epoch]);
+  const nameOf = (ref: StreamRef): string => STREAM + keyOf(ref);
   const rowOf = (id: string): MemoryRow | undefined => table.get(`row/${id}`)?.value as MemoryRow | undefined;
+  const change = (id: string, fields: Partial<MemoryRow>): void => {
+    const row = rowOf(id);
+    if (row !== undefined) table.put(`row/${id}`, { ...row, ...fields });
+  };
   const sent = (ids: readonly string[]): void => {
-    for (const id of ids) {
-      const row = rowOf(id);
-      if (row !== undefined) table.put(`row/${id}`, { ...row, state: 'sent', owner: undefined });
-    }
+    for (const id of ids) change(id, { state: 'sent', owner: undefined, dueMs: undefined });
   };
   const now = (): number => clock.now();
-  const change = (id: string, version: string, fields: Partial<MemoryRow>): void => {
-    const found = table.get(`row/${id}`);
-    if (found === undefined || String(found.version) !== version) return;
-    table.put(`row/${id}`, { ...(found.value as MemoryRow), owner: undefined, ...fields });
+  const versionOf = (name: string): string | undefined => {
+    const found = table.get(name);
+    return found === undefined ? undefined : String(found.version);
   };
+  const select = (ref: StreamRef, { parkedMs, nextTryMs, halted, owner }: StreamWrite): void => {
+    if (parkedMs === undefined || owner !== undefined) return;
+    if (halted !== undefined) return table.remove(WATCH + keyOf(ref));
+    const watch: MemoryWatch = { ref, createdMs: parkedMs, dueMs: nextTryMs === 0 ? now() : nextTryMs };
+    table.put(WATCH + keyOf(ref), watch);
+  };
+  const shardOfRow = ({ row: { place, group, id } }: MemoryRow): number =>
+    shardOf(place === undefined ? (group ?? id) : keyOf(place), shards);
+  const freeMsOf = ({ owner, untilMs, nextTryMs }: MemoryRow): number =>
+    Math.max(owner === undefined ? 0 : untilMs, nextTryMs);
+  const pendingIn = (shard: number): PendingRow[] => [
+    ...table
+      .rows()
+      .filter((row) => shardOfRow(row) === shard)
+      .flatMap((row): PendingRow[] => {
+        const { createdMs, dueMs } = row;
+        if (dueMs === undefined) return [];
+        const { id, place } = row.row;
+        const freeMs = place === undefined ? freeMsOf(row) : 0;
+        const version = versionOf(`row/${id}`) ?? '';
+        return [{ id, version, createdMs, dueMs, freeMs, ...(place !== undefined && { place }) }];
+      }),
+    ...table.named(WATCH).flatMap(({ name, value }): PendingRow[] => {
+      const { ref, ...times } = value as MemoryWatch;
+      if (shardOf(keyOf(ref), shards) !== shard) return [];
+      return [{ id: name, version: versionOf(name) ?? '', ...times, freeMs: 0, stream: ref }];
+    }),
+  ];
+  const ofGroup = (prefix: string): MemoryRow[] =>
+    table
+      .rows()
+      .filter(({ row }) => row.id.startsWith(prefix))
+      .toSorted((left, right) => (left.row.id < right.row.id ? -1 : 1));
 
   return {
+    shards,
     readStream: (ref) =>
       network('stream', async () => {
-        const found = table.get(nameOf(ref));
-        const state = found?.value as StreamState | undefined;
-        return { state, version: found === undefined ? undefined : String(found.version), nowMs: now() };
+        const state = table.get(nameOf(ref))?.value as StreamState | undefined;
+        return { state, version: versionOf(nameOf(ref)), nowMs: now() };
       }),
-    writeStream: (ref, version, { leaseMs, ...state }, ids) =>
-      network(nameOfWrite(state.owner, ids), async () => {
-        const found = table.get(nameOf(ref));
-        if ((found === undefined ? undefined : String(found.version)) !== version) return undefined;
-        if (ids.some((id) => rowOf(id) === undefined)) return undefined;
+    writeStream: (ref, version, write, ids, { parked = [], isOver } = {}) =>
+      network(nameOfWrite(write.owner, ids, parked, isOver), async () => {
+        const { leaseMs, ...state } = write;
+        if (versionOf(nameOf(ref)) !== version) return undefined;
+        if ([...ids, ...parked].some((id) => rowOf(id) === undefined)) return undefined;
         sent(ids);
+        for (const id of parked) change(id, { dueMs: undefined });
+        if (isOver) table.remove(WATCH + keyOf(ref));
+        else select(ref, write);
         const untilMs = state.owner === undefined ? 0 : now() + leaseMs;
         return String(table.put(nameOf(ref), { ...state, untilMs }));
       }),
@@ -64,25 +103,28 @@ export function memoryRelayStore(table: Table, clock: Clock, network: Network): 
       network('raise', async () => {
         if (boundMs > Number(table.get(BOUND)?.value ?? 0)) table.put(BOUND, boundMs);
       }),
-    pending: (fromMs, after, limit) =>
+    pending: (shard, fromMs, after, limit) =>
       network('pending', async () => {
-        const place = ({ createdMs, row }: MemoryRow): string =>
-          `${String(createdMs).padStart(16, '0')}/${row.id}`;
-        const page = table
-          .rows()
-          .filter(({ state, createdMs }) => state === 'pending' && createdMs >= fromMs)
+        const place = ({ dueMs, id }: PendingRow): string => `${String(dueMs).padStart(16, '0')}/${id}`;
+        const readMs = now();
+        const rows = pendingIn(shard)
+          .filter(({ dueMs }) => dueMs >= fromMs && dueMs <= readMs)
           .filter((row) => after === undefined || place(row) > after)
           .toSorted((left, right) => (place(left) < place(right) ? -1 : 1))
           .slice(0, limit);
-        const last = page.at(-1);
-        return {
-          rows: page.map(({ row: { id, place: at }, createdMs }) => {
-            return { id, createdMs, ...(at !== undefined && { place: at }) };
-          }),
-          readMs: now(),
-          ...(page.length === limit && last !== undefined && { next: place(last) }),
-        };
+        const last = rows.at(-1);
+        return { rows, readMs, ...(rows.length === limit && last !== undefined && { next: place(last) }) };
       }),
+    defer: ({ id, version }, untilMs) =>
+      network('defer', async () => {
+        if (versionOf(`row/${id}`) === version) change(id, { dueMs: untilMs });
+      }),
+    halted: () =>
+      network(
+        'halted',
+        async () =>
+          table.named(STREAM).filter(({ value }) => (value as StreamState).halted !== undefined).length,
+      ),
     look: (id) =>
       network('look', async () => {
         const row = rowOf(id);
@@ -98,9 +140,31 @@ export function memoryRelayStore(table: Table, clock: Clock, network: Network): 
         return { row: row.row, version, attempts: row.attempts, createdMs: row.createdMs, nowMs };
       }),
     markSent: (ids) => network('sent', async () => sent(ids)),
-    putOff: (id, version, how) =>
-      network('put off', async () =>
-        change(id, version, 'code' in how ? { state: 'failed', failure: how } : how),
+    remove: (ids) =>
+      network('remove', async () => {
+        for (const id of ids) table.remove(`row/${id}`);
+      }),
+    putOff: (id, version, how, { removed, next } = { removed: [], next: id }) =>
+      network('put off', async () => {
+        if (version !== undefined && versionOf(`row/${id}`) !== version) return;
+        if (rowOf(next) === undefined) return;
+        for (const gone of removed) table.remove(`row/${gone}`);
+        const free = { owner: undefined, untilMs: 0 };
+        if ('code' in how) change(next, { ...free, state: 'failed', dueMs: undefined, failure: how });
+        else change(next, { ...free, ...how, dueMs: how.nextTryMs === 0 ? now() : how.nextTryMs });
+      }),
+    first: (prefix) =>
+      network('first', async () => {
+        const [row] = ofGroup(prefix);
+        if (row === undefined) return undefined;
+        return { id: row.row.id, isFailed: row.state === 'failed', freeMs: freeMsOf(row), nowMs: now() };
+      }),
+    behind: (group, id, limit) =>
+      network('behind', async () =>
+        ofGroup(`${group}.`)
+          .map(({ row }) => row)
+          .filter((row) => row.id > id)
+          .slice(0, limit),
       ),
     troubled: (limit) =>
       network('troubled', async () => ({
@@ -121,11 +185,20 @@ export function memoryRelayStore(table: Table, clock: Clock, network: Network): 
       network('reopen', async () => {
         const { failure: _was, ...row } = rowOf(id) ?? { state: 'sent' };
         if (row.state !== 'failed') return false;
-        table.put(`row/${id}`, { ...row, state: 'pending', attempts: 0, nextTryMs: 0 });
+        table.put(`row/${id}`, { ...row, state: 'pending', dueMs: now(), attempts: 0, nextTryMs: 0 });
         return true;
       }),
   };
 }
 
-const nameOfWrite = (owner: string | undefined, ids: readonly string[]): string =>
-  owner === undefined ? 'release' : ids.length > 0 ? 'record' : 'take';
+function nameOfWrite(
+  owner: string | undefined,
+  ids: readonly string[],
+  parked: readonly string[],
+  isOver: true | undefined,
+): string {
+  if (isOver) return 'unpark';
+  if (parked.length > 0) return 'park';
+  if (owner === undefined) return 'release';
+  return ids.length > 0 ? 'record' : 'take';
+}

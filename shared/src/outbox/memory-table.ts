@@ -1,7 +1,7 @@
 /**
  * The documents of the outbox in memory, each with a version that every write changes.
  */
-import type { Row } from './rows.ts';
+import type { Row, StreamRef } from './rows.ts';
 
 export type MemoryRow = Readonly<{
   row: Row;
@@ -9,12 +9,17 @@ export type MemoryRow = Readonly<{
   count: number;
   state: 'pending' | 'sent' | 'failed';
   createdMs: number;
+  /** Where it stands in the selection; undefined: it is not selected. */
+  dueMs: number | undefined;
   owner: string | undefined;
   untilMs: number;
   attempts: number;
   nextTryMs: number;
   failure?: Readonly<{ code: string; text: string }>;
 }>;
+
+/** A stream that is selected in place of its rows. */
+export type MemoryWatch = Readonly<{ ref: StreamRef; createdMs: number; dueMs: number }>;
 
 export type Document = Readonly<{ value: unknown; version: number }>;
 
@@ -42,4 +47,26 @@ export function memoryTable(): Table {
     rows: () => named('row/').map(({ value }) => value as MemoryRow),
     named,
   };
+}
+
+/** Rows as a commit makes them. Of a group the first alone is selected. */
+export function freshRows(
+  rows: readonly Row[],
+  nowMs: number,
+  lease: Readonly<{ owner: string; untilMs: number }> | undefined,
+): readonly MemoryRow[] {
+  return rows.map((row, index): MemoryRow => {
+    const isBehind = row.group !== undefined && index > 0;
+    return {
+      row,
+      count: rows.length,
+      state: 'pending',
+      createdMs: nowMs,
+      dueMs: isBehind ? undefined : nowMs,
+      owner: isBehind ? undefined : lease?.owner,
+      untilMs: isBehind ? 0 : (lease?.untilMs ?? 0),
+      attempts: 0,
+      nextTryMs: 0,
+    };
+  });
 }

@@ -6,9 +6,10 @@
 import { type Clock, sleep } from '../clock.ts';
 import { storeUnavailable, TransientError } from '../errors.ts';
 import { memoryRelayStore } from './memory-relay.ts';
-import { type Document, type MemoryRow, memoryTable, type Table } from './memory-table.ts';
+import { type Document, freshRows, type MemoryRow, memoryTable, type Table } from './memory-table.ts';
 import type { Head, OutboxStore } from './outbox-store.ts';
 import { anything, callable, checkOptions, clock as aClock, required, whole } from '../options.ts';
+import { checkShards, SHARDS } from './shards.ts';
 
 export type MemoryOutboxTransaction = Readonly<{
   /** Undefined when there is none. Throws after the first write. */
@@ -38,6 +39,8 @@ export type MemoryOutboxOptions = Readonly<{
   stamp?: () => number;
   /** Shared by stores of several processes (default: a new one). */
   table?: Table;
+  /** Default 16. */
+  shards?: number;
 }>;
 
 type Internals = { reads: Map<string, number>; writes: Map<string, unknown> };
@@ -46,6 +49,8 @@ type Internals = { reads: Map<string, number>; writes: Map<string, unknown> };
 const PAUSE_MS = 1_000;
 /** As Firestore's, so that a test finds what would not fit there. */
 const MAX_MESSAGE_BYTES = 1_040_000;
+/** Of topics that are given by their ID. */
+export const MEMORY_PROJECT = 'memory';
 
 export function memoryOutbox(options: MemoryOutboxOptions): MemoryOutbox {
   checkOptions<MemoryOutboxOptions>(options, {
@@ -54,9 +59,10 @@ export function memoryOutbox(options: MemoryOutboxOptions): MemoryOutbox {
     maxAttempts: whole(1),
     stamp: callable,
     table: anything,
+    shards: anything,
   });
   const { clock, network = (_request, send) => send(), maxAttempts = 5 } = options;
-  const { stamp = () => clock.now(), table = memoryTable() } = options;
+  const { stamp = () => clock.now(), table = memoryTable(), shards = SHARDS } = options;
   const internals = new WeakMap<MemoryOutboxTransaction, Internals>();
 
   const readIn = ({ reads, writes }: Internals, name: string): Promise<Document | undefined> => {
@@ -80,7 +86,8 @@ export function memoryOutbox(options: MemoryOutboxOptions): MemoryOutbox {
   };
 
   return {
-    ...memoryRelayStore(table, clock, network),
+    ...memoryRelayStore(table, clock, network, checkShards(shards)),
+    project: () => MEMORY_PROJECT,
     maxMessageBytes: MAX_MESSAGE_BYTES,
     peek: (id) => table.get(`own/${id}`)?.value,
     rows: () => table.rows(),
@@ -98,20 +105,8 @@ export function memoryOutbox(options: MemoryOutboxOptions): MemoryOutbox {
     writeSlot(transaction, { rows, head, lease }) {
       const { writes } = of(transaction);
       const nowMs = stamp();
-      for (const row of rows) {
-        const untilMs = lease === undefined ? 0 : clock.now() + lease.leaseMs;
-        const fresh: MemoryRow = {
-          row,
-          count: rows.length,
-          state: 'pending',
-          createdMs: nowMs,
-          owner: lease?.owner,
-          untilMs,
-          attempts: 0,
-          nextTryMs: 0,
-        };
-        writes.set(`row/${row.id}`, fresh);
-      }
+      const held = lease && { owner: lease.owner, untilMs: clock.now() + lease.leaseMs };
+      for (const fresh of freshRows(rows, nowMs, held)) writes.set(`row/${fresh.row.id}`, fresh);
       if (head === undefined) return;
       const { key, epoch, next, outboxed } = head;
       writes.set(`counter/${key}`, { epoch, next, outboxed });

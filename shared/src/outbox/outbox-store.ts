@@ -24,6 +24,8 @@ export type Written = Readonly<{
 /** `Tx` is the store's transaction. */
 export type OutboxWriter<Tx> = Readonly<{
   maxMessageBytes: number;
+  /** What a short name of a topic is resolved in before it is stored: the project of the store's client. */
+  project(): string;
   /**
    * Reads in the transaction: what an earlier run of this call has committed as its first row, and, with a key, the
    * sequencer's counter of that key. Both are validated by the commit.
@@ -36,6 +38,7 @@ export type OutboxWriter<Tx> = Readonly<{
   /**
    * Creates the rows as pending, stamped with the store's time of the commit, and moves the counter to `head`.
    * `isNew`: the counter is created. `lease`: rows without order belong to their writer for so long after the commit.
+   * Of the rows of a group the first alone is selected, and leased, for all of them.
    */
   writeSlot(transaction: Tx, slot: SlotWrite): void;
 }>;
@@ -59,6 +62,11 @@ export type StreamState = Readonly<{
   attempts: number;
   nextTryMs: number;
   halted: Halt | undefined;
+  /**
+   * Rows of the stream may stand outside of the selection, because it was halted or backed off; the oldest of them was
+   * committed then. The stream is selected in their place until it is drained to its end.
+   */
+  parkedMs?: number | undefined;
 }>;
 
 /** A lease is given by naming an owner: it begins with the commit. */
@@ -81,11 +89,20 @@ export type StreamRow = Row &
     problem?: TransientError;
   }>;
 
-/** What a pass sees of a pending row. `createdMs`: since when it is pending. */
+/** What a pass sees of what is pending: a row, or in place of its rows a stream that was halted or backs off. */
 export type PendingRow = Readonly<{
   id: string;
+  /** Another with every write. */
+  version: string;
+  /** Since when it is pending. */
   createdMs: number;
+  /** Where it stands in the selection: when it was committed, or is to be tried again. */
+  dueMs: number;
+  /** Until when a row without order is another's. */
+  freeMs: number;
   place?: Place;
+  /** The stream itself is meant, not a row of it. */
+  stream?: StreamRef;
   /** Why it cannot be used. It holds up no other stream. */
   problem?: TransientError;
 }>;
@@ -98,7 +115,22 @@ type PendingPage = Readonly<{
   readMs: number;
 }>;
 
-type ClaimedRow = Readonly<{ row: Row; version: string; attempts: number; createdMs: number; nowMs: number }>;
+export type FirstRow = Readonly<{
+  id: string;
+  /** It can never be published; an operator puts it back. */
+  isFailed: boolean;
+  /** From when on it may be leased. */
+  freeMs: number;
+  nowMs: number;
+}>;
+
+export type ClaimedRow = Readonly<{
+  row: Row;
+  version: string;
+  attempts: number;
+  createdMs: number;
+  nowMs: number;
+}>;
 
 export type RelayStore = Readonly<{
   /** Strongly consistent. */
@@ -107,12 +139,17 @@ export type RelayStore = Readonly<{
    * Writes the stream's state and marks its rows as sent, all or nothing, if its document still has `version`
    * (undefined: is still absent). Answers the new version; undefined when it was refused, which may also be because
    * this very write was applied before: the caller reads, and looks for its own mark.
+   *
+   * With `parkedMs` and without an owner the stream is selected from then on: at `nextTryMs`, at once where that is 0, not
+   * at all while it is halted. `parked`: rows that leave the selection with this write. `isOver`: nothing is parked any
+   * more, and the stream leaves it.
    */
   writeStream(
     ref: StreamRef,
     version: string | undefined,
     state: StreamWrite,
     sent: readonly string[],
+    selection?: Readonly<{ parked?: readonly string[]; isOver?: true }>,
   ): Promise<string | undefined>;
   /** Rows of the stream with a number above `number`, ascending, at most `limit`. Strongly consistent. */
   after(ref: StreamRef, number: number, limit: number): Promise<readonly StreamRow[]>;
@@ -123,21 +160,44 @@ export type RelayStore = Readonly<{
   bound(): Promise<number>;
   /** Moves the bound up; one that is not above it, or comes beside another, changes nothing. */
   raiseBound(boundMs: number): Promise<void>;
-  /** Pending rows of any kind, created at `fromMs` or later, oldest first; `after` is the `next` of a page before. */
-  pending(fromMs: number, after: string | undefined, limit: number): Promise<PendingPage>;
+  /** Shards are numbered from 0. The same for all that write and relay the same rows. */
+  shards: number;
+  /**
+   * What is pending in a shard and due by now, from `fromMs` on, longest due first; `after` is the `next` of a page before.
+   * What becomes due within seconds may be among it.
+   */
+  pending(shard: number, fromMs: number, after: string | undefined, limit: number): Promise<PendingPage>;
+  /** Out of the way of the others until then, if it is as it was seen. Nothing else of it is changed. */
+  defer(row: Readonly<{ id: string; version: string }>, untilMs: number): Promise<void>;
+  /** How many streams are halted. */
+  halted(): Promise<number>;
 
   /** When the row was committed, and when that was read, if it is there and pending. Strongly consistent. */
   look(id: string): Promise<Readonly<{ createdMs: number; nowMs: number }> | undefined>;
-  /** Leases a row without order. Undefined when it is not there, not pending, another's for now, or not yet due. */
+  /**
+   * Leases a row without order, and with it its group. Undefined when it is not there, not pending, another's for now, or
+   * not yet due. An owner may lease again what is its own.
+   */
   claim(id: string, owner: string, leaseMs: number): Promise<ClaimedRow | undefined>;
   /** Marks rows as sent, whoever holds them: what is published stays published. Rows that are gone are left. */
   markSent(ids: readonly string[]): Promise<void>;
-  /** After a failed publish, if the row is as it was claimed: due again at `nextTryMs`, or failed for good. */
+  /** Rows of groups that are published: nobody asks for them again. Succeeds for rows that are gone already. */
+  remove(ids: readonly string[]): Promise<void>;
+  /**
+   * After a failed publish, if the row is as it was claimed (`version`, absent: if it is there): due again at `nextTryMs`,
+   * or failed for good. `group`: the rows before `next` are published and go, and it is `next` that waits now, for all of
+   * its group. All or nothing.
+   */
   putOff(
     id: string,
-    version: string,
+    version: string | undefined,
     how: Readonly<{ attempts: number; nextTryMs: number }> | Readonly<{ code: string; text: string }>,
+    group?: Readonly<{ removed: readonly string[]; next: string }>,
   ): Promise<void>;
+  /** The first row whose ID begins so, without its content. Undefined: there is none. Strongly consistent. */
+  first(prefix: string): Promise<FirstRow | undefined>;
+  /** The rows of a group behind `id`, in their order. Rejects with UNREADABLE_ROW where one cannot be used. */
+  behind(group: string, id: string, limit: number): Promise<readonly Row[]>;
   /** Rows that have failed for good and streams that are halted, newest first, at most `limit` of each. */
   troubled(limit: number): Promise<Troubled>;
   /** A row that failed for good is pending again. False: there is none. */

@@ -29,6 +29,7 @@ import {
   clock as aClock,
   payloads as somePayloads,
   port,
+  text,
   whole,
 } from '../options.ts';
 
@@ -37,6 +38,8 @@ export type OutboxOptions = Readonly<{
   relay?: Relay;
   /** Where the data of messages waits that are larger than a row (`prepare`). Every relay needs the same room. */
   payloads?: PayloadRoom;
+  /** The project of topics that are given by their ID alone. Default: that of the store's client. Rows hold full names. */
+  project?: string;
   clock?: Clock;
   /** Replaces the limit on data and attributes of a message together, in bytes. */
   maxBytes?: number;
@@ -92,6 +95,9 @@ export type Outbox<Tx> = Readonly<{
   reserve(transaction: Tx, options?: SlotOptions): Promise<OutboxSlot>;
 }>;
 
+/** For what is checked alone, and not stored: the client may not know its own before its first request. */
+export const ANY_PROJECT = 'any';
+
 /** How long a row without order is its writer's before a relay takes it. */
 const WRITER_LEASE_MS = 30_000;
 
@@ -110,12 +116,14 @@ export function outbox<Tx extends object>(writer: OutboxWriter<Tx>, options: Out
     clock: aClock,
     maxBytes: whole(1),
     newId: callable,
+    project: text,
   });
   const { relay, clock = systemClock(), maxBytes = LIMITS.messageBytes, newId = randomUUID } = options;
   const { payloads } = options;
-  const limitsNow = (): RowLimits => ({
+  const limitsNow = (project: string): RowLimits => ({
     maxMessageBytes: writer.maxMessageBytes,
     maxBytes,
+    project,
     nowMs: clock.now(),
   });
   const apart = new WeakMap<OutgoingMessage, PayloadRef>();
@@ -125,7 +133,12 @@ export function outbox<Tx extends object>(writer: OutboxWriter<Tx>, options: Out
     async prepare(...messages) {
       if (payloads === undefined) return;
       for (const message of messages) {
-        const ref = await storedApart(payloads, hashOf('outbox payload', newId()), message, limitsNow());
+        const ref = await storedApart(
+          payloads,
+          hashOf('outbox payload', newId()),
+          message,
+          limitsNow(ANY_PROJECT),
+        );
         if (ref !== undefined) apart.set(message, ref);
       }
     },
@@ -146,7 +159,7 @@ export function outbox<Tx extends object>(writer: OutboxWriter<Tx>, options: Out
             isAdded = true;
             return repeated(committed, rowId, relay);
           }
-          const limits = limitsNow();
+          const limits = limitsNow(options.project ?? writer.project());
           const rowAt = (message: OutgoingMessage, index: number, place?: Place): Row =>
             rowOf(rowId(index), message, limits, place, apart.get(message));
           if (sequenceKey === undefined) {

@@ -48,13 +48,13 @@ export async function within<Result>(
 export async function tried<Result>(
   log: Log,
   fields: Readonly<Record<string, string>>,
-  failed: () => void,
+  failed: (error: unknown) => void,
   work: () => Promise<Result>,
 ): Promise<Result | undefined> {
   try {
     return await work();
   } catch (error) {
-    failed();
+    failed(error);
     const failure = { code: codeOf(error), error: textOf(error) };
     log.warn('outbox: not relayed; the next pass tries again', { ...fields, ...failure });
     return undefined;

@@ -1,29 +1,35 @@
 /**
- * One pass over everything that is pending, whoever left it behind.
+ * One pass over everything that is pending and due, whichever process left it behind.
  *
- * Rows are selected by their state, from a stored bound that never passes one that is pending: a row that is committed
- * late is not missed, however long all relays were down. A pass goes to the end, so the rows of a halted stream hide
- * nobody, and neither do those of a long one: it has one turn at a time. A pass that dies has moved nothing.
+ * What is pending is selected by when it is due, shard by shard, from a stored bound that never passes what is selected: a
+ * row that is committed late is not missed, however long all relays were down. What a pass could not publish is due
+ * again later, behind the rest; rows behind a stream that is halted or backs off leave the selection, and the stream takes
+ * their place. So a pass begins where the last one ended, at what was not tried for longest. A long stream has one turn
+ * at a time. A pass that dies has moved nothing but what it published or put off.
  */
+import { codeOf } from '../errors.ts';
 import { drain, type Drained } from './drain.ts';
 import { type Loose, publishLoose } from './loose-rows.ts';
 import type { PendingRow } from './outbox-store.ts';
 import { inParallel, type PassContext, tried, within } from './pass-work.ts';
 import type { StreamRef } from './rows.ts';
-import type { DrainPorts } from './stream-lease.ts';
+import { type DrainPorts, park } from './stream-lease.ts';
 import { toldPass } from './told.ts';
 
 export type PassResult = Readonly<{
-  /** Rows that were pending when they were seen. */
+  /** Rows that were pending and due when they were seen, and streams that were tried in place of theirs. */
   pending: number;
   published: number;
   /** Streams and rows without order that could not be published, or whose store did not answer. */
   failed: number;
   /** Streams that are halted by a row that can never be published. */
   halted: number;
-  /** Whether everything was looked at; otherwise the time was over. */
+  /** Whether everything that was due was looked at; otherwise the time was over. */
   isWhole: boolean;
 }>;
+
+/** When what waits was committed, and until when a pass need not see it to know that it waits. */
+export type Waiting = Map<string, Readonly<{ createdMs: number; untilMs: number }>>;
 
 /**
  * Firestore ends a transaction after 270 s: https://cloud.google.com/firestore/quotas#writes_and_transactions. What is
@@ -32,9 +38,15 @@ export type PassResult = Readonly<{
 const LAG_MS = 300_000;
 /** The bound is written when it moves by so much, not with each pass. */
 const STEP_MS = 60_000;
-const PAGE = 200;
+/** Rows that are read at a time, of all shards together, and the fewest of one. */
+const PAGES = 400;
+const LEAST_PAGE = 25;
 /** How long a stream is drained before others have their turn. */
 const TURN_MS = 10_000;
+/** What cannot be read waits for a deployment. */
+const UNREADABLE_PAUSE_MS = 600_000;
+/** Rows that leave the selection in one commit. */
+const PARKED_AT_ONCE = 400;
 
 type Total = { -readonly [Field in keyof PassResult]: PassResult[Field] };
 
@@ -45,70 +57,189 @@ type Stream = {
   sent: number;
   /** Its turn was over before its rows were. */
   isCut: boolean;
+  /** How its last turn ended; undefined: with an error, or not yet. */
+  kind: Drained['kind'] | undefined;
+  isUnreadable: boolean;
+  isOver: boolean;
+  /** Of the first row that its last turn was to publish. */
+  createdMs: number | undefined;
 };
 
+/** How far a shard was read. */
+type Reading = { after: string | undefined; lastMs: number };
+
 /** Rejects with STORE_UNAVAILABLE when the store cannot be asked. */
-export async function passOver(ports: DrainPorts, context: PassContext): Promise<PassResult> {
-  const { store, clock, log } = ports;
+export async function passOver(
+  ports: DrainPorts,
+  context: PassContext,
+  waiting: Waiting = new Map(),
+): Promise<PassResult> {
+  const { store, clock, log, retryMaxMs } = ports;
   const { signal, deadline = Infinity } = context;
   const total: Total = { pending: 0, published: 0, failed: 0, halted: 0, isWhole: false };
   const isOver = (): boolean => signal.aborted || clock.monotonic() >= deadline;
   const streams = new Map<string, Stream>();
   const loose = new Map<string, Loose | undefined>();
+  const moved = new Set<string>();
+  const unreadable = new Set<string>();
   const failed = (): void => void (total.failed += 1);
+  const streamOf = ({ place, stream = place }: PendingRow): Stream | undefined =>
+    stream && streams.get(nameOf(stream));
 
   const relayStream = async (stream: Stream): Promise<void> => {
     stream.isCut = false;
     const { ref } = stream;
     const turn = (limited: AbortSignal): Promise<Drained> => drain(ports, ref, limited);
-    const drained = await tried(log, { sequenceKey: ref.key }, failed, () =>
-      within(clock, context, TURN_MS, turn),
+    const drained = await tried(
+      log,
+      { sequenceKey: ref.key },
+      (error) => {
+        failed();
+        stream.isUnreadable = isUnreadable(error);
+      },
+      () => within(clock, context, TURN_MS, turn),
     );
+    stream.kind = drained?.kind;
+    stream.isOver = drained?.isOver === true;
+    stream.createdMs = drained?.createdMs;
     if (drained === undefined) return;
     // A turn in which nothing was published is not tried again: the store is slow, or gone.
     stream.isCut = drained.kind === 'stopped' && drained.sent > stream.sent;
     stream.sent = Math.max(stream.sent, drained.sent);
     total.published += drained.published;
     if (drained.kind === 'failed') total.failed += 1;
-    if (drained.kind === 'halted') total.halted += 1;
   };
   const relayRow = async (id: string): Promise<void> => {
-    const how = await tried(log, { row: id }, failed, () => publishLoose(ports, id));
+    const fails = (error: unknown): void => {
+      failed();
+      if (isUnreadable(error)) unreadable.add(id);
+    };
+    const how = await tried(log, { row: id }, fails, () => publishLoose(ports, id, { signal }));
     loose.set(id, how);
     if (how === 'sent') total.published += 1;
     if (how === 'failed') total.failed += 1;
   };
-  const jobOf = ({ id, place, problem }: PendingRow): (() => Promise<unknown>) | undefined => {
-    if (problem !== undefined) return () => tried(log, { row: id }, failed, () => Promise.reject(problem));
-    if (place === undefined) return () => relayRow(id);
-    const known = streams.get(nameOf(place));
+  const refuse = (problem: Error) => tried(log, {}, failed, () => Promise.reject(problem));
+  const jobOf = (row: PendingRow, readMs: number): (() => Promise<unknown>) | undefined => {
+    const { id, place, stream: ref = place, problem } = row;
+    if (problem !== undefined) return () => refuse(problem);
+    if (ref === undefined) return row.freeMs > readMs ? undefined : () => relayRow(id);
+    const known = streams.get(nameOf(ref));
     if (known !== undefined) {
-      known.upTo = Math.max(known.upTo, place.number);
+      known.upTo = Math.max(known.upTo, place?.number ?? 0);
       return undefined;
     }
-    const stream = { ref: place, upTo: place.number, sent: 0, isCut: false };
-    streams.set(nameOf(place), stream);
+    const upTo = place?.number ?? 0;
+    const stream = {
+      ref,
+      upTo,
+      sent: 0,
+      isCut: false,
+      kind: undefined,
+      isUnreadable: false,
+      isOver: false,
+      createdMs: undefined,
+    };
+    streams.set(nameOf(ref), stream);
     return () => relayStream(stream);
   };
-  const isSent = ({ id, place }: PendingRow): boolean =>
-    place === undefined ? loose.get(id) === 'sent' : (streams.get(nameOf(place))?.sent ?? 0) >= place.number;
+
+  /** What stays in its place for ever unless it is moved. */
+  const deferUnreadable = async (rows: readonly PendingRow[], readMs: number): Promise<void> => {
+    const stuck = rows.filter(
+      (row) => row.problem !== undefined || unreadable.has(row.id) || streamOf(row)?.isUnreadable,
+    );
+    await inParallel(
+      stuck.map((row) => async () => {
+        await tried(log, { row: row.id }, failed, () => store.defer(row, readMs + UNREADABLE_PAUSE_MS));
+      }),
+      () => false,
+    );
+  };
+  const parkBlocked = async (rows: readonly PendingRow[]): Promise<void> => {
+    const behind = new Map<Stream, PendingRow[]>();
+    for (const row of rows) {
+      const stream = row.place && streamOf(row);
+      if (stream === undefined || !isBlocked(stream) || (row.place?.number ?? 0) <= stream.sent) continue;
+      behind.set(stream, [...(behind.get(stream) ?? []), row]);
+    }
+    await inParallel(
+      [...behind].map(([{ ref }, all]) => async () => {
+        for (let from = 0; from < all.length; from += PARKED_AT_ONCE) {
+          const some = all.slice(from, from + PARKED_AT_ONCE);
+          const fields = { sequenceKey: ref.key };
+          if ((await tried(log, fields, failed, () => park(ports, ref, some))) !== true) return;
+          for (const { id } of some) moved.add(id);
+        }
+      }),
+      () => false,
+    );
+  };
+  const isDone = (row: PendingRow): boolean => {
+    const stream = streamOf(row);
+    if (row.stream !== undefined) return stream?.kind === 'drained';
+    if (row.place !== undefined) return (stream?.sent ?? 0) >= row.place.number;
+    return loose.get(row.id) === 'sent';
+  };
+  /** What may stand where it was seen holds the bound. That a stream is selected no more, or later, is known of a failure alone. */
+  const isGone = (row: PendingRow): boolean => {
+    if (row.stream !== undefined) {
+      const stream = streamOf(row);
+      return stream !== undefined && (stream.isOver || stream.kind === 'failed' || stream.kind === 'halted');
+    }
+    return isDone(row) || moved.has(row.id) || loose.get(row.id) === 'failed';
+  };
+  const createdMsOf = (row: PendingRow): number | undefined => {
+    const stream = row.stream && streamOf(row);
+    const isTried = stream?.kind !== undefined && stream.kind !== 'waiting' && stream.kind !== 'busy';
+    return isTried ? stream.createdMs : row.createdMs;
+  };
+  const remember = (row: PendingRow, readMs: number): void => {
+    const name = row.place ?? row.stream;
+    const key = name === undefined ? row.id : nameOf(name);
+    if (isDone(row)) return void waiting.delete(key);
+    waiting.set(key, { createdMs: createdMsOf(row) ?? row.createdMs, untilMs: readMs + retryMaxMs });
+  };
+  let oldestMs = 0;
 
   const from = await store.bound();
   let bound = Infinity;
-  let oldestMs: number | undefined;
-  let cursor: string | undefined;
+  let readMs = 0;
+  const limit = Math.max(Math.ceil(PAGES / store.shards), LEAST_PAGE);
+  const open = new Map<number, Reading>();
+  for (let shard = 0; shard < store.shards; shard += 1) open.set(shard, { after: undefined, lastMs: from });
   do {
-    const page = await store.pending(from, cursor, PAGE);
-    bound = Math.min(bound, page.readMs - LAG_MS);
-    oldestMs ??= page.readMs - (page.rows[0]?.createdMs ?? page.readMs);
-    await inParallel(page.rows.map(jobOf), isOver);
-    total.pending += page.rows.length;
-    for (const row of page.rows) if (!isSent(row)) bound = Math.min(bound, row.createdMs);
+    const pages = await Promise.all(
+      [...open].map(
+        async ([shard, { after }]) => [shard, await store.pending(shard, from, after, limit)] as const,
+      ),
+    );
+    for (const [, page] of pages) readMs = Math.max(readMs, page.readMs);
+    // What was not tried for longest comes first, whatever its shard.
+    const rows = pages.flatMap(([, page]) => page.rows).toSorted((left, right) => left.dueMs - right.dueMs);
+    await inParallel(
+      rows.map((row) => jobOf(row, readMs)),
+      isOver,
+    );
+    await parkBlocked(rows);
+    await deferUnreadable(rows, readMs);
+    total.pending += rows.length;
+    for (const row of rows) {
+      if (!isGone(row)) bound = Math.min(bound, row.dueMs);
+      const createdMs = createdMsOf(row);
+      if (createdMs !== undefined) oldestMs = Math.max(oldestMs, readMs - createdMs);
+      remember(row, readMs);
+    }
     loose.clear();
-    cursor = page.next;
-    // What comes behind was not looked at, and is not older than what was.
-    if (cursor !== undefined && isOver()) bound = Math.min(bound, page.rows.at(-1)?.createdMs ?? from);
-  } while (cursor !== undefined && !isOver());
+    for (const [shard, page] of pages) {
+      bound = Math.min(bound, page.readMs - LAG_MS);
+      if (page.next === undefined) open.delete(shard);
+      else open.set(shard, { after: page.next, lastMs: page.rows.at(-1)?.dueMs ?? from });
+    }
+  } while (open.size > 0 && !isOver());
+  // What comes behind was not looked at, and is not due before what was.
+  for (const { lastMs } of open.values()) bound = Math.min(bound, lastMs);
+
   const unfinished = (): Stream[] =>
     [...streams.values()].filter(({ isCut, sent, upTo }) => isCut && sent < upTo);
   for (let rest = unfinished(); rest.length > 0 && !isOver(); rest = unfinished()) {
@@ -117,10 +248,24 @@ export async function passOver(ports: DrainPorts, context: PassContext): Promise
       isOver,
     );
   }
-  total.isWhole = cursor === undefined && !isOver();
-  if (total.isWhole) toldPass(total.halted, oldestMs);
+  total.isWhole = open.size === 0 && !isOver();
+  total.halted = await store.halted();
+  if (total.isWhole) toldPass(total.halted, Math.max(oldestMs, oldestOf(waiting, readMs)));
   if (bound >= from + STEP_MS) await store.raiseBound(bound);
   return total;
 }
+
+/** It is halted or backs off: its rows need not be seen. */
+const isBlocked = ({ kind }: Stream): boolean => kind !== undefined && BLOCKED.has(kind);
+const BLOCKED: ReadonlySet<Drained['kind']> = new Set(['failed', 'waiting', 'halted']);
+
+/** How long what waits has waited. What was to be seen again by now and was not is done by another. */
+function oldestOf(waiting: Waiting, nowMs: number): number {
+  for (const [name, { untilMs }] of waiting) if (untilMs < nowMs) waiting.delete(name);
+  const created = [...waiting.values()].map(({ createdMs }) => createdMs);
+  return created.length === 0 ? 0 : nowMs - created.reduce((least, one) => Math.min(least, one));
+}
+
+const isUnreadable = (error: unknown): boolean => codeOf(error) === 'UNREADABLE_ROW';
 
 const nameOf = ({ key, epoch }: StreamRef): string => JSON.stringify([key, epoch]);

@@ -10,16 +10,14 @@ import { type Clock, sleep, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { codeOf, ConfigError, textOf } from '../errors.ts';
 import { consoleLog, type Log, withoutIdentifiers } from '../log.ts';
-import type { OutboxRows } from '../dedup/inbox-store.ts';
-import { publishPending } from '../dedup/publish-pending.ts';
 import type { PayloadRoom } from '../payload/payload-room.ts';
 import type { Publisher } from '../publish/publisher.ts';
 import { drain } from './drain.ts';
 import { publishLoose, publishOwn } from './loose-rows.ts';
 import { resume, skip } from './operate.ts';
 import type { RelayStore, Troubled } from './outbox-store.ts';
-import { passOver, type PassResult } from './pass.ts';
-import { type PassContext, within } from './pass-work.ts';
+import { passOver, type PassResult, type Waiting } from './pass.ts';
+import type { PassContext } from './pass-work.ts';
 import type { Row, StreamRef } from './rows.ts';
 import type { DrainPorts } from './stream-lease.ts';
 import {
@@ -51,12 +49,10 @@ export type RelayOptions = Readonly<{
   retryMin?: Duration;
   /** … up to this, default `60s`. There is no limit on the number of attempts. */
   retryMax?: Duration;
-  /** Between two passes of `run`, default `5s`. An idle pass costs two reads. */
+  /** Between two passes of `run`, default `5s`. An idle pass costs a read for each shard, and two. */
   interval?: Duration;
   /** Rows of a key that are read, and kept in memory, at a time, default 25: each may have a megabyte. */
   pageSize?: number;
-  /** The inbox's own rows: a pass publishes what its deliveries left behind, too. */
-  inbox?: Readonly<{ rows: OutboxRows }>;
   newId?: () => string;
 }>;
 
@@ -70,7 +66,7 @@ export type Relay = Readonly<{
   publishRows(rows: readonly Row[]): Promise<void>;
   /** The same for rows without order that may be at work elsewhere. */
   flushRows(ids: readonly string[]): Promise<void>;
-  /** One look at everything that is pending. Rejects with STORE_UNAVAILABLE when the store cannot be asked. */
+  /** One look at everything that is pending and due, the inbox's rows included. Rejects with STORE_UNAVAILABLE when the store cannot be asked. */
   pass(context: PassContext): Promise<PassResult>;
   /** Passes until the signal is aborted. Never rejects: what goes wrong is logged and tried again. */
   run(signal: AbortSignal): Promise<void>;
@@ -99,6 +95,7 @@ export function relay(store: RelayStore, publisher: Publisher, options: RelayOpt
   const intervalMs = toMilliseconds(options.interval ?? '5s', 'interval');
   const never = new AbortController().signal;
   const flushing = new Map<string, Waiter[]>();
+  const waiting: Waiting = new Map();
 
   const quietly = async (fields: Record<string, string>, work: () => Promise<unknown>): Promise<void> => {
     try {
@@ -109,19 +106,11 @@ export function relay(store: RelayStore, publisher: Publisher, options: RelayOpt
     }
   };
 
-  const passInbox = async (
-    context: PassContext,
-  ): Promise<Readonly<{ published: number; failed: number }>> => {
-    const { inbox } = options;
-    if (inbox === undefined || context.signal.aborted) return { published: 0, failed: 0 };
-    return within(clock, context, Infinity, (signal) => publishPending(inbox, publisher, { log, signal }));
-  };
-
   /** Until nobody waits: who asks during a run and is not served by it gets another one, for its rows may be newer. */
   const serve = async (name: string, ref: StreamRef): Promise<void> => {
     // Copied: who comes later is added to the list itself.
-    const waiting = (): readonly Waiter[] => [...(flushing.get(name) ?? [])];
-    for (let asked = waiting(); asked.length > 0; asked = waiting()) {
+    const asking = (): readonly Waiter[] => [...(flushing.get(name) ?? [])];
+    for (let asked = asking(); asked.length > 0; asked = asking()) {
       const served = (isServed: (waiter: Waiter) => boolean): void => {
         const waiters = flushing.get(name) ?? [];
         flushing.set(
@@ -153,19 +142,16 @@ export function relay(store: RelayStore, publisher: Publisher, options: RelayOpt
     },
     async pass(context) {
       checkPass(context);
-      const result = await passOver(ports, context);
-      const { published, failed } = await passInbox(context);
-      return { ...result, published: result.published + published, failed: result.failed + failed };
+      return passOver(ports, context, waiting);
     },
     async run(signal) {
       aSignal('signal', signal);
       while (!signal.aborted) {
         let isBehind = false;
         await quietly({}, async () => {
-          const { published, pending } = await passOver(ports, { signal });
+          const { published, pending } = await passOver(ports, { signal }, waiting);
           // Rows were committed while it was at work: others may be waiting already.
           isBehind = published > pending;
-          await passInbox({ signal });
         });
         if (!isBehind) await sleep(clock, intervalMs, signal);
       }
@@ -188,7 +174,6 @@ const RELAY_SHAPE: Shape<Required<RelayOptions>> = {
   retryMax: duration,
   interval: duration,
   pageSize: anything,
-  inbox: anything,
   newId: callable,
 };
 

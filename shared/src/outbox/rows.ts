@@ -8,6 +8,7 @@ import { ATTRIBUTE, parseWishes } from '../attributes.ts';
 import { PermanentError } from '../errors.ts';
 import { checkOutgoing, checkTypes, type OutgoingMessage } from '../message.ts';
 import { withNumber } from '../sequence/sequencer.ts';
+import { fullTopicName } from '../publish/topic-name.ts';
 import type { PayloadRef } from '../payload/payload-room.ts';
 import { decodeMessage, encodeMessage } from '../stored-message.ts';
 
@@ -23,6 +24,7 @@ export type Place = StreamRef &
 
 export type Row = Readonly<{
   id: string;
+  /** `projects/…/topics/…` */
   topic: string;
   /** As `encodeMessage` writes it, with the row's ID as its ID. */
   message: Uint8Array;
@@ -30,6 +32,11 @@ export type Row = Readonly<{
   place?: Place;
   /** Where its data is. Absent: in the message. */
   payload?: PayloadRef;
+  /**
+   * Rows without order that one delivery of the inbox has written are published one after the other, and are found by
+   * its name: their IDs are `<group>.<position>`.
+   */
+  group?: string;
 }>;
 
 export type RowLimits = Readonly<{
@@ -37,6 +44,8 @@ export type RowLimits = Readonly<{
   maxMessageBytes: number;
   /** Of data and attributes together. */
   maxBytes: number;
+  /** Of a topic without one. */
+  project: string;
   nowMs: number;
 }>;
 
@@ -77,7 +86,7 @@ export function rowOf(
   }
   return {
     id,
-    topic,
+    topic: fullTopicName(topic, limits.project),
     message: bytes,
     ...(place !== undefined && { place }),
     ...(payload !== undefined && { payload }),

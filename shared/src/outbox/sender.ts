@@ -10,7 +10,7 @@ import { systemClock } from '../clock.ts';
 import { TransientError } from '../errors.ts';
 import { byteLength, LIMITS, messageBytes, type OutgoingMessage } from '../message.ts';
 import { checkSequenceKey } from '../sequence/sequencer.ts';
-import { type Added, outbox, type OutboxOptions } from './outbox.ts';
+import { type Added, ANY_PROJECT, outbox, type OutboxOptions } from './outbox.ts';
 import { isLarge } from './large.ts';
 import type { OutboxWriter } from './outbox-store.ts';
 import { rowOf } from './rows.ts';
@@ -95,7 +95,7 @@ export function outboxSender<Tx extends object>(
     async send(sequenceKey, ...messages) {
       checkSequenceKey(sequenceKey);
       const maxMessageBytes = options.payloads === undefined ? writer.maxMessageBytes : Infinity;
-      const limits = { maxMessageBytes, maxBytes, nowMs: clock.now() };
+      const limits = { maxMessageBytes, maxBytes, project: ANY_PROJECT, nowMs: clock.now() };
       const longest = { key: sequenceKey, epoch: newId(), number: Number.MAX_SAFE_INTEGER, after: 0 };
       for (const message of messages) rowOf('i'.repeat(ID_LENGTH), message, limits, longest);
       if (messages.length === 0) return [];

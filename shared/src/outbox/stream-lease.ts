@@ -94,3 +94,36 @@ export async function commit(
   }
   return false;
 }
+
+/** Rows behind a stream that is halted or backs off leave the selection, and the stream takes their place in it. */
+export async function park(
+  { store }: Pick<DrainPorts, 'store'>,
+  ref: StreamRef,
+  rows: readonly Readonly<{ id: string; createdMs: number }>[],
+): Promise<boolean> {
+  const view = await store.readStream(ref);
+  const { state, version } = view;
+  if (state === undefined || version === undefined) return false;
+  const stands = standing(view);
+  if (stands !== 'waiting' && stands !== 'halted') return false;
+  const oldestMs = rows.reduce((least, { createdMs }) => Math.min(least, createdMs), Infinity);
+  const { untilMs: _over, ...rest } = state;
+  const write = { ...rest, owner: undefined, leaseMs: 0, parkedMs: state.parkedMs ?? oldestMs };
+  const parked = rows.map(({ id }) => id);
+  return (await store.writeStream(ref, version, write, [], { parked })) !== undefined;
+}
+
+/**
+ * The stream is drained to its end. Under the version from before that was looked at: who parked a row since then has
+ * changed it, and the stream stays selected.
+ */
+export async function unpark(
+  { store }: Pick<DrainPorts, 'store'>,
+  ref: StreamRef,
+  { version, state }: Pick<Held, 'version' | 'state'>,
+): Promise<boolean> {
+  if (state.parkedMs === undefined) return false;
+  const { untilMs: _free, ...rest } = state;
+  const write = { ...rest, owner: undefined, leaseMs: 0, parkedMs: undefined };
+  return (await store.writeStream(ref, version, write, [], { isOver: true })) !== undefined;
+}

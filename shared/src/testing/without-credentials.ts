@@ -59,7 +59,7 @@ const CALLS: Readonly<Record<string, () => Promise<unknown>>> = {
   publish,
   claim: () => firestoreClaims(firestore, { timeout: '2s' }).claim(request),
   inbox: () => firestoreInbox(firestore).claim(request),
-  'inbox rows': () => firestoreInbox(firestore).rows.page(undefined, 10),
+  'inbox rows': () => firestoreInbox(firestore).outbox.pending(0, 0, undefined, 10),
   task: () => queue.create({ name: 'n', scheduleTimeMs: 0, body: Buffer.from('x') }),
   ledger: () => firestoreLedger(firestore, { callTimeout: '2s' }).read('id'),
   payloads: () => firestorePayloads(firestore).put('owner', Buffer.from('x'), 0),

@@ -1,6 +1,7 @@
 # The database, and how the toolkit's collections are indexed in it: nothing but the fields that are queried, because
-# every index entry is paid for with each write, and an ascending time in an index is a hot spot. No query needs a
-# composite index. What has an expiry has a TTL policy; what is work has none.
+# every index entry is paid for with each write, and an ascending time in an index is a hot spot: `pendingAt` is a map with
+# a field for each shard, which inherit its index, and `sweep` a text that begins with one. No query needs a composite
+# index. What has an expiry has a TTL policy; what is work has none.
 
 locals {
   database = var.create_database ? google_firestore_database.database[0].name : var.database
@@ -11,7 +12,6 @@ locals {
     counters       = { indexed = {}, ttl = null }
     order-keys     = { indexed = { readyAt = "ASCENDING", waitingSince = "ASCENDING", "halted.at" = "ASCENDING" }, ttl = null }
     order-held     = { indexed = { number = "ASCENDING" }, ttl = null }
-    outbox         = { indexed = {}, ttl = null }
     outbox-rows    = { indexed = { pendingAt = "ASCENDING", place = "ASCENDING", failedAt = "DESCENDING" }, ttl = "expiresAt" }
     outbox-streams = { indexed = { haltedAt = "DESCENDING" }, ttl = null }
     payload        = { indexed = { expiresAt = "ASCENDING" }, ttl = "expiresAt" }

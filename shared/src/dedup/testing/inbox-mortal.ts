@@ -20,8 +20,10 @@ const CALLS = [
   'get',
   'commit',
   'publish',
-  'rows.of',
-  'rows.remove',
+  'first',
+  'claim',
+  'remove rows',
+  'put off',
 ] as const;
 
 /** `before`: nothing is sent yet. `after`: it is done, and not yet heard of. */
@@ -75,10 +77,12 @@ export function mortalInbox(
       update: (key, revision, write) =>
         guarded(write.kind === 'renewal' ? 'renewal' : 'take-over', () => inner.update(key, revision, write)),
       remove: (key, revision) => guarded('remove', () => inner.remove(key, revision)),
-      rows: {
-        ...inner.rows,
-        of: (key) => guarded('rows.of', () => inner.rows.of(key)),
-        remove: (ids) => guarded('rows.remove', () => inner.rows.remove(ids)),
+      outbox: {
+        ...inner.outbox,
+        first: (prefix) => guarded('first', () => inner.outbox.first(prefix)),
+        claim: (...asked) => guarded('claim', () => inner.outbox.claim(...asked)),
+        remove: (ids) => guarded('remove rows', () => inner.outbox.remove(ids)),
+        putOff: (...asked) => guarded('put off', () => inner.outbox.putOff(...asked)),
       },
       async transact(attempt) {
         await inner.transact(async (transaction) => {

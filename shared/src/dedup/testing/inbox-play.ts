@@ -7,13 +7,14 @@ import { type Clock, sleep } from '../../clock.ts';
 import { PermanentError, storeUnavailable } from '../../errors.ts';
 import { compose, type Handler } from '../../handler.ts';
 import { ack, deadLetter, type Outcome, retry } from '../../outcome.ts';
+import { silent } from '../../log.ts';
+import { relay } from '../../outbox/relay.ts';
 import type { Publisher } from '../../publish/publisher.ts';
 import { virtualClock } from '../../testing/index.ts';
 import { documentInbox, type InboxDocuments } from '../document-inbox.ts';
 import { inbox } from '../inbox.ts';
 import { memoryInboxDocuments, type MemoryTransaction } from '../inbox-memory.ts';
 import type { InboxHandler } from '../inbox-run.ts';
-import { publishPending } from '../publish-pending.ts';
 import { aContext, aMessage, type Fault, faultyDocuments } from './fixture.ts';
 import { deathSites, mortalInbox, type Site } from './inbox-mortal.ts';
 
@@ -73,16 +74,10 @@ export async function playInbox(
     await sleep(clock, how.milliseconds);
     return send();
   };
-  const memory = memoryInboxDocuments({ clock, network });
-  const { of, page, remove } = memory.rows;
+  const memory = memoryInboxDocuments({ clock, network, shards: 1 });
   const documents: InboxDocuments<MemoryTransaction> = {
     ...memory,
     ...faultyDocuments(memory, clock, fault),
-    rows: {
-      of: (key) => network('rows', () => of(key)),
-      page,
-      remove: (ids) => network('rows', () => remove(ids)),
-    },
   };
 
   /** Which runs' messages have left, by key. */
@@ -171,7 +166,8 @@ export async function playInbox(
   await clock.until(Promise.all(all), LIMIT_MS);
   await clock.advance(TROUBLE_MS);
 
-  await publishPending(memory, publisher, { olderThan: '0s' });
+  const { signal } = new AbortController();
+  await clock.until(relay(memory.outbox, publisher, { clock, log: silent }).pass({ signal }));
   const keys = new Set(publishes.map(({ key }) => `key-${key}`));
   let reading = 0;
   for (const key of keys) {
@@ -183,6 +179,6 @@ export async function playInbox(
   }
   const total = memory.peek('total') ?? 0;
   if (total !== reading) broken.push(`${reading} runs have read and the total is ${JSON.stringify(total)}`);
-  if ((await memory.rows.page(undefined, 1)).length > 0) broken.push('a row is left');
+  if (memory.rows().length > 0) broken.push('a row is left');
   return broken;
 }

@@ -12,6 +12,7 @@ import { PubSub } from '@google-cloud/pubsub';
 import { startFirestore, startPubsub, systemClock } from 'pubsub-guarantees-emulator';
 import { silent } from '../../log.ts';
 import { firestoreOutbox } from '../../outbox/firestore.ts';
+import { pendingOf } from '../../outbox/testing/pending-of.ts';
 import { relay } from '../../outbox/relay.ts';
 import type { PublishingTask } from '../../outbox/testing/pubsub-worker.ts';
 import { pubsubPublisher } from '../../publish/pubsub.ts';
@@ -74,7 +75,7 @@ export async function killWorkers(kills: number): Promise<Reckoning> {
     const start = starting(servers, file, join(directory, 'compiled'), children);
     const killed = await killing(kills, firestore, start);
     const last = firestoreOutbox(firestore);
-    const { rows } = await last.pending(0, undefined, 1_000);
+    const rows = await pendingOf(last);
     const relayed = relay(last, publisher, { log: silent });
     const inspector = orders(firestoreOrder(firestore), { consumer: CONSUMER });
     const committed = await committedOrders(firestore);

@@ -8,6 +8,7 @@ import { outgoingOf, type StreamRef } from '../rows.ts';
 import { silent } from '../../log.ts';
 import type { Invariant } from './invariants.ts';
 import { asBuilt, type Parts, type Way } from './play.ts';
+import { pendingOf } from './pending-of.ts';
 import { message } from './world.ts';
 
 export type Mutant = Readonly<{ name: string; breaks: Invariant; way: Way }>;
@@ -44,11 +45,13 @@ const overRelay = (change: (parts: Parts, built: Relay) => Partial<Relay>): Way 
 
 const PASSED = { pending: 0, published: 0, failed: 0, halted: 0, isWhole: true };
 
+const pendingIn = async (store: RelayStore) => pendingOf(store, await store.bound(), 100);
+
 /** B37: each row is leased on its own, so two relays have two rows of a key at the same time. */
 const rowLeases = overRelay(({ store, publisher, newId }) => ({
   flush: async () => {},
   async pass() {
-    const { rows } = await store.pending(await store.bound(), undefined, 100);
+    const rows = await pendingIn(store);
     const inOrder = rows.toSorted((left, right) => (left.place?.number ?? 0) - (right.place?.number ?? 0));
     for (const { id } of inOrder) {
       const claimed = await store.claim(id, newId(), 60_000).catch(() => undefined);
@@ -68,7 +71,7 @@ const lastSeen = overStore((store) => ({
   async pending(...args) {
     const page = await store.pending(...args);
     const last = page.rows.at(-1);
-    if (last !== undefined) await store.raiseBound(last.createdMs + 1);
+    if (last !== undefined) await store.raiseBound(last.dueMs + 1);
     return page;
   },
 }));
@@ -99,8 +102,8 @@ const outstanding = (width: number): Way =>
     return {
       flush: (ref) => drain(ref).catch(() => {}),
       async pass() {
-        const { rows } = await store.pending(await store.bound(), undefined, 100);
-        for (const { place } of rows) if (place !== undefined) await drain(place).catch(() => {});
+        for (const { place } of await pendingIn(store))
+          if (place !== undefined) await drain(place).catch(() => {});
         return PASSED;
       },
     };
@@ -125,6 +128,18 @@ const unknownCounts = over(({ publisher }) => ({
 
 /** B1: the bound is always the lag before now, wherever the oldest pending row is. */
 const boundByLag = overStore((_store, { clock }) => ({ bound: async () => clock.now() - 300_000 }));
+
+/** Rows leave the selection and nothing takes their place. */
+const parkedAlone = overStore((store) => ({
+  writeStream: (ref, version, state, sent, selection) =>
+    store.writeStream(
+      ref,
+      version,
+      selection?.parked ? { ...state, parkedMs: undefined } : state,
+      sent,
+      selection,
+    ),
+}));
 
 /** B6: rows are stamped by the clock of the process that commits them. */
 const stampedByWorker: Way = { ...asBuilt, stamp: (clock) => () => clock.now() };
@@ -154,6 +169,7 @@ export const mutants: readonly Mutant[] = [
   { name: 'fast path without the key’s lease', breaks: IN_ORDER, way: fastWithoutLease },
   { name: 'an unknown publish counts', breaks: 'nothing is lost', way: unknownCounts },
   { name: 'the bound is the lag before now', breaks: 'nothing is lost', way: boundByLag },
+  { name: 'rows parked without their stream', breaks: 'nothing is lost', way: parkedAlone },
   { name: 'rows stamped by the worker’s clock', breaks: 'nothing is lost', way: stampedByWorker },
   { name: 'an ID for each run of a transaction', breaks: 'a call adds its rows once', way: freshIds },
 ];

@@ -5,7 +5,7 @@
  * paused, or dies at any request and is replaced. After a while nothing fails any more: by then everything must be out.
  */
 import { type Clock, sleep } from '../../clock.ts';
-import { storeUnavailable } from '../../errors.ts';
+import { storeUnavailable, TransientError } from '../../errors.ts';
 import { silent } from '../../log.ts';
 import type { OutgoingMessage } from '../../message.ts';
 import type { Publisher } from '../../publish/publisher.ts';
@@ -65,7 +65,7 @@ export async function play(
   schedule: Schedule,
   died: (site: Site) => void = () => {},
 ): Promise<readonly Readonly<{ invariant: Invariant; text: string }>[]> {
-  const { calls, faults, down, pauses, deaths, skews } = schedule;
+  const { calls, faults, down, away, pauses, deaths, skews } = schedule;
   const clock = virtualClock();
   const table = memoryTable();
   const isTrouble = (): boolean => clock.monotonic() < TROUBLE_MS;
@@ -95,8 +95,8 @@ export async function play(
     Readonly<{ pause(milliseconds: number): void; end: AbortController }>;
   const workers: Worker[] = [];
   let ids = 0;
-  const isDown = (): boolean =>
-    down.some(({ at, milliseconds }) => {
+  const isIn = (times: typeof down): boolean =>
+    times.some(({ at, milliseconds }) => {
       const now = clock.monotonic();
       return now >= at && now < at + milliseconds;
     });
@@ -119,14 +119,16 @@ export async function play(
       clock: process.clock,
       network,
       table,
+      shards: 2,
       ...(stamp !== undefined && { stamp }),
     });
     const publisher: Publisher = {
       publish: (outgoing) =>
         network('publish', async () => {
+          if (isIn(away)) return undefined;
           applied.push(outgoing);
           return String(applied.length);
-        }),
+        }).then((id) => id ?? Promise.reject(new TransientError('PUBSUB_UNAVAILABLE', 'the topic is away'))),
     };
     const newId = (): string => `id-${(ids += 1)}`;
     const started = way.start({ store, publisher, clock: skewed, newId });
@@ -135,7 +137,7 @@ export async function play(
     const loop = async (): Promise<void> => {
       while (!end.signal.aborted && clock.monotonic() < LIMIT_MS) {
         await sleep(process.clock, PASS_EVERY_MS + index * 1_000, end.signal);
-        if (!isDown() || !isTrouble()) await started.pass(end.signal).catch(() => {});
+        if (!isIn(down) || !isTrouble()) await started.pass(end.signal).catch(() => {});
       }
     };
     void loop();

@@ -24,6 +24,9 @@ const REQUESTS = [
   'claim',
   'sent',
   'put off',
+  'park',
+  'unpark',
+  'halted',
   'publish',
 ] as const;
 
@@ -38,6 +41,8 @@ export type Schedule = Readonly<{
   faults: readonly (Fault | undefined)[];
   /** No relay makes a pass. */
   down: readonly Readonly<{ at: number; milliseconds: number }>[];
+  /** The topic takes nothing. */
+  away: readonly Readonly<{ at: number; milliseconds: number }>[];
   pauses: readonly Readonly<{ at: number; worker: number; milliseconds: number }>[];
   /** The process that passes the site as the `hit`-th dies there. */
   deaths: readonly Readonly<{ site: Site; hit: number }>[];
@@ -62,6 +67,8 @@ const at = fc.oneof(
 const site = fc.oneof(
   { weight: 6, arbitrary: fc.constantFrom(...sites) },
   { weight: 1, arbitrary: fc.constantFrom<Site>('before put off', 'after put off', 'after put off') },
+  { weight: 1, arbitrary: fc.constantFrom<Site>('before park', 'after park') },
+  { weight: 2, arbitrary: fc.constantFrom<Site>('before unpark', 'after unpark') },
 );
 
 export const schedules: fc.Arbitrary<Schedule> = fc.record({
@@ -77,6 +84,7 @@ export const schedules: fc.Arbitrary<Schedule> = fc.record({
   ),
   faults: fc.array(fault, { minLength: 1, maxLength: 60 }),
   down: fc.array(fc.record({ at: fc.nat(300_000), milliseconds: fc.nat(500_000) }), { maxLength: 1 }),
+  away: fc.array(fc.record({ at: fc.nat(400_000), milliseconds: fc.nat(300_000) }), { maxLength: 1 }),
   pauses: fc.array(
     fc.record({
       at: fc.nat(TROUBLE_MS - 200_000),

@@ -1,0 +1,21 @@
+/**
+ * In how many ranges of the index what is pending stands. The time in an index grows, and Firestore splits such a range
+ * only gradually beyond 500 writes a second (https://cloud.google.com/firestore/docs/best-practices#hotspots); in
+ * sixteen ranges that is 8,000. Sweeps ask each of them.
+ */
+import { ConfigError } from '../errors.ts';
+import { hashOf } from '../hash.ts';
+
+export const SHARDS = 16;
+const MOST_SHARDS = 256;
+
+/** The same name always has the same shard: rows of a stream stand together, streams spread out. */
+export const shardOf = (name: string, shards: number): number =>
+  Buffer.from(hashOf('shard', name), 'base64url').readUInt32BE(0) % shards;
+
+/** Throws ConfigError. */
+export function checkShards(shards: number): number {
+  if (Number.isSafeInteger(shards) && shards >= 1 && shards <= MOST_SHARDS) return shards;
+  const text = `shards is ${JSON.stringify(shards)}; accepted: a whole number from 1 to ${MOST_SHARDS}`;
+  throw new ConfigError('INVALID_OPTION', text);
+}
