@@ -176,6 +176,7 @@ accepts() { # variable: its kinds of function, and its values
     ORDER_MAX_ATTEMPTS) printf 'fifo|pipeline ^[1-9][0-9]*$' ;;
     ORDER_POISON) printf 'fifo|pipeline ^(halt|skip)$' ;;
     ORDER_START) printf 'fifo|pipeline ^([1-9][0-9]*|counter)$' ;;
+    OUTBOX_SHARDS) printf '. ^([1-9][0-9]?|1[0-9][0-9]|2[0-4][0-9]|25[0-6])$' ;;
     REDIS_PREFIX) printf 'dedup ^[^[:space:]]{1,100}$' ;;
   esac
 }

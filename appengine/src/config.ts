@@ -61,7 +61,7 @@ export function readConfig(environment: Environment): Config {
       .map((name) => fullName(project, 'topics', 'ALLOWED_TOPICS', name.trim())),
     deadLetterTopic: topic(environment, project, 'DEAD_LETTER_TOPIC'),
     queues: delayQueues(environment, project),
-    target: target(environment, callers, local.tasks !== undefined),
+    target: target(environment, callers),
     callers,
     firestore: firestoreNames(environment),
     ...(maxAttempts !== undefined && { maxAttempts }),
@@ -99,7 +99,7 @@ function list(environment: Environment, variable: string, accepted: string): rea
   return values;
 }
 
-function target(environment: Environment, { appEngine, oidc }: Callers, isLocal: boolean): Config['target'] {
+function target(environment: Environment, { appEngine, oidc }: Callers): Config['target'] {
   const url = optional(environment, 'REPUBLISHER_URL');
   const service = republisherService(environment);
   if (url !== undefined && service !== undefined) {
@@ -121,7 +121,7 @@ function target(environment: Environment, { appEngine, oidc }: Callers, isLocal:
   if (url === undefined && !isHttpUrl(audience)) {
     throw bad('REPUBLISHER_URL', url, 'an https URL: where the queue calls this republisher');
   }
-  const called = calledUrl('REPUBLISHER_URL', url ?? audience, isLocal);
+  const called = calledUrl(environment, 'REPUBLISHER_URL', url ?? audience);
   const serviceAccount = account ?? oidc.serviceAccounts[0] ?? '';
   if (!oidc.serviceAccounts.includes(serviceAccount)) {
     throw bad('REPUBLISHER_SERVICE_ACCOUNT', serviceAccount, `one of OIDC_SERVICE_ACCOUNT, or nothing`);

@@ -35,13 +35,13 @@ export function delayConfig(
   return {
     queues: delayQueues(environment, project),
     topic: topic(environment, project, topicVariable),
-    republisher: republisher(environment, optional(environment, 'CLOUD_TASKS_EMULATOR_HOST') !== undefined),
+    republisher: republisher(environment),
     ledger: choice(environment, 'DELAY_LEDGER', ['keys', 'all', 'off']),
     payloads: choice(environment, 'DELAY_PAYLOADS', ['on', 'off']) === 'on',
   };
 }
 
-function republisher(environment: Environment, isLocal: boolean): DelayConfig['republisher'] {
+function republisher(environment: Environment): DelayConfig['republisher'] {
   const url = optional(environment, 'REPUBLISHER_URL');
   const service = republisherService(environment);
   const account = optional(environment, 'REPUBLISHER_SERVICE_ACCOUNT');
@@ -52,7 +52,7 @@ function republisher(environment: Environment, isLocal: boolean): DelayConfig['r
   if (service !== undefined) throw bad('REPUBLISHER_SERVICE', service, 'not together with REPUBLISHER_URL');
   const accepted = 'the e-mail of the account that calls REPUBLISHER_URL';
   const variable = 'REPUBLISHER_SERVICE_ACCOUNT';
-  const called = calledUrl('REPUBLISHER_URL', url, isLocal);
+  const called = calledUrl(environment, 'REPUBLISHER_URL', url);
   return {
     url: called,
     serviceAccount: email(variable, required(environment, variable, accepted), accepted),

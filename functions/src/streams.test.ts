@@ -188,9 +188,9 @@ test('a head that failed is tried again by a wake-up, with no sweep, and what wa
   assert.deepEqual(await arrived('fifo-out'), []);
   const { tasks } = stack.state() as unknown as { tasks: { pending: number } };
   assert.equal(tasks.pending, 1, 'one task, however often it was asked for');
-  // Pauses of one and two seconds, each rounded up to a second of the clock.
-  await stack.clock.advance(2 * SECOND_MS);
-  await stack.clock.advance(3 * SECOND_MS);
+  // A permission is not mended within a second: pauses of ten, each rounded up to a second of the clock.
+  await stack.clock.advance(11 * SECOND_MS);
+  await stack.clock.advance(11 * SECOND_MS);
   assert.deepEqual(await arrived('fifo-out'), ['woken 1', 'woken 2', 'woken 3'], lines.slice(-5).join(''));
   stack.faults.clear();
 });

@@ -21,7 +21,7 @@ test('a queue, this function’s address and an account make wake-ups', () => {
     url: 'https://fifo-123.us-central1.run.app',
     serviceAccount: 'push@p.iam.gserviceaccount.com',
   });
-  const local = { ...ALL, WAKE_URL: 'http://127.0.0.1:8/' };
+  const local = { ...ALL, CLOUD_TASKS_EMULATOR_HOST: '127.0.0.1:7', WAKE_URL: 'http://127.0.0.1:8/' };
   assert.equal(wakeConfig(local, 'p', true)?.url, 'http://127.0.0.1:8/');
 });
 

@@ -40,7 +40,7 @@ export function wakeConfig(
   const account = 'the e-mail of an account that may call this function (needed with WAKE_QUEUE)';
   return {
     queue: taskQueue(environment, project, 'WAKE_QUEUE'),
-    url: ownUrl(environment, optional(environment, 'CLOUD_TASKS_EMULATOR_HOST') !== undefined),
+    url: ownUrl(environment),
     serviceAccount: email(
       'WAKE_SERVICE_ACCOUNT',
       required(environment, 'WAKE_SERVICE_ACCOUNT', account),
@@ -49,9 +49,9 @@ export function wakeConfig(
   };
 }
 
-function ownUrl(environment: Environment, isLocal: boolean): string {
+function ownUrl(environment: Environment): string {
   const accepted = 'the https URL of this function, without a path (needed with WAKE_QUEUE)';
-  const value = calledUrl('WAKE_URL', required(environment, 'WAKE_URL', accepted), isLocal);
+  const value = calledUrl(environment, 'WAKE_URL', required(environment, 'WAKE_URL', accepted));
   const { pathname, search, hash } = new URL(value);
   if (pathname !== '/' || search !== '' || hash !== '') throw bad('WAKE_URL', value, accepted);
   return value;

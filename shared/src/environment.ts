@@ -215,11 +215,11 @@ export const isHttpUrl = (url: string): boolean =>
 /**
  * A URL that Cloud Tasks may be asked to call. It sends a token, so its HTTP targets are `https`
  * (https://cloud.google.com/tasks/docs/creating-http-target-tasks): it would refuse each task of another one, and every
- * delayed message would be a dead letter. With a local server of Cloud Tasks (`isLocal`) `http` is taken too.
+ * delayed message would be a dead letter. A local server of Cloud Tasks (`CLOUD_TASKS_EMULATOR_HOST`) calls `http` too.
  */
-export function calledUrl(variable: string, value: string | undefined, isLocal: boolean): string {
-  if (value !== undefined && isHttpUrl(value) && (isLocal || new URL(value).protocol === 'https:'))
-    return value;
+export function calledUrl(environment: Environment, variable: string, value: string | undefined): string {
+  const isLocal = optional(environment, 'CLOUD_TASKS_EMULATOR_HOST') !== undefined;
+  if (value !== undefined && isHttpUrl(value) && (isLocal || value.startsWith('https:'))) return value;
   const accepted = isLocal ? 'an http or https URL' : 'an https URL, or http with CLOUD_TASKS_EMULATOR_HOST';
   throw bad(variable, value, accepted);
 }

@@ -197,7 +197,7 @@ const OPTIONS: Readonly<Record<string, Case>> = {
 const WITHOUT = new Set(
   `ack checkOutgoing clockFrom compose consoleLog deadLetter decodeMessage identifierHash lazyLedger lazyPayloads
   localClock memoryCounters parseWishes readWake retry schemaOf settle severalQueues sleep systemClock taskHeaders toMilliseconds
-  evictionPolicy evictionWarning timestampOf memoryPublisher virtualClock bad choice delayQueues duration email emulators
+  evictionPolicy evictionWarning timestampOf memoryPublisher virtualClock bad calledUrl choice delayQueues duration email emulators
   firestoreNames fullName isHttpUrl optional project republisherService required taskQueue topic`.split(
     /\s+/,
   ),

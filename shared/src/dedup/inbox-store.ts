@@ -13,7 +13,7 @@ import type { ClaimStore, HeldClaim } from './claim-store.ts';
 /** What is committed beside the handler's own writes. */
 export type Completion = Readonly<{ held: HeldClaim; rows: readonly Row[] }>;
 
-export type InboxOutbox = RelayStore & Pick<OutboxWriter<never>, 'project'>;
+type InboxOutbox = RelayStore & Pick<OutboxWriter<never>, 'project'>;
 
 export type ClaimStanding =
   | Readonly<{ kind: 'held'; held: HeldClaim }>

@@ -4,8 +4,9 @@
  * - a claim: `2c`, owner, a space, token;
  * - a completed record, packed: a byte for the form of the message ID (1: a decimal number of up to 19 digits, in 9
  *   bytes; 2: a UUID, in 16; 3: text), the last 16 bits of the token, the first 72 bits of the fingerprint, the ID;
- * - version 1, still read, and written where the fingerprint is no hash: `1`, the state (`c` or `d`), owner, token and
- *   fingerprint separated by spaces, then the message ID.
+ * - a completed record whose fingerprint is no hash: `2d`, owner, token, fingerprint and message ID, with spaces between.
+ *
+ * What begins with `1` was written by a version before the first release: it is foreign, and stays as it is.
  *
  * Of the token there is enough to know one's own record when a completion comes twice: another's passes for it once in
  * 65,536 times, and then a warning about a stolen claim is missing. Of the fingerprint there is enough to tell data
@@ -29,7 +30,7 @@ export const claimValue = (owner: string, token: string): string => `2c${owner} 
 
 /** A completed record, after its length in two bytes. */
 export function recordOf(owner: string, token: string, fingerprint: string, messageId: string): Buffer {
-  if (!HASH.test(fingerprint)) return measured(`1d${owner} ${token} ${fingerprint} ${messageId}`);
+  if (!HASH.test(fingerprint)) return measured(`2d${owner} ${token} ${fingerprint} ${messageId}`);
   const form = formOf(messageId);
   if (form === 3) {
     const record = measured(`${' '.repeat(HEAD_BYTES)}${messageId}`);
@@ -89,10 +90,9 @@ local function read(key)
   if (form == 1 and length == 21) or (form == 2 and length == 28) or (form == 3 and length >= 12) then
     return 'packed', value
   end
-  local state, fingerprint, id
-  state, owner, token, fingerprint, id = string.match(value, '^1([cd])(%S+) (%d+) (%S+) (.*)$')
-  if state == 'c' then return 'c', owner, token, left end
-  if state == 'd' then return 'd', owner, fingerprint, id end
+  local fingerprint, id
+  owner, token, fingerprint, id = string.match(value, '^2d(%S+) (%d+) (%S+) (.*)$')
+  if owner then return 'd', owner, fingerprint, id end
   return 'foreign', 'a value in another form'
 end
 local function isOf(value, token)

@@ -100,7 +100,7 @@ if (!hasRedisServer()) {
       withRedis(async ({ redis, store }) => {
         const { key } = request();
         const ahead = '9007199254740000';
-        await redis.set(recordKey(PREFIX, key), `1cdead ${ahead} A 7`, 'PX', LINGER_MS);
+        await redis.set(recordKey(PREFIX, key), `2cdead ${ahead}`, 'PX', LINGER_MS);
         const next = await claimed(store, request({ key }));
         assert.deepEqual([next.recovered, next.fencingToken], [true, String(BigInt(ahead) + 1n)]);
         assert.equal(await store.complete(next.held), 'completed');
@@ -109,7 +109,7 @@ if (!hasRedisServer()) {
     test('a claim that ran out, and was another’s, does not stand in the way of work that is done', () =>
       withRedis(async ({ redis, store }) => {
         const { held } = await claimed(store, request());
-        await redis.set(recordKey(PREFIX, held.request.key), '1cother 1 A 7', 'PX', LINGER_MS);
+        await redis.set(recordKey(PREFIX, held.request.key), '2cother 1', 'PX', LINGER_MS);
         assert.equal(await store.complete(held), 'completed');
         assert.equal((await store.claim(request({ key: held.request.key }))).kind, 'duplicate');
       }));

@@ -73,12 +73,14 @@ async function drainOnce(
   let published = 0;
   let createdMs: number | undefined;
   for (;;) {
-    const rows = await store.after(ref, held.state.sent, pageSize);
+    // After a failure the first row is tried alone: what stands behind it need not be read again for that.
+    const limit = held.state.attempts > 0 ? 1 : pageSize;
+    const rows = await store.after(ref, held.state.sent, limit);
     createdMs ??= rows.find(({ isSent }) => !isSent)?.createdMs;
     const run = await publishRun(ports, rows, held, signal);
     published += run.ids.length;
     const isOver = signal.aborted || elapsedMs(clock, held.since) >= leaseMs;
-    const isLast = run.failure !== undefined || isOver || (!run.isCut && rows.length < pageSize);
+    const isLast = run.failure !== undefined || isOver || (!run.isCut && rows.length < limit);
     const nowMs = storeTime(ports, held);
     const write: StreamWrite = isLast
       ? letGo(held.state, run.sent, run.failure, nowMs, ports)

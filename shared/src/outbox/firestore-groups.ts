@@ -11,7 +11,7 @@ import {
 } from '@google-cloud/firestore';
 import type { Calls } from '../firestore/calls.ts';
 import { freeMsOf, leaseFields, movedFields, rowOfFields } from './firestore-rows.ts';
-import { at, refusable } from './firestore-versions.ts';
+import { at, refusable } from '../firestore/versions.ts';
 import type { RelayStore } from './outbox-store.ts';
 
 /** Deletes in one commit; far below the 10 MiB of a request. */

@@ -8,7 +8,7 @@ import {
   Timestamp,
 } from '@google-cloud/firestore';
 import type { Calls } from '../firestore/calls.ts';
-import { at, refusable, toTime, toVersion } from './firestore-versions.ts';
+import { at, refusable, toTime, toVersion } from '../firestore/versions.ts';
 import { counterOf } from '../sequence/firestore.ts';
 import {
   createdMsOf,
@@ -82,7 +82,7 @@ export function firestoreRelay(
         const watch = rows.doc(watchId(ref));
         if (isOver) batch.delete(watch);
         else if (state.parkedMs !== undefined && state.owner === undefined)
-          batch.set(watch, watchFields(ref, state, shards));
+          batch.set(watch, watchFields(ref, state));
         return (await batch.commit())[0];
       }),
     after: (ref, number, limit) =>
@@ -168,7 +168,7 @@ export function firestoreRelay(
       await Promise.all(ids.map(writer));
     },
     ...firestoreGroups(firestore, calls, rows, shards),
-    ...firestoreTrouble(firestore, call, { rows, streams, shards }),
+    ...firestoreTrouble(firestore, call, rows, streams),
   };
 }
 

@@ -15,8 +15,8 @@ import type { PayloadRef } from '../payload/payload-room.ts';
 import { isFullTopicName } from '../publish/topic-name.ts';
 import type { PendingRow, StreamRow, StreamState, StreamWrite } from './outbox-store.ts';
 import type { Place, Row, StreamRef } from './rows.ts';
-import { toVersion } from './firestore-versions.ts';
-import { shardOf } from './shards.ts';
+import { toVersion } from '../firestore/versions.ts';
+import { shardOf } from '../shards.ts';
 
 /**
  * Formats of the documents. Rows of 1 and 2 had one range of `pendingAt` for all of them and short names of topics: they
@@ -43,6 +43,8 @@ export const placesEnd = (ref: StreamRef): string => `${streamId(ref)}.~`;
 /** `pendingAt` is a map with one field, named after the shard: each has a range of the index of its own. */
 const SHARD_DIGITS = 3;
 const shardField = (shard: number): string => `s${String(shard).padStart(SHARD_DIGITS, '0')}`;
+/** Which every relay asks, whatever an operator's tool knows of the number of shards. */
+const FIRST = shardField(0);
 export const shardPath = (shard: number): FieldPath => new FieldPath('pendingAt', shardField(shard));
 const pendingIn = (name: string, shards: number, at: Timestamp | FieldValue): DocumentData => ({
   [shardField(shardOf(name, shards))]: at,
@@ -52,6 +54,9 @@ const serverTime = (): FieldValue => FieldValue.serverTimestamp();
 /** At once where it is 0: by the store's clock. */
 const timeOf = (milliseconds: number): Timestamp | FieldValue =>
   milliseconds === 0 ? serverTime() : Timestamp.fromMillis(Math.ceil(milliseconds));
+
+/** Of a row that an operator puts back: at once. */
+export const reopenedFields = (): DocumentData => ({ pendingAt: { [FIRST]: serverTime() } });
 
 /** Of a row without order, or of one that cannot be used. Its writer may have had other shards; all are asked. */
 export const movedFields = (id: string, milliseconds: number, shards: number): DocumentData => ({
@@ -217,18 +222,14 @@ export function streamFields({ key, epoch }: StreamRef, state: StreamWrite): Doc
 }
 
 /** The stream in place of its rows; `halted`: not selected, and there for when it is resumed. */
-export function watchFields(
-  ref: StreamRef,
-  { parkedMs = 0, nextTryMs, halted }: StreamWrite,
-  shards: number,
-): DocumentData {
+export function watchFields(ref: StreamRef, { parkedMs = 0, nextTryMs, halted }: StreamWrite): DocumentData {
   return {
     v: ROW_VERSION,
     state: 'stream',
     key: ref.key,
     epoch: ref.epoch,
     createdAt: Timestamp.fromMillis(parkedMs),
-    ...(halted === undefined && { pendingAt: pendingIn(streamId(ref), shards, timeOf(nextTryMs)) }),
+    ...(halted === undefined && { pendingAt: { [FIRST]: timeOf(nextTryMs) } }),
   };
 }
 

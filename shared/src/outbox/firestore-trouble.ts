@@ -1,17 +1,14 @@
 /** What stands still in Firestore, and what failed for good. */
 import { type CollectionReference, FieldValue, type Firestore, Timestamp } from '@google-cloud/firestore';
 import type { Calls } from '../firestore/calls.ts';
-import { movedFields } from './firestore-rows.ts';
+import { reopenedFields } from './firestore-rows.ts';
 import type { Halt, RelayStore } from './outbox-store.ts';
 
 export function firestoreTrouble(
   firestore: Firestore,
   call: Calls['call'],
-  {
-    rows,
-    streams,
-    shards,
-  }: Readonly<{ rows: CollectionReference; streams: CollectionReference; shards: number }>,
+  rows: CollectionReference,
+  streams: CollectionReference,
 ): Pick<RelayStore, 'troubled' | 'reopen'> {
   return {
     troubled: (limit) =>
@@ -41,7 +38,7 @@ export function firestoreTrouble(
             state: 'pending',
             attempts: 0,
             nextTryAt: null,
-            ...movedFields(id, 0, shards),
+            ...reopenedFields(),
             failedAt: FieldValue.delete(),
             failure: FieldValue.delete(),
           });

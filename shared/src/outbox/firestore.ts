@@ -23,7 +23,7 @@ import { firestoreRelay } from './firestore-relay.ts';
 import { newRowFields, rowOfFields } from './firestore-rows.ts';
 import type { OutboxStore } from './outbox-store.ts';
 import { anything, checkOptions, clock as aClock, duration, text } from '../options.ts';
-import { checkShards, SHARDS } from './shards.ts';
+import { checkShards, SHARDS } from '../shards.ts';
 
 export type FirestoreOutboxOptions = Pick<CallOptions, 'callTimeout' | 'clock'> &
   Readonly<{

@@ -9,7 +9,7 @@ import { memoryRelayStore } from './memory-relay.ts';
 import { type Document, freshRows, type MemoryRow, memoryTable, type Table } from './memory-table.ts';
 import type { Head, OutboxStore } from './outbox-store.ts';
 import { anything, callable, checkOptions, clock as aClock, required, whole } from '../options.ts';
-import { checkShards, SHARDS } from './shards.ts';
+import { checkShards, SHARDS } from '../shards.ts';
 
 export type MemoryOutboxTransaction = Readonly<{
   /** Undefined when there is none. Throws after the first write. */

@@ -115,7 +115,7 @@ type PendingPage = Readonly<{
   readMs: number;
 }>;
 
-export type FirstRow = Readonly<{
+type FirstRow = Readonly<{
   id: string;
   /** It can never be published; an operator puts it back. */
   isFailed: boolean;

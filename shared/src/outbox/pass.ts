@@ -19,6 +19,7 @@ import { toldPass } from './told.ts';
 export type PassResult = Readonly<{
   /** Rows that were pending and due when they were seen, and streams that were tried in place of theirs. */
   pending: number;
+  /** The messages that one delivery of the inbox left behind count as one. */
   published: number;
   /** Streams and rows without order that could not be published, or whose store did not answer. */
   failed: number;
@@ -205,6 +206,7 @@ export async function passOver(
   const from = await store.bound();
   let bound = Infinity;
   let readMs = 0;
+  let startMs: number | undefined;
   const limit = Math.max(Math.ceil(PAGES / store.shards), LEAST_PAGE);
   const open = new Map<number, Reading>();
   for (let shard = 0; shard < store.shards; shard += 1) open.set(shard, { after: undefined, lastMs: from });
@@ -215,8 +217,12 @@ export async function passOver(
       ),
     );
     for (const [, page] of pages) readMs = Math.max(readMs, page.readMs);
-    // What was not tried for longest comes first, whatever its shard.
-    const rows = pages.flatMap(([, page]) => page.rows).toSorted((left, right) => left.dueMs - right.dueMs);
+    if (startMs === undefined) startMs = readMs;
+    // What was not tried for longest comes first, whatever its shard. What became due since this pass began is the next one's.
+    const rows = pages
+      .flatMap(([, page]) => page.rows)
+      .filter(({ dueMs }) => dueMs <= (startMs ?? readMs))
+      .toSorted((left, right) => left.dueMs - right.dueMs);
     await inParallel(
       rows.map((row) => jobOf(row, readMs)),
       isOver,
@@ -233,8 +239,9 @@ export async function passOver(
     loose.clear();
     for (const [shard, page] of pages) {
       bound = Math.min(bound, page.readMs - LAG_MS);
-      if (page.next === undefined) open.delete(shard);
-      else open.set(shard, { after: page.next, lastMs: page.rows.at(-1)?.dueMs ?? from });
+      const lastMs = page.rows.at(-1)?.dueMs ?? from;
+      if (page.next === undefined || lastMs > startMs) open.delete(shard);
+      else open.set(shard, { after: page.next, lastMs });
     }
   } while (open.size > 0 && !isOver());
   // What comes behind was not looked at, and is not due before what was.

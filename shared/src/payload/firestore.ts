@@ -29,7 +29,7 @@ import {
   manifestIn,
   timestamp,
 } from './firestore-documents.ts';
-import { sweepPayloads } from './firestore-sweep.ts';
+import { payloadSweep } from './firestore-sweep.ts';
 import {
   GRACE_MS,
   KEEP_MS,
@@ -189,7 +189,7 @@ export function firestorePayloads(firestore: Firestore, options: FirestorePayloa
       if (found.kind === 'found' && !found.manifest.isDone) await mark(ref, found.manifest);
     },
 
-    sweep: (signal) => sweepPayloads({ manifests, chunks }, calls, signal),
+    sweep: payloadSweep({ manifests, chunks }, calls),
   };
 }
 

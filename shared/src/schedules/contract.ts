@@ -8,7 +8,7 @@ import { after, before, describe, test } from 'node:test';
 import type { Delayed } from '../delay/task-body.ts';
 import { fire, markDelivered, markScheduled, type Rule, scheduleByMessage } from './decide.ts';
 import { type Entry, entryId, type ScheduleRef } from './entry.ts';
-import type { TransactionalLedger } from './ledger.ts';
+import type { DueEntry, TransactionalLedger } from './ledger.ts';
 
 export type LedgerUnderTest<Transaction> = Readonly<{
   ledger: TransactionalLedger<Transaction>;
@@ -38,6 +38,7 @@ export function ledgerContract<Transaction>(
       const entries: Entry[] = [
         full,
         { ...full, state: 'unscheduled' },
+        { ...full, state: 'unscheduled', tried: { times: 2, atMs: 1_900_000_000_789 } },
         { ...full, state: 'firing', firing: { token: 't', untilMs: 1_900_000_000_123 } },
         { ...rest, state: 'delivered' },
         { ...rest, state: 'deadLettered' },
@@ -109,7 +110,7 @@ export function ledgerContract<Transaction>(
       assert.equal(objects.size, 1, 'the transaction object is the same in every run');
     });
 
-    test('what is due is found, of its own consumer alone, the longest due first, page by page', async () => {
+    test('what is due is found, of its own consumer alone, each shard longest due first, page by page', async () => {
       const consumer = randomUUID();
       const ids: string[] = [];
       for (const atMs of [3_000, 1_000, 2_000]) {
@@ -127,10 +128,9 @@ export function ledgerContract<Transaction>(
       await plant(randomUUID(), later);
       const done = { ref: { consumer, source: 's', key: 'done' }, ...cancelledFields };
       await plant(randomUUID(), done);
-      const first = await ledger.due(consumer, 2);
-      assert.deepEqual(first.items, [ids[1], ids[2]]);
-      const second = await ledger.due(consumer, 2, first.next);
-      assert.deepEqual([second.items, second.next], [[ids[0]], undefined]);
+      const found = await allDue(consumer, 2);
+      assert.deepEqual(new Set(found), new Set(ids));
+      assert.equal(found.length, 3);
       assert.equal(await ledger.pending(consumer), 4);
     });
 
@@ -142,7 +142,7 @@ export function ledgerContract<Transaction>(
       assert.equal((await ledger.list(query)).items.length, 1);
       await ledger.change(id, markDelivered({ generation, token: 't' }));
       assert.equal((await ledger.list(query)).items.length, 0);
-      assert.equal((await ledger.due(ref.consumer, 10)).items.length, 0);
+      assert.deepEqual(await allDue(ref.consumer, 10), []);
     });
 
     test('what is refused with its message is listed and not due; without it, it is neither', async () => {
@@ -157,7 +157,7 @@ export function ledgerContract<Transaction>(
         items.map(({ ref }) => ref.key),
         ['kept'],
       );
-      assert.deepEqual([(await ledger.due(consumer, 10)).items, await ledger.pending(consumer)], [[], 0]);
+      assert.deepEqual([await allDue(consumer, 10), await ledger.pending(consumer)], [[], 0]);
     });
 
     test('pending entries are listed by prefix in the order of keys, before an instant in its order', async () => {
@@ -191,10 +191,44 @@ export function ledgerContract<Transaction>(
       const id = randomUUID();
       await subject.plantForeign(id);
       const refusal = { code: 'UNREADABLE_ENTRY' };
+      const ours = { consumer: randomUUID(), source: 's', key: id };
+      const due = anEntry({ ref: ours, state: 'unscheduled', atMs: 1_000 });
+      const other = randomUUID();
+      await plant(other, due);
+      const [seen] = await allDueOf(ours.consumer, 5);
+      assert.ok(seen?.id === other && seen.dueMs > 1_000);
+      await ledger.defer({ ...seen, version: '1000000000' }, ours.consumer, Date.UTC(2100, 0, 1));
+      assert.deepEqual(await allDue(ours.consumer, 5), [other], 'as it was seen alone');
+      await ledger.defer(seen, ours.consumer, Date.UTC(2100, 0, 1));
+      assert.deepEqual(await allDue(ours.consumer, 5), []);
+      assert.deepEqual((await ledger.read(other)).entry, due);
       await assert.rejects(ledger.read(id), refusal);
       await assert.rejects(ledger.change(id, markScheduled({ generation: 'g' })), refusal);
     });
 
+    /** The IDs, page by page. */
+    const allDue = async (consumer: string, limit: number): Promise<readonly string[]> =>
+      (await allDueOf(consumer, limit)).map(({ id }) => id);
+    const allDueOf = async (consumer: string, limit: number): Promise<readonly DueEntry[]> => {
+      const shards = Array.from({ length: ledger.shards }, async (_, shard) => {
+        const items: DueEntry[] = [];
+        let next: string | undefined;
+        do {
+          const page = await ledger.due(consumer, shard, limit, next);
+          assert.ok(page.items.length <= limit);
+          items.push(...page.items);
+          ({ next } = page);
+        } while (next !== undefined);
+        const times = items.map(({ dueMs }) => dueMs);
+        assert.ok(times.every((time) => time > 0 && time <= Date.UTC(2100, 0, 1)));
+        assert.deepEqual(
+          times,
+          times.toSorted((one, other) => one - other),
+        );
+        return items;
+      });
+      return (await Promise.all(shards)).flat();
+    };
     const plant = async (id: string, entry: Entry): Promise<void> => {
       const rule: Rule<string> = () => ({ answer: 'planted', entry });
       await ledger.change(id, rule);

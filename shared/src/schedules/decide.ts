@@ -118,7 +118,8 @@ export const markScheduled =
   ({ generation }: Readonly<{ generation: string }>): Rule<'marked' | 'movedOn'> =>
   (entry) => {
     if (entry?.generation !== generation || entry.state !== 'unscheduled') return { answer: 'movedOn' };
-    return { answer: 'marked', entry: { ...entry, state: 'scheduled' } };
+    const { tried: _tried, ...rest } = entry;
+    return { answer: 'marked', entry: { ...rest, state: 'scheduled' } };
   };
 
 type Firing = Readonly<{ generation: string; token: string }>;
@@ -194,6 +195,17 @@ export const recover =
     return { answer: { kind: 'enqueue', entry: next }, entry: next };
   };
 
+/** The sweep could not give it a task: it comes behind the others, under the same name. */
+export const markTried =
+  (times: LedgerTimes): Rule<'marked' | 'movedOn'> =>
+  (entry, nowMs) => {
+    // One that was lost has been moved on before its task was asked for.
+    if (entry?.state !== 'unscheduled' || (sweepAtMs(entry, times) ?? nowMs) > nowMs)
+      return { answer: 'movedOn' };
+    const tried = { times: (entry.tried?.times ?? 0) + 1, atMs: nowMs };
+    return { answer: 'marked', entry: { ...entry, tried } };
+  };
+
 function begun(
   { ref, version, generation, delayed }: NewSchedule,
   state: 'scheduled' | 'unscheduled',
@@ -231,7 +243,7 @@ function ended(
   state: Entry['state'],
   nowMs: number,
 ): Omit<Decision<never>, 'answer'> & { entry: Entry } {
-  const { delayed, firing: _, ...rest } = entry;
+  const { delayed, firing: _, tried: _tried, ...rest } = entry;
   return { entry: { ...rest, state, atMs: nowMs }, ...releasedBy(delayed) };
 }
 

@@ -55,6 +55,8 @@ export type Entry = Readonly<{
   generation: string;
   /** Raised whenever the task was lost, so that the next one meets no name that the queue remembers. */
   attempt: number;
+  /** Sweeps that could not give it a task, and when the last one tried. None once it has one. */
+  tried?: Readonly<{ times: number; atMs: number }>;
   /** While pending; for information afterwards. */
   instantMs?: number;
   /** What its tasks carry: there while the entry is pending, and while it is refused and nothing else has the message. */
@@ -69,7 +71,7 @@ export type Entry = Readonly<{
 export type LedgerTimes = Readonly<{
   /** How long a republisher has an entry to itself while it publishes. */
   firingLeaseMs: number;
-  /** When an entry without a task gets one. */
+  /** When an entry without a task gets one; twice as long after each sweep that could not give it one, up to 128 times. */
   unscheduledGraceMs: number;
   /**
    * When a task counts as lost: longer after its time than the queue's own backlog ever is. Twice as long after each
@@ -136,11 +138,12 @@ const MOST_DOUBLINGS = 7;
 
 /** When somebody must look at it unless it has moved on by then; undefined once it has ended. */
 export function sweepAtMs(entry: Entry, times: LedgerTimes): number | undefined {
-  const { state, atMs, attempt, firing, instantMs = atMs } = entry;
+  const { state, atMs, attempt, firing, tried, instantMs = atMs } = entry;
   const lostGraceMs = times.lostGraceMs * 2 ** Math.min(attempt, MOST_DOUBLINGS);
   switch (state) {
     case 'unscheduled':
-      return atMs + times.unscheduledGraceMs;
+      if (tried === undefined) return atMs + times.unscheduledGraceMs;
+      return tried.atMs + times.unscheduledGraceMs * 2 ** Math.min(tried.times, MOST_DOUBLINGS);
     case 'scheduled':
       return Math.max(instantMs, atMs) + lostGraceMs;
     case 'firing':

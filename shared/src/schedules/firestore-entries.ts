@@ -17,8 +17,8 @@ import {
 } from './entry.ts';
 import { sortKeys } from './sort-keys.ts';
 
-/** Format of the documents. */
-const VERSION = 1;
+/** Format of the documents. Those of 1 stand in one range of `sweep` for all shards, where no sweep looks. */
+const VERSION = 2;
 
 const STATES: ReadonlySet<unknown> = new Set<EntryState>([
   'unscheduled',
@@ -31,9 +31,9 @@ const STATES: ReadonlySet<unknown> = new Set<EntryState>([
 ]);
 
 /** The whole document: what is not in it is gone. */
-export function fieldsOf(id: string, entry: Entry, times: LedgerTimes): DocumentData {
+export function fieldsOf(id: string, entry: Entry, times: LedgerTimes, shards: number): DocumentData {
   const { ref, version, floor, state, generation, attempt, instantMs, delayed, firing, atMs } = entry;
-  const { underWay = [] } = entry;
+  const { underWay = [], tried } = entry;
   const endsMs = expiresAtMs(entry, times);
   return {
     v: VERSION,
@@ -51,8 +51,9 @@ export function fieldsOf(id: string, entry: Entry, times: LedgerTimes): Document
     token: firing?.token ?? null,
     until: firing === undefined ? null : Timestamp.fromMillis(firing.untilMs),
     underWay: underWay.map((run) => ({ ...run })),
+    tried: tried === undefined ? null : { ...tried },
     at: Timestamp.fromMillis(atMs),
-    ...sortKeys(id, entry, times),
+    ...sortKeys(id, entry, times, shards),
     // Always there, or a TTL policy would act on what a replaced record left behind.
     expiresAt: endsMs === undefined ? null : Timestamp.fromMillis(endsMs),
   };
@@ -80,6 +81,7 @@ export function entryOf(snapshot: DocumentSnapshot): Entry | undefined {
     ...(data['delayed'] !== null && { delayed: delayedOf(snapshot, data['delayed']) }),
     ...(data['token'] !== null && { firing: { token: data['token'], untilMs: millisOf(data['until']) } }),
     ...(data['underWay'].length > 0 && { underWay: data['underWay'] }),
+    ...(data['tried'] !== null && { tried: data['tried'] }),
     atMs: millisOf(data['at']),
   };
 }
@@ -106,6 +108,7 @@ function wrongField(data: DocumentData): string | undefined {
     token: data['state'] === 'firing' ? typeof data['token'] === 'string' : data['token'] === null,
     until: data['state'] === 'firing' ? data['until'] instanceof Timestamp : data['until'] === null,
     underWay: Array.isArray(data['underWay']) && data['underWay'].every(isRun),
+    tried: data['tried'] === null || isTried(data['tried']),
     at: data['at'] instanceof Timestamp,
   };
   const wrong = Object.entries(checks).find(([, isRight]) => !isRight)?.[0];
@@ -117,6 +120,11 @@ const isTextOrNull = (value: unknown): boolean => value === null || typeof value
 function isRun(value: unknown): value is Run {
   const { token, untilMs } = (value ?? {}) as Partial<Record<keyof Run, unknown>>;
   return typeof token === 'string' && Number.isFinite(untilMs);
+}
+
+function isTried(value: unknown): value is Entry['tried'] {
+  const { times, atMs } = (value ?? {}) as Partial<Record<'times' | 'atMs', unknown>>;
+  return Number.isSafeInteger(times) && Number.isFinite(atMs);
 }
 
 function isVersion(value: unknown): value is Version {

@@ -3,20 +3,23 @@
  *
  * Queries are over one field each (`sweep`, `byKey`, `byInstant`), which Firestore indexes by itself; all other fields
  * should be exempt from indexing, and `expiresAt` wants a TTL policy. The indexed texts begin with a hash of the
- * consumer: entries of one consumer whose instants increase share one range of the index, which Firestore splits only
- * gradually beyond 500 writes per second: https://cloud.google.com/firestore/docs/best-practices#hotspots
+ * consumer. Times grow, and Firestore splits a range of an index that grows only gradually beyond 500 writes per second
+ * (https://cloud.google.com/firestore/docs/best-practices#hotspots): `sweep` has one for each shard, so the entries of one
+ * consumer have sixteen. `byInstant` has what has a key alone, and one range for each consumer and source.
  *
  * A lost reply makes the client run a transaction again; the rules answer as they did. Time is the store's read time.
  */
 import type { Firestore, Query, QueryDocumentSnapshot, Transaction } from '@google-cloud/firestore';
 import { toMilliseconds, type Duration } from '../duration.ts';
 import { ConfigError } from '../errors.ts';
-import { CALL_SHAPE, boundedCalls, type CallOptions } from '../firestore/calls.ts';
+import { CALL_SHAPE, boundedCalls, type CallOptions, isRefused } from '../firestore/calls.ts';
 import { sameFirestore } from '../firestore/copy.ts';
+import { at, toVersion } from '../firestore/versions.ts';
+import { checkShards, SHARDS } from '../shards.ts';
 import { entryOf, fieldsOf, millisOf } from './firestore-entries.ts';
 import { LEDGER_TIMES, type Page, type TransactionalLedger } from './ledger.ts';
-import { dueRange, isListed, listRange, pendingRange, type Range } from './sort-keys.ts';
-import { checkOptions, duration, text } from '../options.ts';
+import { dueMsOf, dueRange, isListed, listRange, pendingRange, type Range, sweepKey } from './sort-keys.ts';
+import { anything, checkOptions, duration, text } from '../options.ts';
 
 export type FirestoreLedgerOptions = CallOptions &
   Readonly<{
@@ -29,6 +32,11 @@ export type FirestoreLedgerOptions = CallOptions &
     endedRetention?: Duration;
     /** When a task counts as lost, default `10m`: longer after its time than the queue's own backlog ever is. */
     lostAfter?: Duration;
+    /**
+     * In how many ranges of the index the entries of a consumer wait for the sweep, default 16, 1 to 256. Each sweep asks
+     * each of them. The same for all that write and sweep the entries.
+     */
+    shards?: number;
   }>;
 
 const SHORTEST_RETENTION_MS = 31 * 86_400_000;
@@ -44,9 +52,11 @@ export function firestoreLedger(
     collection: text,
     endedRetention: duration,
     lostAfter: duration,
+    shards: anything,
   });
   const { collection = 'pubsub-guarantees-schedules', endedRetention = '32d', lostAfter = '10m' } = options;
   const calls = boundedCalls(options);
+  const shards = checkShards(options.shards ?? SHARDS);
   const endedRetentionMs = toMilliseconds(endedRetention, 'endedRetention');
   if (endedRetentionMs < SHORTEST_RETENTION_MS) {
     const text = `endedRetention is ${endedRetention}; accepted: 31d or more, the longest that a source keeps a message`;
@@ -97,19 +107,30 @@ export function firestoreLedger(
       const snapshot = await transaction.get(entries.doc(id));
       return { entry: entryOf(snapshot), nowMs: millisOf(snapshot.readTime) };
     },
-    writeIn: (transaction, id, entry) => void transaction.set(entries.doc(id), fieldsOf(id, entry, times)),
-    due: (consumer, limit, after) =>
+    writeIn: (transaction, id, entry) =>
+      void transaction.set(entries.doc(id), fieldsOf(id, entry, times, shards)),
+    shards,
+    due: (consumer, shard, limit, after) =>
       calls.call('query of schedules to look at', async () => {
-        const range = dueRange(consumer, calls.clock.now() + skewMs);
+        const range = dueRange(consumer, shard, calls.clock.now() + skewMs);
         const { docs, readTime } = await inRange(range, limit, after).select(range.field).get();
         skewMs = millisOf(readTime) - calls.clock.now();
-        return pageOf(
-          docs,
-          range.field,
-          limit,
-          docs.map(({ id }) => id),
-        );
+        const items = docs.map((document) => ({
+          id: document.id,
+          dueMs: dueMsOf(String(document.get(range.field))),
+          version: toVersion(document.updateTime),
+        }));
+        return pageOf(docs, range.field, limit, items);
       }),
+    async defer({ id, version }, consumer, untilMs) {
+      try {
+        await calls.call('write of a schedule', () =>
+          entries.doc(id).update({ sweep: sweepKey(id, consumer, untilMs, shards) }, at(version)),
+        );
+      } catch (error) {
+        if (!isRefused(error)) throw error;
+      }
+    },
     pending: (consumer) =>
       calls.call('count of schedules', async () => {
         const { field, from, to } = pendingRange(consumer);

@@ -4,12 +4,14 @@
  * the next call tries again.
  */
 import { type Ledger, LEDGER_TIMES } from './ledger.ts';
-import { callable, isObject } from '../options.ts';
+import { callable, isObject, whole } from '../options.ts';
+import { SHARDS } from '../shards.ts';
 
-/** `times` must be those of the ledger that is loaded: its defaults, unless it was given others. */
-export function lazyLedger(load: () => Promise<Ledger>, times = LEDGER_TIMES): Ledger {
+/** `times` and `shards` must be those of the ledger that is loaded: its defaults, unless it was given others. */
+export function lazyLedger(load: () => Promise<Ledger>, times = LEDGER_TIMES, shards = SHARDS): Ledger {
   callable('load', load);
   isObject('times', times);
+  whole(1)('shards', shards);
   let loading: Promise<Ledger> | undefined;
   const loaded = (): Promise<Ledger> => {
     loading ??= load().catch((error: unknown) => {
@@ -20,9 +22,11 @@ export function lazyLedger(load: () => Promise<Ledger>, times = LEDGER_TIMES): L
   };
   return {
     times,
+    shards,
     change: async (id, rule) => (await loaded()).change(id, rule),
     read: async (id) => (await loaded()).read(id),
-    due: async (consumer, limit, after) => (await loaded()).due(consumer, limit, after),
+    due: async (...asked) => (await loaded()).due(...asked),
+    defer: async (...asked) => (await loaded()).defer(...asked),
     pending: async (consumer) => (await loaded()).pending(consumer),
     list: async (query) => (await loaded()).list(query),
   };

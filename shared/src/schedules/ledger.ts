@@ -12,6 +12,15 @@ export type Found = Readonly<{
   nowMs: number;
 }>;
 
+/** Without the entry itself: it is read in the transaction that judges it, and one that cannot be read is named like any other. */
+export type DueEntry = Readonly<{
+  id: string;
+  /** Since when a sweep must look at it. */
+  dueMs: number;
+  /** Another with every write. */
+  version: string;
+}>;
+
 export type Page<Item> = Readonly<{ items: readonly Item[] /** Absent on the last page. */; next?: string }>;
 
 export type ListQuery = Readonly<{
@@ -36,11 +45,12 @@ export type Ledger = Readonly<{
   change<Answer>(id: string, rule: Rule<Answer>): Promise<Decision<Answer>>;
   /** Rejects as `change` does. */
   read(id: string): Promise<Found>;
-  /**
-   * Of one consumer: the IDs of entries that the sweep must look at by now, the longest due first. Without the entries
-   * themselves: each is read in the transaction that judges it, and one that cannot be read is named like any other.
-   */
-  due(consumer: string, limit: number, after?: string): Promise<Page<string>>;
+  /** Shards are numbered from 0. The same for all that write and sweep the same entries. */
+  shards: number;
+  /** Of one consumer and shard: entries that a sweep must look at by now, the longest due first. */
+  due(consumer: string, shard: number, limit: number, after?: string): Promise<Page<DueEntry>>;
+  /** Out of the way of the others until then, if it is as it was seen: one that cannot be read. Nothing else is changed. */
+  defer(item: DueEntry, consumer: string, untilMs: number): Promise<void>;
   /** Of one consumer: how many entries are pending. */
   pending(consumer: string): Promise<number>;
   /**

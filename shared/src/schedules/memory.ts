@@ -7,10 +7,11 @@
  */
 import type { Clock } from '../clock.ts';
 import { TransientError } from '../errors.ts';
-import { type Entry, expiresAtMs, type LedgerTimes } from './entry.ts';
+import { type Entry, expiresAtMs, type LedgerTimes, sweepAtMs } from './entry.ts';
 import { type Found, LEDGER_TIMES, type Page, type TransactionalLedger } from './ledger.ts';
+import { checkShards, SHARDS } from '../shards.ts';
 import { dueRange, isListed, listRange, pendingRange, type Range, sortKeys } from './sort-keys.ts';
-import { checkOptions, clock as aClock, number, required, type Shape, shaped } from '../options.ts';
+import { anything, checkOptions, clock as aClock, number, required, type Shape, shaped } from '../options.ts';
 
 type MemoryLedgerTransaction = Readonly<{
   reads: Map<string, number>;
@@ -24,7 +25,12 @@ export type MemoryLedger = TransactionalLedger<MemoryLedgerTransaction> &
     entries(): ReadonlyMap<string, Entry>;
   }>;
 
-export type MemoryLedgerOptions = Readonly<{ clock: Clock; times?: Partial<LedgerTimes> }>;
+export type MemoryLedgerOptions = Readonly<{
+  clock: Clock;
+  times?: Partial<LedgerTimes>;
+  /** Default 16. */
+  shards?: number;
+}>;
 
 type Row = Readonly<{ entry: Entry; revision: number }>;
 
@@ -39,8 +45,13 @@ const TIMES: Shape<LedgerTimes> = {
 
 /** Throws ConfigError for an option that is not valid. */
 export function memoryLedger(options: MemoryLedgerOptions): MemoryLedger {
-  checkOptions<MemoryLedgerOptions>(options, { clock: required(aClock), times: shaped(TIMES) });
+  checkOptions<MemoryLedgerOptions>(options, {
+    clock: required(aClock),
+    times: shaped(TIMES),
+    shards: anything,
+  });
   const { clock, times: given = {} } = options;
+  const shards = checkShards(options.shards ?? SHARDS);
   const times = { ...LEDGER_TIMES, ...given };
   const rows = new Map<string, Row>();
   let revisions = 0;
@@ -63,7 +74,7 @@ export function memoryLedger(options: MemoryLedgerOptions): MemoryLedger {
     const [low, high, last] = [from, to, after].map((text) => Buffer.from(text)) as [Buffer, Buffer, Buffer];
     const found: { at: Buffer; text: string; item: [string, Row] }[] = [];
     for (const item of rows) {
-      const text = sortKeys(item[0], item[1].entry, times)[field];
+      const text = sortKeys(item[0], item[1].entry, times, shards)[field];
       const at = Buffer.from(text ?? '');
       if (text === null || at.compare(low) < 0 || at.compare(high) >= 0) continue;
       if (after === '' || at.compare(last) > 0) found.push({ at, text, item });
@@ -87,10 +98,18 @@ export function memoryLedger(options: MemoryLedgerOptions): MemoryLedger {
     async read(id) {
       return look(id);
     },
-    async due(consumer, limit, after) {
-      const { items, ...rest } = inRange(dueRange(consumer, clock.now()), limit, after);
-      return { items: items.map(([id]) => id), ...rest };
+    shards,
+    async due(consumer, shard, limit, after) {
+      const { items, ...rest } = inRange(dueRange(consumer, shard, clock.now()), limit, after);
+      const due = items.map(([id, { entry, revision }]) => ({
+        id,
+        version: String(revision),
+        dueMs: sweepAtMs(entry, times) ?? 0,
+      }));
+      return { items: due, ...rest };
     },
+    // Everything here can be read.
+    defer: async () => {},
     async pending(consumer) {
       return inRange(pendingRange(consumer), Infinity).items.length;
     },

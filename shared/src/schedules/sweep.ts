@@ -11,10 +11,10 @@ import { codeOf, PermanentError, textOf } from '../errors.ts';
 import type { TaskQueue } from '../delay/task-queue.ts';
 import type { SweepContext } from '../order/sweep.ts';
 import { ATTR, count, gauge, isMeasured } from '../telemetry/instruments.ts';
-import { markRefusedKept, markScheduled, recover } from './decide.ts';
+import { markRefusedKept, markScheduled, markTried, recover } from './decide.ts';
 import { enqueue } from './enqueue.ts';
 import type { Entry } from './entry.ts';
-import type { Ledger } from './ledger.ts';
+import type { DueEntry, Ledger } from './ledger.ts';
 import {
   checkOptions,
   clock as aClock,
@@ -45,9 +45,12 @@ class Refused extends Error {
   }
 }
 
-/** Entries worked on at once, and per query. */
+/** Entries worked on at once, read at a time of all shards together, and the fewest of one. */
 const CONCURRENCY = 8;
-const PAGE = 100;
+const PAGES = 200;
+const LEAST_PAGE = 10;
+/** What cannot be read waits for a deployment. */
+const UNREADABLE_PAUSE_MS = 600_000;
 
 /**
  * Call it every five minutes or more often. Looks at the entries of `context.consumer`, to the end or until the
@@ -92,7 +95,19 @@ export function sweepSchedules(
     });
     return true;
   };
-  const look = async (id: string, context: SweepContext, total: Total): Promise<void> => {
+  /** What failed comes behind what was not tried. Where the store does not take that, it is tried again at once. */
+  const behind = async (item: DueEntry, failure: unknown, context: SweepContext): Promise<void> => {
+    try {
+      if (codeOf(failure) === 'UNREADABLE_ENTRY')
+        await ledger.defer(item, context.consumer, clock.now() + UNREADABLE_PAUSE_MS);
+      else await ledger.change(item.id, markTried(ledger.times));
+    } catch (error) {
+      const fields = { entry: item.id, code: codeOf(error), error: textOf(error) };
+      context.log.warn('a schedule was not put behind the others', fields);
+    }
+  };
+  const look = async (item: DueEntry, context: SweepContext, total: Total): Promise<void> => {
+    const { id } = item;
     total.due += 1;
     try {
       if (await recovered(id, context)) total.recovered += 1;
@@ -103,6 +118,7 @@ export function sweepSchedules(
       }
       total.failed += 1;
       const reason = error instanceof Refused ? error.cause : error;
+      await behind(item, reason, context);
       const fields = { entry: id, code: codeOf(reason), error: textOf(reason) };
       context.log.warn('a schedule was not put back; the next sweep tries again', fields);
     }
@@ -111,19 +127,31 @@ export function sweepSchedules(
   return async (context) => {
     const total: Total = { due: 0, recovered: 0, refused: 0, failed: 0 };
     const isOver = (): boolean => clock.monotonic() >= context.deadline || context.signal.aborted;
-    let after: string | undefined;
+    /** How far each shard was read; those that were read to their end are not in it. */
+    const open = new Map<number, string | undefined>();
+    for (let shard = 0; shard < ledger.shards; shard += 1) open.set(shard, undefined);
+    const limit = Math.max(Math.ceil(PAGES / ledger.shards), LEAST_PAGE);
     do {
-      const page = await ledger.due(context.consumer, PAGE, after);
-      const queueOf = page.items.values();
+      const pages = await Promise.all(
+        [...open].map(
+          async ([shard, after]) => [shard, await ledger.due(context.consumer, shard, limit, after)] as const,
+        ),
+      );
+      // What was not tried for longest comes first, whatever its shard.
+      const items = pages.flatMap(([, page]) => page.items).toSorted((one, other) => one.dueMs - other.dueMs);
+      const queueOf = items.values();
       const work = async (): Promise<void> => {
-        for (const id of queueOf) {
+        for (const item of queueOf) {
           if (isOver()) return;
-          await look(id, context, total);
+          await look(item, context, total);
         }
       };
-      await Promise.all(Array.from({ length: Math.min(CONCURRENCY, page.items.length) }, work));
-      after = page.next;
-    } while (after !== undefined && !isOver());
+      await Promise.all(Array.from({ length: Math.min(CONCURRENCY, items.length) }, work));
+      for (const [shard, { next }] of pages) {
+        if (next === undefined) open.delete(shard);
+        else open.set(shard, next);
+      }
+    } while (open.size > 0 && !isOver());
     if (isMeasured()) {
       const pending = await ledger.pending(context.consumer);
       gauge('pendingSchedules', pending, { [ATTR.consumer]: context.consumer });

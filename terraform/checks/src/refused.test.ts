@@ -35,7 +35,7 @@ describe('with Terraform:', { skip: there === undefined }, () => {
     const text = await readFile(file, 'utf8');
     const settings = `function = "fifo"
       order = { start = "counter", max_attempts = 5, poison = "skip", gap = "skip", gap_timeout_seconds = 120 }
-      outbox = { topics = ["orders", "orders-unique", "others"] }
+      outbox = { topics = ["orders", "orders-unique", "others"], shards = 32 }
       counter_scope = "shop"
       wake_queue = "projects/demo-project/locations/europe-west1/queues/wake"
       log_level = "debug"
@@ -57,7 +57,10 @@ describe('with Terraform:', { skip: there === undefined }, () => {
         poison: 'skip',
         gap: { policy: 'skip', timeout: '120s' },
       });
-      assert.deepEqual([outbox, checkWindows, debug], [{ isOn: true, counterScope: 'shop' }, false, true]);
+      assert.deepEqual(
+        [outbox, checkWindows, debug],
+        [{ isOn: true, shards: 32, counterScope: 'shop' }, false, true],
+      );
       assert.deepEqual(wake, {
         queue: 'projects/demo-project/locations/europe-west1/queues/wake',
         url: 'https://orders-once-123456789012.europe-west1.run.app',

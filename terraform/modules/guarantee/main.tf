@@ -18,6 +18,7 @@ module "policy" {
   dedup         = var.dedup
   order         = var.order
   counter_scope = var.counter_scope
+  outbox_shards = var.outbox == null ? null : var.outbox.shards
 }
 
 data "google_project" "project" {

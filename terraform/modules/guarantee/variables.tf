@@ -167,9 +167,10 @@ variable "wake_queue" {
 }
 
 variable "outbox" {
-  description = "Not null: the sweep also publishes what publishers' outboxes and the inbox left behind in the function's database, to these topics (IDs); for fifo and pipeline also to source_topic. Give the function a sweep."
+  description = "Not null: the sweep also publishes what publishers' outboxes and the inbox left behind in the function's database, to these topics (IDs); for fifo and pipeline also to source_topic. shards: where the publishers' outbox has another number than 16. Give the function a sweep."
   type = object({
     topics = optional(set(string), [])
+    shards = optional(number)
   })
   default = null
 }

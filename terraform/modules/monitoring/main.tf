@@ -42,7 +42,7 @@ locals {
       condition  = "A row of the outbox could not be published, and what is behind it waits"
       severity   = "ERROR"
       auto_close = "604800s"
-      content    = "`npx pubsub-guarantees outbox troubled` lists the streams that stand still, and the rows without order that were set aside, each with the reason. Mend the cause, then `npx pubsub-guarantees outbox resume KEY`, give the row up with `skip KEY NUMBER`, or put a row without order back with `reopen ROW`. A row that the inbox left behind is not listed: it stays, each sweep tries it again, and the line comes until it is published."
+      content    = "`npx pubsub-guarantees outbox troubled` lists the streams that stand still, and the rows without order that were set aside, each with the reason. Mend the cause, then `npx pubsub-guarantees outbox resume KEY`, give the row up with `skip KEY NUMBER`, or put a row without order back with `reopen ROW`; what the inbox left behind is among them."
     }
     refused = {
       services   = local.republisher.services

@@ -38,6 +38,7 @@ output "environment" {
     {
       for name, value in {
         COUNTER_SCOPE              = var.counter_scope
+        OUTBOX_SHARDS              = var.outbox_shards == null ? null : tostring(var.outbox_shards)
         DEDUP_ON_CONFLICT          = var.dedup.on_conflict
         DEDUP_ON_STORE_UNAVAILABLE = var.dedup.on_store_unavailable
         REDIS_PREFIX               = var.dedup.redis_prefix

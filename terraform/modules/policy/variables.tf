@@ -255,6 +255,17 @@ variable "has_outbox" {
   default     = false
 }
 
+variable "outbox_shards" {
+  description = "The `shards` option of the publishers' outbox. Null: the default, 16."
+  type        = number
+  default     = null
+
+  validation {
+    condition     = var.outbox_shards == null ? true : var.has_outbox && var.outbox_shards >= 1 && var.outbox_shards <= 256 && floor(var.outbox_shards) == var.outbox_shards
+    error_message = "outbox_shards must be a whole number from 1 to 256, and may be set only together with outbox."
+  }
+}
+
 variable "counter_scope" {
   description = "The `scope` option of the publishers' counters. Null: they have none."
   type        = string

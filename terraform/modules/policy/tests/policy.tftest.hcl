@@ -129,6 +129,7 @@ run "what_is_set_reaches_the_function_and_nothing_else_does" {
     has_outbox    = true
     has_redis     = true
     counter_scope = "shop"
+    outbox_shards = 32
     dedup         = { on_conflict = "ack", redis_prefix = "ps:" }
     order         = { start = "counter", poison = "skip", gap_timeout_seconds = 120 }
   }
@@ -136,6 +137,7 @@ run "what_is_set_reaches_the_function_and_nothing_else_does" {
   assert {
     condition = (
       output.environment.COUNTER_SCOPE == "shop" && output.environment.OUTBOX == "on"
+      && output.environment.OUTBOX_SHARDS == "32"
       && output.environment.DEDUP_ON_CONFLICT == "ack" && output.environment.REDIS_PREFIX == "ps:"
       && output.environment.ORDER_START == "counter" && output.environment.ORDER_POISON == "skip"
       && output.environment.ORDER_GAP_TIMEOUT == "120s"
@@ -223,6 +225,23 @@ run "refuses_a_scope_of_counters_that_nobody_reads" {
     counter_scope = "shop"
   }
   expect_failures = [var.counter_scope]
+}
+
+run "refuses_shards_of_an_outbox_that_nobody_relays" {
+  command = plan
+  variables {
+    outbox_shards = 32
+  }
+  expect_failures = [var.outbox_shards]
+}
+
+run "refuses_more_shards_than_a_relay_asks" {
+  command = plan
+  variables {
+    has_outbox    = true
+    outbox_shards = 257
+  }
+  expect_failures = [var.outbox_shards]
 }
 
 run "refuses_a_function_timeout_that_leaves_no_time_for_a_wake_up" {

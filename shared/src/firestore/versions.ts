@@ -1,6 +1,6 @@
 /** The version of a document as a text, and writes that it may refuse. */
 import { type Precondition, Timestamp, type WriteResult } from '@google-cloud/firestore';
-import { type Calls, isRefused } from '../firestore/calls.ts';
+import { type Calls, isRefused } from './calls.ts';
 
 /** An update time: seconds, then nine digits of nanoseconds. */
 export const toVersion = (time: Timestamp): string =>

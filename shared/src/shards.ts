@@ -3,8 +3,8 @@
  * only gradually beyond 500 writes a second (https://cloud.google.com/firestore/docs/best-practices#hotspots); in
  * sixteen ranges that is 8,000. Sweeps ask each of them.
  */
-import { ConfigError } from '../errors.ts';
-import { hashOf } from '../hash.ts';
+import { ConfigError } from './errors.ts';
+import { hashOf } from './hash.ts';
 
 export const SHARDS = 16;
 const MOST_SHARDS = 256;
