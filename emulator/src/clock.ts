@@ -13,6 +13,21 @@ export type Clock = Readonly<{
   now(): number;
   /** Calls `callback` once, `milliseconds` from now (at once when negative). The result cancels it. */
   after(milliseconds: number, callback: () => void): Cancel;
+  /** Present on a clock that can be moved. */
+  moves?: Moves;
+}>;
+
+export type Moves = Readonly<{
+  /** Real time, which passes whatever becomes of the clock. */
+  real: Clock;
+  /** The move that is being made; undefined while the clock runs in real time or stands still. */
+  current(): Move | undefined;
+}>;
+
+/** One move of a clock, which differs from every other. */
+export type Move = Readonly<{
+  /** Calls `act` once when the move has ended, also where it ended with an error. */
+  atEnd(act: () => void): void;
 }>;
 
 /** Node's largest timer delay: 2^31 - 1 ms (https://nodejs.org/api/timers.html#settimeoutcallback-delay-args). */

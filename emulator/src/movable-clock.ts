@@ -7,10 +7,11 @@
  * own: the clock goes there without firing anything, and moves under way end.
  */
 import { createHeap, type HeapItem } from './heap.ts';
-import { type Cancel, type Clock, systemClock } from './clock.ts';
+import { type Cancel, type Clock, type Move, type Moves, systemClock } from './clock.ts';
 
 export type MovableClock = Clock &
   Readonly<{
+    moves: Moves;
     isFrozen(): boolean;
     freeze(): void;
     /** Goes on in real time from where it stands. */
@@ -45,7 +46,7 @@ export function movableClock(settled: () => Promise<void>, real: Clock = systemC
   let stands = 0;
   let disarm: Cancel = () => {};
   let moves: Promise<unknown> = Promise.resolve();
-  let moving = false;
+  let moving: Move | undefined;
   let wantsFrozen = false;
   /** How often the clock was started elsewhere: a move belongs to the time in which it was asked for. */
   let starts = 0;
@@ -93,7 +94,8 @@ export function movableClock(settled: () => Promise<void>, real: Clock = systemC
       assertSameStart();
       disarm();
       standAt(now());
-      moving = true;
+      const ended: (() => void)[] = [];
+      moving = { atEnd: (act) => void ended.push(act) };
       const target = end(stands);
       let fired = 0;
       try {
@@ -113,9 +115,10 @@ export function movableClock(settled: () => Promise<void>, real: Clock = systemC
         }
         if (toEnd) stands = Math.max(stands, target);
       } finally {
-        moving = false;
+        moving = undefined;
         // It may have been frozen or let go while it was being moved.
         if (!wantsFrozen) goOn();
+        for (const act of ended) act();
       }
       return fired;
     };
@@ -134,23 +137,24 @@ export function movableClock(settled: () => Promise<void>, real: Clock = systemC
         callback,
       };
       timers.add(timer);
-      if (timers.first() === timer && !moving) arm();
+      if (timers.first() === timer && moving === undefined) arm();
       return () => {
         const wasFirst = timers.first() === timer;
         timers.remove(timer);
-        if (wasFirst && !moving) arm();
+        if (wasFirst && moving === undefined) arm();
       };
     },
+    moves: { real, current: () => moving },
     isFrozen: () => wantsFrozen,
     freeze() {
       wantsFrozen = true;
-      if (moving) return;
+      if (moving !== undefined) return;
       disarm();
       standAt(now());
     },
     resume() {
       wantsFrozen = false;
-      if (!moving) goOn();
+      if (moving === undefined) goOn();
     },
     advance: (milliseconds) =>
       move(
@@ -177,7 +181,7 @@ export function movableClock(settled: () => Promise<void>, real: Clock = systemC
         ({ offset, stands } = before);
         throw error;
       } finally {
-        if (!moving) arm();
+        if (moving === undefined) arm();
       }
       await moves;
     },

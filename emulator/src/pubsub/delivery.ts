@@ -12,6 +12,7 @@ import type { Backlog, Entry, FailuresOf } from './backlog.ts';
 import { alarm, createDeadlines, type Deadlines } from './deadlines.ts';
 import type { NewBacklog } from './disturbed-backlog.ts';
 import type { Consumer, Lease, LeaseEnd } from './lease.ts';
+import { createPatience } from './patience.ts';
 import { retained, type Stored } from './stored.ts';
 import type { Subscription } from './wire.ts';
 
@@ -34,6 +35,8 @@ export type Delivery = Readonly<{
   /** Begins anew with these messages, all leases revoked; `acked` are retained if the subscription retains any. */
   restart(unacked: readonly Stored[], acked: readonly Stored[], failuresOf?: FailuresOf): void;
   outstanding(): number;
+  /** Leases that a move of the clock would have ended, and whose answer is waited for. */
+  awaited(): number;
   backlog(): number;
   close(): void;
 }>;
@@ -59,6 +62,12 @@ export function createDelivery(
     backlog = newBacklog(deadlines);
   };
   begin();
+  const patience = createPatience(clock, {
+    isHeld: (held) => leases.get(held.ackId) === held,
+    extend: (held) => deadlines.set(held.deadline, clock.now() + held.consumer.ackDeadlineSeconds() * 1000),
+    expire: (held, counts) => fail(held, counts),
+    afterWait: () => dispatch(),
+  });
   let turn = 0;
   let dispatching = false;
   let again = false;
@@ -71,8 +80,9 @@ export function createDelivery(
     backlog.done(entry);
   };
   const lease = (entry: Entry, consumer: Consumer): Lease => {
-    const deadline = alarm(() => fail(made));
+    const deadline = alarm(() => patience.due(made));
     const made: Lease = {
+      ...patience.given(),
       ackId: nextAckId(),
       entry,
       consumer,
@@ -86,6 +96,7 @@ export function createDelivery(
   };
   const release = (held: Lease, end: LeaseEnd): void => {
     deadlines.remove(held.deadline);
+    patience.over(held);
     leases.delete(held.ackId);
     leaseOf.delete(held.entry);
     held.consumer.released(held, end);
@@ -96,10 +107,12 @@ export function createDelivery(
       if (revoked !== undefined) release(revoked, 'revoked');
     }
   };
-  const fail = (held: Lease): void => {
+  /** `counts`: as a delivery attempt, and for the backoff. */
+  const fail = (held: Lease, counts: boolean): void => {
     const { entry } = held;
     const { deadLetterPolicy } = config();
     release(held, 'failed');
+    if (!counts) return putBack(entry, backoffMs(config(), entry.failures + 1));
     entry.failures += 1;
     if (deadLetterPolicy !== null) {
       entry.countedFailures += 1;
@@ -157,6 +170,7 @@ export function createDelivery(
     },
     acknowledge(ids) {
       const invalid = eachLease(ids, (held) => {
+        patience.answered(held);
         release(held, 'acked');
         finish(held.entry);
       });
@@ -165,8 +179,13 @@ export function createDelivery(
     },
     modifyAckDeadline(ids, seconds) {
       const invalid = eachLease(ids, (held) => {
-        if (seconds === 0) fail(held);
-        else deadlines.set(held.deadline, clock.now() + seconds * 1000);
+        if (seconds === 0) {
+          patience.answered(held);
+          fail(held, true);
+        } else {
+          patience.extended(held);
+          deadlines.set(held.deadline, clock.now() + seconds * 1000);
+        }
       });
       dispatch();
       return invalid;
@@ -191,9 +210,11 @@ export function createDelivery(
       dispatch();
     },
     outstanding: () => leases.size,
+    awaited: patience.waiting,
     backlog: () => backlog.size(),
     close() {
       deadlines.close();
+      patience.close();
       consumers.length = 0;
     },
   };

@@ -44,7 +44,7 @@ export function holdSubscription(
   const { log, faults, topics, publish, topicRetentionMs, lives } = ports;
   const { now } = ports.clock;
   const clock: Clock = {
-    now,
+    ...ports.clock,
     after: (milliseconds, act) => ports.clock.after(milliseconds, () => void (lives(held) && act())),
   };
   const changing: Pick<Held, 'current' | 'push'> = { current: config, push: undefined };

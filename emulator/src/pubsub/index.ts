@@ -47,7 +47,7 @@ type PubsubStats = Readonly<{
 export type RunningPubsub = RunningServer &
   Readonly<{
     stats(): PubsubStats;
-    /** `stats().pushing` alone, for those who ask at every turn of the event loop. */
+    /** What a move of the clock waits for: pushes, and answers of pull clients that a move gave no time. */
     underWay(): number;
     /** Everything that it holds as plain JSON data; the form is described in saved.ts. */
     save(): object;
@@ -86,9 +86,9 @@ export async function startPubsub({
   };
   const restarts = restartable(faults, 'pubsub', clock, server, state, log);
   const underWay = (): number => {
-    let pushing = 0;
-    for (const state of registry.states()) pushing += state.pushing();
-    return pushing;
+    let count = 0;
+    for (const { pushing, delivery } of registry.states()) count += pushing() + delivery.awaited();
+    return count;
   };
   let closing: Promise<void> | undefined;
   const close = async (): Promise<void> => {
@@ -111,7 +111,7 @@ export async function startPubsub({
         topics: [...registry.topicNames()].length,
         subscriptions: states.length,
         outstanding: states.reduce((sum, { delivery }) => sum + delivery.outstanding(), 0),
-        pushing: underWay(),
+        pushing: states.reduce((sum, { pushing }) => sum + pushing(), 0),
         backlog: states.reduce((sum, { delivery }) => sum + delivery.backlog(), 0),
       };
     },

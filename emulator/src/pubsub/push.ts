@@ -103,6 +103,7 @@ export function startPush(
   };
 
   const consumer: Consumer = {
+    kind: 'push',
     ackDeadlineSeconds: () => subscription().ackDeadlineSeconds,
     room: () =>
       pause === undefined && inFlight.size < window

@@ -73,6 +73,7 @@ function open(
   let congested = false;
 
   const consumer: Consumer = {
+    kind: 'stream',
     ackDeadlineSeconds: () => ackDeadlineSeconds,
     room: () =>
       congested || messages >= maxMessages || (messages > 0 && bytes >= maxBytes)
