@@ -1,5 +1,6 @@
 // Google's Go clients against the local stack: prints one line for each thing that holds, ends with 1 at the first that
-// does not. The stack's addresses come from PUBSUB_EMULATOR_HOST, FIRESTORE_EMULATOR_HOST and CLOUD_TASKS_EMULATOR_HOST.
+// does not. The stack's addresses come from PUBSUB_EMULATOR_HOST, FIRESTORE_EMULATOR_HOST and CLOUD_TASKS_EMULATOR_HOST,
+// that of its control API from LOCAL_STACK_CONTROL.
 package main
 
 import (
@@ -14,13 +15,13 @@ import (
 
 const (
 	project = "polyglot-go"
-	limit   = 60 * time.Second
+	limit   = 180 * time.Second
 )
 
 func main() {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	for _, part := range []func(context.Context) error{messages, documents, tasks} {
+	for _, part := range []func(context.Context) error{messages, documents, tasks, moves} {
 		if err := part(ctx); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)

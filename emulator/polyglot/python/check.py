@@ -1,6 +1,7 @@
 """Google's Python clients against the local stack: prints one line for each thing that holds, ends with 1 at the first that does not.
 
-The stack's addresses come from PUBSUB_EMULATOR_HOST, FIRESTORE_EMULATOR_HOST and CLOUD_TASKS_EMULATOR_HOST.
+The stack's addresses come from PUBSUB_EMULATOR_HOST, FIRESTORE_EMULATOR_HOST and CLOUD_TASKS_EMULATOR_HOST, that of
+its control API from LOCAL_STACK_CONTROL.
 """
 
 import concurrent.futures
@@ -16,6 +17,8 @@ from google.cloud import firestore, pubsub_v1, tasks_v2
 from google.cloud.firestore_v1.base_query import FieldFilter
 from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpcTransport
 from google.protobuf import duration_pb2, timestamp_pb2
+
+from moves import moves
 
 PROJECT = "polyglot-python"
 LIMIT_SECONDS = 20
@@ -191,3 +194,4 @@ if __name__ == "__main__":
     pubsub()
     documents()
     tasks()
+    moves(PROJECT, holds)

@@ -147,7 +147,7 @@ test('a move counts for a message that a unary pull had taken before it', async 
     assert.deepEqual(attempts(await pull(SUB)), [attempt]);
     const move = clock.advance(10_000);
     await until(() => server.underWay() === 1);
-    real.advance(1_000);
+    real.advance(150);
     await move;
   }
   assert.deepEqual(await pull(SUB), []);

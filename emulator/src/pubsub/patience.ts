@@ -40,9 +40,14 @@ export type PatiencePorts = Readonly<{
 
 /**
  * Real milliseconds from the delivery, the last extension or the client's last answer to another message, whichever is
- * latest. On a stream it is far more than the 100 ms for which clients collect answers, for the sake of busy machines.
+ * latest. Far more than the 100 ms for which clients collect their answers, for the sake of busy machines.
  */
-const ANSWER_MS = { stream: 2_000, pull: 1_000, push: 0 } as const;
+const ANSWER_MS = 2_000;
+/**
+ * The same for what a unary pull had taken before the move. Such a client sends its answer when it has it, and is often
+ * the one that moves the clock, and waits for that: tests of a redelivery should not take seconds.
+ */
+const ANSWER_TO_PULL_MS = 150;
 /** However long a client goes on answering other messages. */
 const LONGEST_WAIT_MS = 10_000;
 /** Of two differences of times in floating point. */
@@ -69,7 +74,7 @@ export function createPatience(clock: Clock, ports: PatiencePorts): Patience {
   function wait(held: Lease, startMs: number): void {
     const { consumer, since } = held;
     const heard = Math.max(since.realMs, lastAnswer.get(consumer) ?? 0);
-    const leftMs = Math.min(heard + ANSWER_MS[consumer.kind], startMs + LONGEST_WAIT_MS) - real.now();
+    const leftMs = Math.min(heard + answerMs(held), startMs + LONGEST_WAIT_MS) - real.now();
     const move = moves?.current();
     const isSilent = move !== undefined && silentIn.get(consumer) === move;
     if (leftMs > 0 && !isSilent) {
@@ -85,7 +90,7 @@ export function createPatience(clock: Clock, ports: PatiencePorts): Patience {
       endedIn.set(held.entry, move);
       if (waited) silentIn.set(consumer, move);
     }
-    ports.expire(held, consumer.kind === 'pull' && held.givenIn === undefined);
+    ports.expire(held, isTakenBefore(held));
   }
 
   return {
@@ -116,3 +121,9 @@ export function createPatience(clock: Clock, ports: PatiencePorts): Patience {
     },
   };
 }
+
+/** Whether a unary pull had taken the message before the move. */
+const isTakenBefore = ({ consumer, givenIn }: Lease): boolean =>
+  consumer.kind === 'pull' && givenIn === undefined;
+
+const answerMs = (held: Lease): number => (isTakenBefore(held) ? ANSWER_TO_PULL_MS : ANSWER_MS);
