@@ -6,6 +6,7 @@
 import { Agent as HttpAgent, request as httpRequest, type ClientRequest } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import type { Clock } from '../clock.ts';
+import { loopbackLookup, remoteTarget } from '../loopback.ts';
 import type { Headers } from './headers.ts';
 import type { Outcome } from './outcome.ts';
 
@@ -24,16 +25,19 @@ export type HttpSender = Readonly<{
   close(): void;
 }>;
 
-/** `clock` measures the deadlines: see CloudTasksOptions.deadlineClock. */
-export function createHttpSender(clock: Clock): HttpSender {
-  const agents = {
-    'http:': new HttpAgent({ keepAlive: true }),
-    'https:': new HttpsAgent({ keepAlive: true }),
-  };
+/**
+ * `clock` measures the deadlines: see CloudTasksOptions.deadlineClock. Unless `remoteTargets` is true, a target that is
+ * not on this machine is out of reach.
+ */
+export function createHttpSender(clock: Clock, remoteTargets = false): HttpSender {
+  const options = { keepAlive: true, ...(!remoteTargets && { lookup: loopbackLookup }) };
+  const agents = { 'http:': new HttpAgent(options), 'https:': new HttpsAgent(options) };
   const aborts = new Set<() => void>();
 
   const open = ({ url, method, headers, body }: Outgoing): ClientRequest => {
     const target = new URL(url);
+    const refused = remoteTargets ? undefined : remoteTarget(target);
+    if (refused !== undefined) throw new Error(refused);
     const secure = target.protocol === 'https:';
     // Set always where a body may be: without it Node would pick the framing by method.
     const length = body.length > 0 || method === 'POST' || method === 'PUT' || method === 'PATCH';

@@ -52,6 +52,8 @@ export type CloudTasksOptions = Readonly<{
   appEngine?: AppEngineLocator;
   /** What goes wrong on request. */
   faults?: Faults;
+  /** Tasks also go to addresses that are not this machine's own. Default: false, and such an attempt fails. */
+  remoteTargets?: boolean;
   /** Receives a line for each failed attempt and each task that is given up. */
   log?: (line: string) => void;
   /**
@@ -109,7 +111,7 @@ export async function startCloudTasks(options: CloudTasksOptions): Promise<Runni
   );
 
   const definition = cloudTasksDefinition();
-  const sender = createHttpSender(options.deadlineClock ?? systemClock());
+  const sender = createHttpSender(options.deadlineClock ?? systemClock(), options.remoteTargets);
   const queues = new Map<string, Queue>();
   const onWire = new Set<AttemptRecord>();
   const { appEngine, identity, faults } = options;

@@ -27,6 +27,8 @@ export type HeldPorts = Readonly<{
   /** Signs the tokens of authenticated pushes. */
   identity: Identity | undefined;
   faults: Faults | undefined;
+  /** Whether pushes also go to addresses that are not this machine's own. */
+  remoteTargets: boolean;
   topics: Readonly<{ has(name: string): boolean }>;
   publish: (topic: string, messages: readonly PubsubMessage[]) => unknown;
   topicRetentionMs: (topic: string) => number;
@@ -79,7 +81,7 @@ export function holdSubscription(
 }
 
 /** Starts, changes or ends the push, as the subscription is configured now. */
-export function setPush({ log, identity, faults }: HeldPorts, state: Held): void {
+export function setPush({ log, identity, faults, remoteTargets }: HeldPorts, state: Held): void {
   const { clock, config, delivery, expiration } = state;
   state.push?.stop();
   const { detached } = state.current;
@@ -87,7 +89,11 @@ export function setPush({ log, identity, faults }: HeldPorts, state: Held): void
   state.push =
     pushConfig === null
       ? undefined
-      : startPush(clock, config, pushConfig, delivery, expiration.used, log, identity, faults);
+      : startPush(
+          { clock, log, identity, faults, remoteTargets, delivery, pushed: expiration.used },
+          config,
+          pushConfig,
+        );
 }
 
 /** Ends everything of it for good. */

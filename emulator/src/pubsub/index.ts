@@ -31,6 +31,8 @@ export type PubsubOptions = Readonly<{
   identity?: Identity;
   /** What goes wrong on request. */
   faults?: Faults;
+  /** Pushes also go to addresses that are not this machine's own. Default: false, and such a push fails. */
+  remoteTargets?: boolean;
 }>;
 
 type PubsubStats = Readonly<{
@@ -69,9 +71,10 @@ export async function startPubsub({
   log = () => {},
   identity,
   faults,
+  remoteTargets = false,
 }: PubsubOptions): Promise<RunningPubsub> {
   const { publisher, subscriber } = pubsubServiceDefinitions();
-  const registry = createRegistry(clock, log, identity, faults);
+  const registry = createRegistry({ clock, log, identity, faults, remoteTargets });
   const server = await serve(
     port,
     [

@@ -12,6 +12,7 @@ import type { Cancel, Clock } from '../clock.ts';
 import type { Faults } from '../faults/faults.ts';
 import { type Abort, outgoing } from '../faults/outgoing.ts';
 import type { Identity } from '../identity.ts';
+import { loopbackLookup, remoteTarget } from '../loopback.ts';
 import type { Delivery } from './delivery.ts';
 import type { Consumer, Lease } from './lease.ts';
 import { pushRequest, type PushRequest } from './push-request.ts';
@@ -34,21 +35,25 @@ const MAX_IN_FLIGHT = 256;
 const DOWN_AFTER = 20;
 const DOWN_GAP_MS = 100;
 
-export function startPush(
-  clock: Clock,
-  subscription: () => Subscription,
-  config: PushConfig,
-  delivery: Delivery,
+export type PushPorts = Readonly<{
+  clock: Clock;
+  delivery: Delivery;
   /** Called for each push that was acknowledged. */
-  pushed: () => void,
-  log: (line: string) => void,
-  identity?: Identity,
-  faults?: Faults,
-): Push {
+  pushed: () => void;
+  log: (line: string) => void;
+  identity: Identity | undefined;
+  faults: Faults | undefined;
+  /** Whether the endpoint may be on another machine. */
+  remoteTargets: boolean;
+}>;
+
+export function startPush(ports: PushPorts, subscription: () => Subscription, config: PushConfig): Push {
+  const { clock, delivery, pushed, log, identity, faults, remoteTargets } = ports;
   const token = pushToken(clock, config, identity);
   const url = new URL(config.pushEndpoint);
-  const agent =
-    url.protocol === 'https:' ? new TlsAgent({ keepAlive: true }) : new Agent({ keepAlive: true });
+  const refused = remoteTargets ? undefined : remoteTarget(url);
+  const agents = { keepAlive: true, ...(!remoteTargets && { lookup: loopbackLookup }) };
+  const agent = url.protocol === 'https:' ? new TlsAgent(agents) : new Agent(agents);
   const inFlight = new Map<Lease, Abort>();
   const requests = outgoing<Answer>({
     faults,
@@ -95,7 +100,11 @@ export function startPush(
     const { body, headers } = pushRequest(lease, config, subscription().name);
     // Last, so that no attribute of a message can take its place.
     const request = { body, headers: { ...headers, ...token() } };
-    const sent = requests.send(subscription().name, (done) => post(url, agent, request, done), settle);
+    const sent = requests.send(
+      subscription().name,
+      (done) => (refused === undefined ? post(url, agent, request, done) : unsent(refused, done)),
+      settle,
+    );
     inFlight.set(lease, sent);
   };
   const closeWhenDone = (): void => {
@@ -149,6 +158,12 @@ export function startPush(
 }
 
 type Answer = Readonly<{ success: boolean; why: string }>;
+
+/** Neither settles before this returns, as `outgoing` wants it. */
+function unsent(why: string, settle: (answer: Answer) => void): Abort {
+  queueMicrotask(() => settle({ success: false, why }));
+  return () => undefined;
+}
 
 /** Calls `settle` at least once, whatever happens to the request. */
 function post(

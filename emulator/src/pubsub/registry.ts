@@ -4,9 +4,6 @@
  * expired is deleted before anything else is done with it.
  */
 import { randomBytes } from 'node:crypto';
-import type { Clock } from '../clock.ts';
-import type { Faults } from '../faults/faults.ts';
-import type { Identity } from '../identity.ts';
 import { ackIds } from './ack-ids.ts';
 import type { FailuresOf } from './backlog.ts';
 import { dropHeld, holdSubscription, setPush, type Held, type HeldPorts } from './held-subscription.ts';
@@ -60,12 +57,16 @@ export type Registry = Readonly<{
 
 type TopicState = { topic: Topic; readonly subscriptions: Set<Held>; readonly log: Retained };
 
-export function createRegistry(
-  clock: Clock,
-  log: (line: string) => void,
-  identity?: Identity,
-  faults?: Faults,
-): Registry {
+type Settings = Pick<HeldPorts, 'clock'> &
+  Partial<Pick<HeldPorts, 'log' | 'identity' | 'faults' | 'remoteTargets'>>;
+
+export function createRegistry({
+  clock,
+  log = () => {},
+  identity,
+  faults,
+  remoteTargets = false,
+}: Settings): Registry {
   const topics = new Map<string, TopicState>();
   const snapshots = createSnapshots(clock.now);
   const subscriptions = new Map<string, Held>();
@@ -115,7 +116,17 @@ export function createRegistry(
     }
     return stored.map(({ message }) => message.messageId);
   };
-  const ports: HeldPorts = { clock, log, identity, faults, topics, publish, topicRetentionMs, lives };
+  const ports: HeldPorts = {
+    clock,
+    log,
+    identity,
+    faults,
+    remoteTargets,
+    topics,
+    publish,
+    topicRetentionMs,
+    lives,
+  };
   const hold = (config: Subscription, idleMs = 0): Held => {
     const state = holdSubscription(ports, config, ackIds(run, serial++), idleMs);
     subscriptions.set(config.name, state);

@@ -12,7 +12,7 @@ const TOPIC = 'projects/p/topics/orders';
 const SUB = 'projects/p/subscriptions/work';
 const SNAPSHOT = 'projects/p/snapshots/shot';
 const NOW = Date.UTC(2030, 0, 1);
-const registry = () => createRegistry(manualClock(NOW), () => {});
+const registry = () => createRegistry({ clock: manualClock(NOW) });
 const PLAIN = {
   name: SUB,
   topic: TOPIC,

@@ -61,7 +61,7 @@ test('property: pushes that a save cuts off come again, in order, and what was a
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 25 }), answers, async (steps, plan) => {
       let clock = manualClock();
-      let registry: Registry = createRegistry(clock, () => {});
+      let registry: Registry = createRegistry({ clock });
       const published: { text: string; key: string }[] = [];
       const answered = new Set<string>();
       const over = new Set<string>();
@@ -131,7 +131,7 @@ test('property: pushes that a save cuts off come again, in order, and what was a
           await turns(20);
           for (const { text } of published) if (!left.has(text)) over.add(text);
           clock = manualClock(clock.now() + each.laterMs);
-          registry = createRegistry(clock, () => {});
+          registry = createRegistry({ clock });
           loadPubsub(registry, saved);
         }
       }

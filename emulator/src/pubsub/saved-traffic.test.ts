@@ -65,7 +65,7 @@ type Owed = {
 
 function world() {
   let clock: ManualClock = manualClock(START_MS);
-  let registry: Registry = createRegistry(clock, () => {});
+  let registry: Registry = createRegistry({ clock });
   const owed = new Map<string, Owed>();
   const stale: string[] = [];
   let lastId = 0n;
@@ -257,7 +257,7 @@ function world() {
       if (into === 'fresh') {
         registry.clear(new Error('over'));
         clock = manualClock(clock.now() + laterMs);
-        registry = createRegistry(clock, () => {});
+        registry = createRegistry({ clock });
       }
       loadPubsub(registry, saved);
       for (const state of owed.values()) takenBack(state);

@@ -1,13 +1,14 @@
 /**
- * Loaded first in every process that the toolkit starts. Two things that a deployed instance has and a laptop needs:
+ * Loaded first in every process that the toolkit starts. Three things that a deployed instance has and a laptop needs:
  * it listens on the loopback interface only (functions-framework has no option for the address), and it ends when
- * the stack has ended, however that happened. It tells how many requests are not answered yet: who resets the stack must
+ * the stack has ended, however that happened; and no web page reaches it. It tells how many requests are not answered yet: who resets the stack must
  * know of those whose sender has gone, too. And what it compiles is kept for the next start, which takes half as long.
  */
 import { subscribe } from 'node:diagnostics_channel';
-import type { ServerResponse } from 'node:http';
+import { type IncomingMessage, Server as HttpServer, type ServerResponse } from 'node:http';
 import { enableCompileCache, flushCompileCache } from 'node:module';
 import { Server } from 'node:net';
+import { refusedForeign } from '../web-guard.ts';
 
 /** Then everything is loaded. At its end alone would be too late for one that is killed. */
 const FLUSH_MS = 1_000;
@@ -23,6 +24,19 @@ Reflect.set(Server.prototype, 'listen', function onLoopback(this: Server, ...arg
   const local = isPort && typeof host !== 'string' ? [Number(port), '127.0.0.1', ...args.slice(1)] : args;
   return Reflect.apply(listen, this, local);
 });
+
+// A web page must not be able to deliver messages or start sweeps: the programs' ports are as open as the control API's.
+const emit = Reflect.get(HttpServer.prototype, 'emit') as (...args: unknown[]) => boolean;
+
+Reflect.set(
+  HttpServer.prototype,
+  'emit',
+  function onlyOurs(this: HttpServer, event: unknown, ...args: unknown[]): boolean {
+    const isRequest = event === 'request' || event === 'checkContinue' || event === 'checkExpectation';
+    if (isRequest && refusedForeign(args[0] as IncomingMessage, args[1] as ServerResponse)) return true;
+    return Reflect.apply(emit, this, [event, ...args]);
+  },
+);
 
 const open = new Set<ServerResponse>();
 

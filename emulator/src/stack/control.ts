@@ -5,6 +5,7 @@
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { RestAnswer } from '../rest-error.ts';
+import { refusedForeign } from '../web-guard.ts';
 
 export type Control = Readonly<{ url: string; close(): Promise<void> }>;
 
@@ -50,6 +51,7 @@ export async function startControl(
     return { status: 200, body: readIt() };
   };
   const server = createServer((request, response) => {
+    if (refusedForeign(request, response)) return;
     answer(request)
       .catch((error: unknown) => refusal(500, error instanceof Error ? error.message : String(error)))
       .then(({ status, body }) => {

@@ -14,6 +14,7 @@ const COMMON = `
   --faults FILE          a plan of faults, in YAML or JSON
   --indexes MODE         composite indexes that Firestore would need: warn (default), enforce or off
   --index-file FILE      a firestore.indexes.json: the indexes that are defined
+  --remote-targets       let pushes and tasks go to addresses that are not this machine's own
   --official             Google's own Pub/Sub and Firestore emulators, where they are installed
   --external             those that PUBSUB_EMULATOR_HOST and FIRESTORE_EMULATOR_HOST name
   --write-env FILE       write the variables there when ready; removed at the end

@@ -85,6 +85,7 @@ export async function openStack(options: StackOptions, extension?: Extension): P
         },
         maxTaskBytes: options.maxTaskBytes,
         appEngine: options.appEngine,
+        remoteTargets: options.remoteTargets ?? false,
         official,
         external,
       },

@@ -48,6 +48,8 @@ export type ServerSettings = Readonly<{
   maxTaskBytes: number | undefined;
   /** The base URL of the App Engine service. */
   appEngine: string | undefined;
+  /** Whether pushes and tasks may go to other machines. */
+  remoteTargets: boolean;
   /** Google's emulators instead of this package's. */
   official: boolean;
   /** `host:port` of emulators that run already. */
@@ -84,9 +86,16 @@ async function start(service: Service, settings: ServerSettings, closers: Closer
 }
 
 async function startOwnPubsub(settings: ServerSettings, closers: Closers): Promise<Served> {
-  const { ports, clock, identity, faults, log } = settings;
+  const { ports, clock, identity, faults, remoteTargets, log } = settings;
   const server = await closers.started(
-    startPubsub({ port: ports.pubsub, clock, identity, faults, log: (line) => log(`[pubsub] ${line}`) }),
+    startPubsub({
+      port: ports.pubsub,
+      clock,
+      identity,
+      faults,
+      remoteTargets,
+      log: (line) => log(`[pubsub] ${line}`),
+    }),
   );
   return { address: server.address, own: server };
 }
@@ -106,13 +115,14 @@ async function startOwnFirestore(settings: ServerSettings, closers: Closers): Pr
 }
 
 async function startTasks(settings: ServerSettings, closers: Closers): Promise<Served> {
-  const { ports, clock, identity, faults, log, maxTaskBytes, appEngine } = settings;
+  const { ports, clock, identity, faults, remoteTargets, log, maxTaskBytes, appEngine } = settings;
   const server = await closers.started(
     startCloudTasks({
       port: ports.tasks,
       clock,
       identity,
       faults,
+      remoteTargets,
       ...(appEngine !== undefined && { appEngine: () => appEngine }),
       ...(maxTaskBytes !== undefined && { maxTaskBytes }),
       log: (line) => log(`[tasks] ${line}`),

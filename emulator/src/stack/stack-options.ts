@@ -30,6 +30,11 @@ export type StackOptions<S extends Service = Service> = Readonly<{
   /** Base URL that tasks with an App Engine target go to. Without it they are refused. */
   appEngine?: string;
   /**
+   * Pushes and tasks also go to addresses that are not this machine's own, such as a container's. Default: false, so
+   * that nothing that reaches the stack can make it send requests elsewhere.
+   */
+  remoteTargets?: boolean;
+  /**
    * Google's own Pub/Sub and Firestore emulators in place of this package's. Then the clock cannot be moved, faults are
    * for Cloud Tasks alone, and nothing can be saved, loaded or reset. Default: false.
    */
