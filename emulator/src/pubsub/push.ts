@@ -97,7 +97,9 @@ export function startPush(ports: PushPorts, subscription: () => Subscription, co
       else delivery.modifyAckDeadline([lease.ackId], 0);
       closeWhenDone();
     };
-    const { body, headers } = pushRequest(lease, config, subscription().name);
+    const { body, headers, left } = pushRequest(lease, config, subscription().name);
+    const { message, failures } = lease.entry;
+    if (failures === 0) for (const what of left) log(`push of ${message.messageId}: ${what}`);
     // Last, so that no attribute of a message can take its place.
     const request = { body, headers: { ...headers, ...token() } };
     const sent = requests.send(
@@ -169,7 +171,7 @@ function unsent(why: string, settle: (answer: Answer) => void): Abort {
 function post(
   url: URL,
   agent: Agent,
-  { body, headers }: PushRequest,
+  { body, headers }: Pick<PushRequest, 'body' | 'headers'>,
   settle: (answer: Answer) => void,
 ): Abort {
   const start = url.protocol === 'https:' ? httpsRequest : httpRequest;
