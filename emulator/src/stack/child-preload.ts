@@ -6,7 +6,7 @@
  */
 import { subscribe } from 'node:diagnostics_channel';
 import { type IncomingMessage, Server as HttpServer, type ServerResponse } from 'node:http';
-import { enableCompileCache, flushCompileCache } from 'node:module';
+import { enableCompileCache, flushCompileCache, registerHooks } from 'node:module';
 import { Server } from 'node:net';
 import { refusedForeign } from '../web-guard.ts';
 
@@ -15,12 +15,26 @@ const FLUSH_MS = 1_000;
 
 enableCompileCache();
 
+/** How often the stack is told that this process is still loading. */
+const TELL_EVERY_MS = 200;
+let told = 0;
+const loading = registerHooks({
+  resolve(specifier, context, next) {
+    if (performance.now() - told > TELL_EVERY_MS) {
+      told = performance.now();
+      process.send?.('loading');
+    }
+    return next(specifier, context);
+  },
+});
+
 const listen = Reflect.get(Server.prototype, 'listen') as (...args: unknown[]) => unknown;
 
 Reflect.set(Server.prototype, 'listen', function onLoopback(this: Server, ...args: unknown[]): unknown {
   const [port, host] = args;
   const isPort = typeof port === 'number' || (typeof port === 'string' && /^\d+$/.test(port));
   setTimeout(flushCompileCache, FLUSH_MS).unref();
+  loading.deregister();
   const local = isPort && typeof host !== 'string' ? [Number(port), '127.0.0.1', ...args.slice(1)] : args;
   return Reflect.apply(listen, this, local);
 });

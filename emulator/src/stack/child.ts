@@ -14,10 +14,20 @@ export type ChildOptions = Readonly<{
   env: Readonly<Record<string, string>>;
   port: number;
   log: (line: string) => void;
+  /** Default: 60 s, and ten minutes. */
+  limits?: Readonly<{
+    /** How long it may load nothing and write nothing before it listens. */
+    silenceMs: number;
+    /** How long it may take to listen, whatever it says. */
+    totalMs: number;
+  }>;
 }>;
 
 export type Child = Readonly<{
-  /** Resolves when it listens. Rejects with the last lines it wrote if it ends before. */
+  /**
+   * Resolves when it listens, and waits as long as it makes progress: a busy machine takes minutes for what takes a
+   * second otherwise. Rejects with the last lines it wrote if it ends before, or stands still.
+   */
   start(): Promise<void>;
   /** SIGKILL, as a crash would be. Resolves when it is gone; it is not restarted. */
   kill(): Promise<void>;
@@ -30,7 +40,8 @@ export type Child = Readonly<{
 const PRELOAD = fileURLToPath(
   new URL(`./child-preload${extname(fileURLToPath(import.meta.url))}`, import.meta.url),
 );
-const READY_MS = 30_000;
+const LIMITS: Required<ChildOptions>['limits'] = { silenceMs: 60_000, totalMs: 600_000 };
+const LOOK_EVERY_MS = 25;
 const GRACE_MS = 3_000;
 const RESTART_MS = 500;
 /** A process that does not tell is taken to be busy. */
@@ -41,10 +52,12 @@ const TELL_MS = 1_000;
  */
 const INHERITED = ['PATH', 'HOME', 'TZ', 'LANG', 'TMPDIR', 'NODE_COMPILE_CACHE'];
 
-export function child({ name, args, env, port, log }: ChildOptions): Child {
+export function child({ name, args, env, port, log, limits = LIMITS }: ChildOptions): Child {
   let running: ChildProcess | undefined;
   let wanted = false;
   let lines: string[] = [];
+  /** Modules it has loaded and lines it has written. */
+  let steps = 0;
 
   const launch = (): ChildProcess => {
     const inherited = INHERITED.flatMap((key) =>
@@ -53,12 +66,18 @@ export function child({ name, args, env, port, log }: ChildOptions): Child {
     const started = spawn(process.execPath, ['--conditions=source', '--import', PRELOAD, ...args], {
       env: { ...Object.fromEntries(inherited), ...env },
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+      // A Ctrl-C is for the stack, which ends its programs itself: they would be gone before it knew why.
+      detached: true,
     });
     lines = [];
     const keep = (line: string): void => {
       lines = [...lines.slice(-19), line];
+      steps += 1;
       log(`[${name}] ${line}`);
     };
+    started.on('message', (message) => {
+      if (message === 'loading') steps += 1;
+    });
     for (const stream of [started.stdout, started.stderr]) readLines(stream, keep);
     started.once('exit', (code, signal) => {
       if (running === started) running = undefined;
@@ -85,19 +104,32 @@ export function child({ name, args, env, port, log }: ChildOptions): Child {
     async start() {
       const started = launch();
       running = started;
-      for (const until = Date.now() + READY_MS; Date.now() < until; await wait(25)) {
+      let [seen, silentMs, totalMs] = [steps, 0, 0];
+      for (let last = performance.now(); silentMs < limits.silenceMs && totalMs < limits.totalMs; ) {
         if (started.exitCode !== null || started.signalCode !== null) {
-          throw new Error(`${name} did not start: ${lastWords(lines)}`);
+          const how =
+            started.signalCode === null ? `exit code ${started.exitCode}` : `ended by ${started.signalCode}`;
+          throw new Error(`${name} did not start (${how}): ${lastWords(lines)}`);
         }
         if (await listens(port)) {
           wanted = true;
           return;
         }
+        await wait(LOOK_EVERY_MS);
+        const now = performance.now();
+        // Time in which this process did not look either (a machine that was suspended) is not the program's.
+        const passedMs = Math.min(now - last, 10 * LOOK_EVERY_MS);
+        last = now;
+        totalMs += passedMs;
+        silentMs = steps === seen ? silentMs + passedMs : 0;
+        seen = steps;
       }
       await end('SIGKILL');
-      throw new Error(
-        `${name} did not listen on port ${port} within ${READY_MS / 1_000} s: ${lastWords(lines)}`,
-      );
+      const why =
+        silentMs < limits.silenceMs
+          ? ` within ${limits.totalMs / 1_000} s`
+          : `: nothing came from it for ${limits.silenceMs / 1_000} s`;
+      throw new Error(`${name} did not listen on port ${port}${why}: ${lastWords(lines)}`);
     },
     kill: () => end('SIGKILL'),
     stop: () => end('SIGTERM'),
@@ -113,10 +145,12 @@ function inFlight(asked: ChildProcess): Promise<number> {
       asked.off('message', told).off('exit', gone);
       resolve(count);
     };
-    const told = (message: unknown): void => answer(Number(message));
+    const told = (message: unknown): void => {
+      if (typeof message === 'number') answer(message);
+    };
     const gone = (): void => answer(0);
     const late = setTimeout(() => answer(Number.NaN), TELL_MS);
-    asked.once('message', told).once('exit', gone);
+    asked.on('message', told).once('exit', gone);
     // Nobody listens when it has just ended: then its exit is the answer.
     asked.send('inFlight', () => undefined);
   });
