@@ -94,8 +94,8 @@ test('whatever is taken, done, or put back: no message is lost, and no key is ev
   fc.assert(
     fc.property(fc.array(step, { maxLength: 120, size: 'max' }), (steps) => {
       const clock = manualClock(0);
-      const deadlines = createDeadlines(clock, () => {});
-      const backlog = createBacklog(true, deadlines, () => clock.now());
+      const [deadlines, others] = [createDeadlines(clock, () => {}), createDeadlines(clock, () => {})];
+      const backlog = createBacklog(true);
       const out: Entry[] = [];
       const done = new Set<Entry>();
       let added = 0;
@@ -156,7 +156,12 @@ test('whatever is taken, done, or put back: no message is lost, and no key is ev
             backlog.done(entry);
             done.add(entry);
           } else {
-            for (const later of backlog.putBack(entry, pick % 2 === 0 ? 0 : pick))
+            for (const later of backlog.putBack(
+              entry,
+              pick % 2 === 0
+                ? undefined
+                : { at: clock.now() + pick, among: pick % 3 === 0 ? others : deadlines },
+            ))
               out.splice(out.indexOf(later), 1);
           }
         }

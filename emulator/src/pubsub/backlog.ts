@@ -27,7 +27,7 @@ export type Entry = {
   failures: number;
   /** The same, counted only while there is a dead-letter policy. */
   countedFailures: number;
-  readonly backoff: Alarm;
+  readonly backoff: Backoff;
   /** A second copy of a message that was handed over: it is never put back. */
   readonly isCopy?: true;
 };
@@ -37,12 +37,15 @@ export type FailuresOf = (
   stored: Stored,
 ) => Readonly<Pick<Entry, 'failures' | 'countedFailures'>> | undefined;
 
+/** An alarm, and among which it is set. */
+type Backoff = { readonly alarm: Alarm; setIn: Deadlines | undefined };
+
 type Line = {
   readonly key: string;
   readonly waiting: LinkedQueue<Entry>;
   readonly outstanding: Set<Entry>;
   queued: boolean;
-  readonly backoff: Alarm;
+  readonly backoff: Backoff;
 };
 
 /** What a consumer can take now. */
@@ -57,6 +60,9 @@ export type Room = Readonly<{
   turn: number;
 }>;
 
+/** When a message may be delivered again: an instant, and the alarms of the clock that it is of. */
+export type Until = Readonly<{ at: number; among: Deadlines }>;
+
 export type Backlog = Readonly<{
   add(stored: Stored): Entry;
   hasReady(): boolean;
@@ -64,13 +70,16 @@ export type Backlog = Readonly<{
   take(room: Room, isStale: (entry: Entry) => boolean): Entry[];
   /** The message is acknowledged or has moved elsewhere. */
   done(entry: Entry): void;
-  /** The message waits again, after `delayMs`. Returns the later ones of its key that came back with it. */
-  putBack(entry: Entry, delayMs: number): readonly Entry[];
+  /**
+   * The message waits again, until the alarm that is set `among` them is due, or not at all when there is none. Returns
+   * the later ones of its key that came back with it.
+   */
+  putBack(entry: Entry, until?: Until): readonly Entry[];
   /** Everything that waits, whether ready, behind its key or backing off. */
   size(): number;
 }>;
 
-export function createBacklog(ordered: boolean, deadlines: Deadlines, now: () => number): Backlog {
+export function createBacklog(ordered: boolean): Backlog {
   const ready = linkedQueue<Entry | Line>();
   const lines = new Map<string, Line>();
   let serial = 0;
@@ -85,20 +94,26 @@ export function createBacklog(ordered: boolean, deadlines: Deadlines, now: () =>
       waiting: linkedQueue(),
       outstanding: new Set(),
       queued: false,
-      backoff: alarm(() => settle(line)),
+      backoff: { alarm: alarm(() => settle(line)), setIn: undefined },
     };
     lines.set(key, line);
     return line;
   };
   /** Queues the line if it may be delivered, forgets it if nothing is left of it. */
   const settle = (line: Line): void => {
-    if (line.outstanding.size > 0 || line.queued || line.backoff.index >= 0) return;
+    if (line.outstanding.size > 0 || line.queued || line.backoff.alarm.index >= 0) return;
     if (line.waiting.size() === 0) {
       lines.delete(line.key);
     } else {
       line.queued = true;
       ready.push(line);
     }
+  };
+  const set = (backoff: Backoff, { at, among }: Until): void => {
+    // A line may be put back again while it backs off, by another clock than before.
+    backoff.setIn?.remove(backoff.alarm);
+    backoff.setIn = among;
+    among.set(backoff.alarm, at);
   };
   const fits = (entry: Entry, taken: readonly Entry[], bytes: number, room: Room): boolean =>
     taken.length < room.messages &&
@@ -115,7 +130,7 @@ export function createBacklog(ordered: boolean, deadlines: Deadlines, now: () =>
         line,
         failures: 0,
         countedFailures: 0,
-        backoff: alarm(() => ready.push(entry)),
+        backoff: { alarm: alarm(() => ready.push(entry)), setIn: undefined },
       };
       size += 1;
       if (line === undefined) {
@@ -160,12 +175,12 @@ export function createBacklog(ordered: boolean, deadlines: Deadlines, now: () =>
       entry.line?.outstanding.delete(entry);
       if (entry.line !== undefined) settle(entry.line);
     },
-    putBack(entry, delayMs) {
+    putBack(entry, until) {
       const { line } = entry;
       if (line === undefined) {
         size += 1;
-        if (delayMs > 0) deadlines.set(entry.backoff, now() + delayMs);
-        else ready.push(entry);
+        if (until === undefined) ready.push(entry);
+        else set(entry.backoff, until);
         return [];
       }
       const later = [...line.outstanding].filter((other) => other.serial > entry.serial);
@@ -174,7 +189,7 @@ export function createBacklog(ordered: boolean, deadlines: Deadlines, now: () =>
         line.waiting.pushFront(other);
         size += 1;
       }
-      if (delayMs > 0) deadlines.set(line.backoff, now() + delayMs);
+      if (until !== undefined) set(line.backoff, until);
       settle(line);
       return later;
     },

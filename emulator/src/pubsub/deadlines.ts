@@ -25,6 +25,8 @@ export type Deadlines = Readonly<{
   /** Sets the alarm, or moves it when it is set already. */
   set(item: Alarm, at: number): void;
   remove(item: Alarm): void;
+  /** How many are set. */
+  size(): number;
   /** Forgets all alarms and stops the timer. */
   close(): void;
 }>;
@@ -122,6 +124,7 @@ export function createDeadlines(clock: Clock, afterDue: () => void): Deadlines {
       arm();
     },
     remove,
+    size: () => heap.length,
     close() {
       closed = true;
       disarm();

@@ -8,7 +8,7 @@
  */
 import type { Clock } from '../clock.ts';
 import { backoffMs } from './backoff.ts';
-import type { Backlog, Entry, FailuresOf } from './backlog.ts';
+import type { Backlog, Entry, FailuresOf, Until } from './backlog.ts';
 import { alarm, createDeadlines, type Deadlines } from './deadlines.ts';
 import type { NewBacklog } from './disturbed-backlog.ts';
 import type { Consumer, Lease, LeaseEnd } from './lease.ts';
@@ -35,11 +35,17 @@ export type Delivery = Readonly<{
   /** Begins anew with these messages, all leases revoked; `acked` are retained if the subscription retains any. */
   restart(unacked: readonly Stored[], acked: readonly Stored[], failuresOf?: FailuresOf): void;
   outstanding(): number;
-  /** Leases that a move of the clock would have ended, and whose answer is waited for. */
+  /** What a move of the clock waits for: answers that it gave no time to, and what was nacked a moment ago. */
   awaited(): number;
   backlog(): number;
   close(): void;
 }>;
+
+/**
+ * How long after a nack the message is delivered again at the earliest, as Google's emulator does it. A subscriber that
+ * nacks while it closes would otherwise be handed the message by the stream that it has just left.
+ */
+const NACK_MS = 50;
 
 export function createDelivery(
   clock: Clock,
@@ -55,10 +61,14 @@ export function createDelivery(
   const consumers: Consumer[] = [];
   const unacked = new Set<Entry>();
   const acked = retained(clock.now, () => (config().retainAckedMessages ? retentionMs() : 0));
+  const real = clock.moves?.real ?? clock;
   let deadlines: Deadlines;
+  /** In real time, because what it is for, streams that are being closed, is. */
+  let nacked: Deadlines;
   let backlog: Backlog;
   const begin = (): void => {
     deadlines = createDeadlines(clock, () => dispatch());
+    nacked = createDeadlines(real, () => dispatch());
     backlog = newBacklog(deadlines);
   };
   begin();
@@ -101,18 +111,22 @@ export function createDelivery(
     leaseOf.delete(held.entry);
     held.consumer.released(held, end);
   };
-  const putBack = (entry: Entry, delayMs: number): void => {
-    for (const later of backlog.putBack(entry, delayMs)) {
+  const putBack = (entry: Entry, until?: Until): void => {
+    for (const later of backlog.putBack(entry, until)) {
       const revoked = leaseOf.get(later);
       if (revoked !== undefined) release(revoked, 'revoked');
     }
   };
+  const backoff = (failures: number): Until | undefined => {
+    const ms = backoffMs(config(), failures);
+    return ms > 0 ? { at: clock.now() + ms, among: deadlines } : undefined;
+  };
   /** `counts`: as a delivery attempt, and for the backoff. */
-  const fail = (held: Lease, counts: boolean): void => {
+  const fail = (held: Lease, counts: boolean, isNack = false): void => {
     const { entry } = held;
     const { deadLetterPolicy } = config();
     release(held, 'failed');
-    if (!counts) return putBack(entry, backoffMs(config(), entry.failures + 1));
+    if (!counts) return putBack(entry, backoff(entry.failures + 1));
     entry.failures += 1;
     if (deadLetterPolicy !== null) {
       entry.countedFailures += 1;
@@ -121,7 +135,10 @@ export function createDelivery(
         return;
       }
     }
-    putBack(entry, backoffMs(config(), entry.failures));
+    putBack(
+      entry,
+      backoff(entry.failures) ?? (isNack ? { at: real.now() + NACK_MS, among: nacked } : undefined),
+    );
   };
   /** An ID that is named twice counts once. */
   const eachLease = (ids: readonly string[], act: (held: Lease) => void): readonly string[] => {
@@ -181,7 +198,7 @@ export function createDelivery(
       const invalid = eachLease(ids, (held) => {
         if (seconds === 0) {
           patience.answered(held);
-          fail(held, true);
+          fail(held, true, true);
         } else {
           patience.extended(held);
           deadlines.set(held.deadline, clock.now() + seconds * 1000);
@@ -194,7 +211,7 @@ export function createDelivery(
       for (const held of taken.toReversed()) {
         if (leases.get(held.ackId) !== held) continue;
         release(held, 'revoked');
-        putBack(held.entry, 0);
+        putBack(held.entry);
       }
       dispatch();
     },
@@ -203,6 +220,7 @@ export function createDelivery(
     restart(messages, ackedBefore, failuresOf) {
       for (const held of leases.values()) release(held, 'revoked');
       deadlines.close();
+      nacked.close();
       begin();
       unacked.clear();
       acked.replace(ackedBefore);
@@ -210,10 +228,11 @@ export function createDelivery(
       dispatch();
     },
     outstanding: () => leases.size,
-    awaited: patience.waiting,
+    awaited: () => patience.waiting() + nacked.size(),
     backlog: () => backlog.size(),
     close() {
       deadlines.close();
+      nacked.close();
       patience.close();
       consumers.length = 0;
     },

@@ -31,7 +31,7 @@ export function newBacklogs(
   config: () => Subscription,
 ): NewBacklog {
   return (deadlines) => {
-    const backlog = createBacklog(config().enableMessageOrdering, deadlines, now);
+    const backlog = createBacklog(config().enableMessageOrdering);
     return faults === undefined ? backlog : disturbed(backlog, deadlines, faults, now, config);
   };
 }
@@ -77,7 +77,7 @@ function disturbed(
   function delay(entry: Entry, ms: number): void {
     if (entry.line === undefined) return hold(entry, Number.POSITIVE_INFINITY, ms);
     decided.add(entry);
-    backlog.putBack(entry, ms);
+    backlog.putBack(entry, { at: now() + ms, among: deadlines });
   }
 
   /** One message after the other, because what happens to one changes which is the next. */
@@ -133,7 +133,7 @@ function disturbed(
     },
     // A copy has no line, so nothing is done for it.
     done: backlog.done,
-    putBack: (entry, delayMs) => (entry.isCopy ? [] : backlog.putBack(entry, delayMs)),
+    putBack: (entry, until) => (entry.isCopy ? [] : backlog.putBack(entry, until)),
     size: () => backlog.size() + held.size + due.length,
   };
 }
@@ -141,6 +141,6 @@ function disturbed(
 const copyOf = (entry: Entry): Entry => ({
   ...entry,
   line: undefined,
-  backoff: alarm(() => {}),
+  backoff: { alarm: alarm(() => {}), setIn: undefined },
   isCopy: true,
 });

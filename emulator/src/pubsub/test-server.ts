@@ -11,6 +11,7 @@ import {
 import { systemClock, type Clock } from '../clock.ts';
 import type { Faults } from '../faults/index.ts';
 import type { Identity } from '../identity.ts';
+import type { ManualClock } from '../manual-clock.ts';
 import { startPubsub, type RunningPubsub } from './index.ts';
 import { pubsubServiceDefinitions } from './protos.ts';
 import type { ReceivedMessage, StreamingPullRequest, StreamingPullResponse } from './wire.ts';
@@ -34,6 +35,7 @@ export type TestServer = Readonly<{
   publish(topic: string, ...messages: readonly Fields[]): Promise<string[]>;
   pull(subscription: string, maxMessages?: number): Promise<ReceivedMessage[]>;
   ack(subscription: string, ...received: readonly ReceivedMessage[]): Promise<void>;
+  /** Resolves when the nacks have taken effect, on a manual clock 50 ms later. */
   nack(subscription: string, ...received: readonly ReceivedMessage[]): Promise<void>;
 }>;
 
@@ -123,10 +125,15 @@ export async function testServer(
         })
       ).receivedMessages,
     ack: (subscription, ...received) => settle('Acknowledge', subscription, received),
-    nack: (subscription, ...received) =>
-      settle('ModifyAckDeadline', subscription, received, { ackDeadlineSeconds: 0 }),
+    async nack(subscription, ...received) {
+      await settle('ModifyAckDeadline', subscription, received, { ackDeadlineSeconds: 0 });
+      if (isManual(clock) && server.underWay() > 0) clock.advance(50);
+      else await until(() => server.underWay() === 0);
+    },
   };
 }
+
+const isManual = (clock: Clock): clock is ManualClock => 'timers' in clock;
 
 /** Waits for real sockets: until the condition holds, at most five seconds. */
 export async function until(condition: () => boolean): Promise<void> {
