@@ -14,6 +14,7 @@ import {
   type UntypedServiceImplementation,
 } from '@grpc/grpc-js';
 import { loadSync, type Options } from '@grpc/proto-loader';
+import { type AfterReply, afterReplies } from './after-reply.ts';
 import { boundDeadlines, onCall } from './grpc-timeout.ts';
 import { countUnimplemented, methodOf, type Unimplemented } from './unimplemented.ts';
 
@@ -35,6 +36,7 @@ export type RunningServer = Readonly<{
 /** What happens to the connections of a server while it runs, as if its process or the network had failed. */
 export type GrpcServer = RunningServer &
   Readonly<{
+    afterReply: AfterReply;
     /** Destroys all connections and listens no more. Resolves when the port is free. */
     down(): Promise<void>;
     /** Listens again on the same port. Rejects when another process has taken it. */
@@ -136,6 +138,7 @@ export async function serve(
   }
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
   boundDeadlines(server);
+  const afterReply = afterReplies(server);
   onCall(server, ({ ':path': path }) => {
     if (typeof path === 'string' && !implemented.has(path)) missing.count(methodOf(path));
   });
@@ -154,6 +157,7 @@ export async function serve(
     address: `127.0.0.1:${bound}`,
     port: bound,
     unimplemented: missing.counts,
+    afterReply,
     down() {
       const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
       for (const socket of sockets.values()) socket.destroy();

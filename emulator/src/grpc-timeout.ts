@@ -34,17 +34,20 @@ export function boundDeadlines(server: Server): void {
 }
 
 /**
- * Shows the headers of every call that comes to the server from now on, before @grpc/grpc-js looks at them. Called when
+ * Shows the headers of every call, and its HTTP/2 stream, that comes to the server from now on, before @grpc/grpc-js looks at them. Called when
  * its HTTP/2 server exists. Throws when @grpc/grpc-js no longer keeps its HTTP/2 servers where they are looked for.
  */
-export function onCall(server: Server, look: (headers: Record<string, unknown>) => void): void {
+export function onCall(
+  server: Server,
+  look: (headers: Record<string, unknown>, stream: unknown) => void,
+): void {
   const servers: unknown = Reflect.get(server, 'http2Servers');
   if (!(servers instanceof Map) || servers.size === 0) {
     throw new Error('this version of @grpc/grpc-js has no http2Servers: look again at how it takes calls');
   }
   for (const each of servers.keys() as Iterable<StreamSource>) {
     // Before the listener that @grpc/grpc-js has set, which reads the same object.
-    each.prependListener('stream', (_stream, headers) => look(headers));
+    each.prependListener('stream', (stream, headers) => look(headers, stream));
   }
 }
 

@@ -55,7 +55,7 @@ test('a push that fails is not sent, and comes after its backoff', async (t) => 
 test('a push whose answer is lost was sent, and is sent again', async (t) => {
   const { publish, got, stats, clock } = await pushing(t, { nth: 1, action: { type: 'lose-reply' } });
   await publish('a');
-  await until(() => stats().backlog === 1);
+  await until(() => got.length === 1 && stats().backlog === 1);
   assert.deepEqual(got, ['a']);
   clock.advance(10_000);
   await until(() => stats().backlog + stats().outstanding === 0);
@@ -68,7 +68,8 @@ test('a push that is delayed waits on the clock, is not in flight, and loses its
     action: { type: 'delay', ms: 5_000 },
   });
   await publish('a');
-  assert.deepEqual([stats().outstanding, stats().pushing], [1, 0]);
+  await until(() => stats().outstanding === 1);
+  assert.equal(stats().pushing, 0);
   clock.advance(5_000);
   await until(() => stats().outstanding === 0);
   assert.deepEqual(got, ['a']);
@@ -76,6 +77,7 @@ test('a push that is delayed waits on the clock, is not in flight, and loses its
     rules: [{ service: 'pubsub', method: 'push', nth: 1, action: { type: 'delay', ms: 60_000 } }],
   });
   await publish('b');
+  await until(() => stats().outstanding === 1);
   clock.advance(10_000);
   assert.deepEqual([stats().outstanding, stats().pushing, stats().backlog], [0, 0, 1]);
   clock.advance(10_000);

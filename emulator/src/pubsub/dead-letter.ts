@@ -12,7 +12,7 @@ const SOURCE = 'CloudPubSubDeadLetterSource';
 export function toDeadLetters(
   config: () => Subscription,
   topics: Readonly<{ has(name: string): boolean }>,
-  publish: (topic: string, messages: readonly PubsubMessage[]) => unknown,
+  publish: (topic: string, messages: readonly PubsubMessage[]) => Readonly<{ deliver(): void }>,
   log: (line: string) => void,
 ): (entry: Entry) => boolean {
   return (entry) => {
@@ -23,7 +23,7 @@ export function toDeadLetters(
       log(`dead-letter topic ${target} does not exist: ${name} keeps the message`);
       return false;
     }
-    publish(target, [deadLetter(entry, name)]);
+    publish(target, [deadLetter(entry, name)]).deliver();
     return true;
   };
 }

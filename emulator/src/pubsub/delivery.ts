@@ -17,7 +17,10 @@ import { retained, type Stored } from './stored.ts';
 import type { Subscription } from './wire.ts';
 
 export type Delivery = Readonly<{
+  /** The message has been published. No consumer that is there already gets it before `admit`. */
   enqueue(stored: Stored): void;
+  /** What was enqueued can be delivered, and is. */
+  admit(): void;
   /** Delivers what can be delivered. Called after everything that may have made room or messages. */
   dispatch(): void;
   join(consumer: Consumer): void;
@@ -60,6 +63,7 @@ export function createDelivery(
   const leaseOf = new Map<Entry, Lease>();
   const consumers: Consumer[] = [];
   const unacked = new Set<Entry>();
+  let arriving: Stored[] = [];
   const acked = retained(clock.now, () => (config().retainAckedMessages ? retentionMs() : 0));
   const real = clock.moves?.real ?? clock;
   let deadlines: Deadlines;
@@ -83,6 +87,9 @@ export function createDelivery(
   let again = false;
   const isStale = ({ publishTimeMs }: Stored): boolean => clock.now() - publishTimeMs > retentionMs();
   const dropIfStale = (entry: Entry): boolean => isStale(entry) && unacked.delete(entry);
+  const takeIn = (): void => {
+    for (const stored of arriving.splice(0)) unacked.add(backlog.add(stored));
+  };
   const finish = (entry: Entry): void => {
     unacked.delete(entry);
     const { message, publishTimeMs, bytes } = entry;
@@ -175,9 +182,15 @@ export function createDelivery(
   };
 
   return {
-    enqueue: (stored) => void unacked.add(backlog.add(stored)),
+    enqueue: (stored) => void arriving.push(stored),
+    admit() {
+      takeIn();
+      dispatch();
+    },
     dispatch,
     join(consumer) {
+      // Who pulls behind a publish has had its reply.
+      takeIn();
       consumers.push(consumer);
       dispatch();
     },
@@ -215,21 +228,25 @@ export function createDelivery(
       }
       dispatch();
     },
-    unacked: () => [...unacked].filter((entry) => !isStale(entry)),
+    unacked() {
+      takeIn();
+      return [...unacked].filter((entry) => !isStale(entry));
+    },
     acked: acked.all,
     restart(messages, ackedBefore, failuresOf) {
       for (const held of leases.values()) release(held, 'revoked');
       deadlines.close();
       nacked.close();
       begin();
+      arriving = [];
       unacked.clear();
       acked.replace(ackedBefore);
       for (const stored of messages) unacked.add(Object.assign(backlog.add(stored), failuresOf?.(stored)));
       dispatch();
     },
     outstanding: () => leases.size,
-    awaited: () => patience.waiting() + nacked.size(),
-    backlog: () => backlog.size(),
+    awaited: () => patience.waiting() + nacked.size() + arriving.length,
+    backlog: () => backlog.size() + arriving.length,
     close() {
       deadlines.close();
       nacked.close();

@@ -30,7 +30,7 @@ export type HeldPorts = Readonly<{
   /** Whether pushes also go to addresses that are not this machine's own. */
   remoteTargets: boolean;
   topics: Readonly<{ has(name: string): boolean }>;
-  publish: (topic: string, messages: readonly PubsubMessage[]) => unknown;
+  publish: (topic: string, messages: readonly PubsubMessage[]) => Readonly<{ deliver(): void }>;
   topicRetentionMs: (topic: string) => number;
   /** False when the subscription has expired, which is carried out then. */
   lives: (held: Held) => boolean;

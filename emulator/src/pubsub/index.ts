@@ -78,7 +78,7 @@ export async function startPubsub({
   const server = await serve(
     port,
     [
-      [publisher, publisherMethods(registry, log)],
+      [publisher, publisherMethods(registry, log, (peer, act) => server.afterReply(peer, act))],
       [subscriber, subscriberMethods(registry, clock, log, dropsAck(faults, registry.find))],
     ],
     { ...(faults && { intercept: rpcFaults(faults, 'pubsub', skipDropAck(registry.find)) }) },

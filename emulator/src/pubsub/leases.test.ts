@@ -40,7 +40,7 @@ test('a longer configured deadline and ModifyAckDeadline hold the message longer
   assert.equal(texts(await pull(SUB)), 'a');
 });
 
-test('a nack redelivers at once, an ack never', async (t) => {
+test('a nack redelivers, an ack never', async (t) => {
   const clock = manualClock();
   const { create, publish, pull, nack, ack, server } = await testServer(t, clock);
   await create('orders', SUB);

@@ -95,3 +95,34 @@ test('message IDs rise, are long, and differ between two starts at the same inst
   assert.ok(a.every((id) => /^\d{19}$/.test(id)));
   assert.ok(a.every((id, index) => index === 0 || BigInt(id) > BigInt(a[index - 1]!)));
 });
+
+test('a publisher knows the ID of its message before a subscriber of the same program gets the message', async (t) => {
+  const { pubsub } = await testServer(t);
+  const [topic] = await pubsub.createTopic('orders');
+  const [subscription] = await topic.createSubscription('billing');
+  let arrive = (_id: string): void => undefined;
+  subscription.on('message', (received: Message) => {
+    received.ack();
+    arrive(received.id);
+  });
+  for (let round = 0; round < 100; round += 1) {
+    let known: string | undefined;
+    const arrived = new Promise<readonly [string, string | undefined]>((resolve) => {
+      arrive = (id) => resolve([id, known]);
+    });
+    known = await topic.publishMessage({ data: Buffer.from('a') });
+    const [id, then] = await arrived;
+    assert.equal(then, id, `round ${round}: the message came first`);
+  }
+  await subscription.close();
+});
+
+test('a message waits for the reply of its publish and no longer: a pull, a save and the counts see it at once', async (t) => {
+  const { server, create, publish, pull } = await testServer(t, manualClock());
+  await create('orders', 'billing');
+  for (let round = 0; round < 50; round += 1) {
+    await publish('orders', { data: Buffer.from('a') });
+    assert.equal(server.stats().backlog + server.stats().outstanding, round + 1);
+    assert.equal((await pull('billing')).length, 1);
+  }
+});

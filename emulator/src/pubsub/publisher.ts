@@ -1,5 +1,6 @@
 /** The methods of google.pubsub.v1.Publisher that this server carries out. */
-import type { UntypedServiceImplementation } from '@grpc/grpc-js';
+import type { ServerUnaryCall, UntypedServiceImplementation } from '@grpc/grpc-js';
+import type { AfterReply } from '../after-reply.ts';
 import { invalidArgument } from '../grpc-server.ts';
 import { unary, type Log } from './methods.ts';
 import { projectPrefix } from './names.ts';
@@ -10,8 +11,13 @@ import { changedTopic, newTopic } from './topic-config.ts';
 import type { FieldMask, Paging, PubsubMessage, Topic } from './wire.ts';
 
 type ByTopic = Readonly<{ topic: string }>;
+type Publish = ByTopic & Readonly<{ messages: readonly PubsubMessage[] }>;
 
-export function publisherMethods(registry: Registry, log: Log): UntypedServiceImplementation {
+export function publisherMethods(
+  registry: Registry,
+  log: Log,
+  afterReply: AfterReply,
+): UntypedServiceImplementation {
   return {
     CreateTopic: unary(log, (request: Topic) => registry.createTopic(newTopic(request))),
     GetTopic: unary(log, ({ topic }: ByTopic) => registry.topic(topic)),
@@ -49,10 +55,13 @@ export function publisherMethods(registry: Registry, log: Log): UntypedServiceIm
       registry.detachSubscription(subscription);
       return {};
     }),
-    Publish: unary(log, ({ topic, messages }: ByTopic & { messages: readonly PubsubMessage[] }) => {
+    Publish: unary(log, ({ topic, messages }: Publish, call: ServerUnaryCall<Publish, unknown>) => {
       registry.topic(topic);
       assertPublishable(messages);
-      return { messageIds: registry.publish(topic, messages) };
+      const { messageIds, deliver } = registry.publish(topic, messages);
+      // Programs compare what they receive with the ID in the reply: the message must not come before it.
+      afterReply(call.getPeer(), deliver);
+      return { messageIds };
     }),
   };
 }

@@ -264,6 +264,7 @@ test('retries a failed message of a key before the next one', async (t) => {
   });
   await running.create('orders', SUB, { pushConfig: { pushEndpoint: url }, enableMessageOrdering: true });
   await running.publish('orders', ...['a1', 'a2', 'a3'].map((id) => message(id, 'a')));
+  await until(() => got.length > 0);
   for (let round = 0; round < 4; round += 1) {
     await until(() => running.server.stats().outstanding === 0);
     clock.advance(1000);

@@ -36,7 +36,8 @@ export type Registry = Readonly<{
   retained(topic: string): readonly Stored[];
   snapshots: Snapshots;
   topicSubscriptions(topic: string): readonly string[];
-  publish(topic: string, messages: readonly PubsubMessage[]): readonly string[];
+  /** Nothing of it is delivered before `deliver` is called. */
+  publish(topic: string, messages: readonly PubsubMessage[]): Published;
   messageIds: MessageIds;
   createSubscription(config: Subscription): Subscription;
   /** As it was saved, with what it had not acknowledged and what it retains of the rest. */
@@ -54,6 +55,9 @@ export type Registry = Readonly<{
   /** Ends all open calls with the error, aborts pushes, stops all timers; holds nothing any more. */
   clear(error: Error): void;
 }>;
+
+/** The message IDs, and what delivers the messages to the consumers that wait for them. */
+type Published = Readonly<{ messageIds: readonly string[]; deliver(): void }>;
 
 type TopicState = { topic: Topic; readonly subscriptions: Set<Held>; readonly log: Retained };
 
@@ -102,19 +106,24 @@ export function createRegistry({
     const duration = topicRetention(name);
     return duration === null ? 0 : durationMs(duration);
   };
-  const publish = (name: string, messages: readonly PubsubMessage[]): readonly string[] => {
+  const publish = (name: string, messages: readonly PubsubMessage[]): Published => {
     const { subscriptions: targets, log } = topicState(name);
     const stored = store(messages, clock.now(), ids.next);
     for (const one of stored) log.add(one);
     snapshots.published(name, stored);
-    for (const { delivery, matches } of [...targets].filter(lives)) {
+    const living = [...targets].filter(lives);
+    for (const { delivery, matches } of living) {
       for (const one of stored) {
         // What does not match counts as acknowledged: it is never in the backlog.
         if (matches(one.message.attributes)) delivery.enqueue(one);
       }
-      delivery.dispatch();
     }
-    return stored.map(({ message }) => message.messageId);
+    return {
+      messageIds: stored.map(({ message }) => message.messageId),
+      deliver: () => {
+        for (const { delivery } of living) delivery.admit();
+      },
+    };
   };
   const ports: HeldPorts = {
     clock,

@@ -181,7 +181,9 @@ test('what a person wrote by hand is enough: what is left out has its default', 
     ['x'],
   );
   assert.equal(held.topicSubscriptions(TOPIC).length, 1);
-  const [id] = held.publish(TOPIC, [
+  const {
+    messageIds: [id],
+  } = held.publish(TOPIC, [
     { data: Buffer.from('y'), attributes: {}, messageId: '', publishTime: null, orderingKey: '' },
   ]);
   assert.ok(BigInt(id!) > 99n);
@@ -197,7 +199,7 @@ test('message IDs go on above those that were saved and those that are loaded', 
       publishTime: null,
       orderingKey: '',
     };
-    return held.publish(TOPIC, [content])[0];
+    return held.publish(TOPIC, [content]).messageIds[0];
   };
   loadPubsub(held, { topics, nextMessageId: '8000000000000000000' });
   assert.equal(publish(), '8000000000000000000');

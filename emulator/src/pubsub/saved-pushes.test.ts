@@ -117,10 +117,12 @@ test('property: pushes that a save cuts off come again, in order, and what was a
           );
           published.push(...texts.map((text) => ({ text, key: each.key })));
           const rest = { attributes: {}, messageId: '', publishTime: null, orderingKey: each.key };
-          registry.publish(
-            TOPIC,
-            texts.map((text) => ({ data: Buffer.from(text), ...rest })),
-          );
+          registry
+            .publish(
+              TOPIC,
+              texts.map((text) => ({ data: Buffer.from(text), ...rest })),
+            )
+            .deliver();
         } else if (each.kind === 'turns') await turns(each.count);
         else if (each.kind === 'pass') clock.advance(each.ms);
         else {

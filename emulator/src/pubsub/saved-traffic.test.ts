@@ -170,7 +170,7 @@ function world() {
         const n = serial++;
         return { text: `m${n}`, key, colour, atMs: clock.now(), serial: n };
       });
-      const ids = registry.publish(
+      const { messageIds: ids, deliver } = registry.publish(
         ORDERS,
         messages.map(({ text }) => ({
           data: Buffer.from(text),
@@ -180,6 +180,7 @@ function world() {
           orderingKey: key,
         })),
       );
+      deliver();
       for (const id of ids) {
         assert.ok(BigInt(id) > lastId, `message ID ${id} after ${lastId}`);
         lastId = BigInt(id);

@@ -1,6 +1,6 @@
 /**
  * What a case has in its hands: a server, the real client of it, plain gRPC calls, and time. The embedded server is on a
- * clock that `pass` moves; Google's emulator is asked in a project of the case's own, and `pass` waits.
+ * clock that runs with real time and that `pass` moves; Google's emulator is asked in a project of the case's own, and `pass` waits.
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import type { PubSub } from '@google-cloud/pubsub';
@@ -49,10 +49,17 @@ export type PubsubWorld = World &
 /** Of the real time that something may take which does not depend on the server's clock. */
 const PATIENCE_MS = 3_000;
 const LOOK_EVERY_MS = 25;
+const TICK_MS = 10;
 
 export async function embeddedWorld(): Promise<PubsubWorld> {
   // Google's emulator knows no time but the real one, so that both begin now.
   const clock = manualClock(Date.now());
+  let last = Date.now();
+  const passing = setInterval(() => {
+    const now = Date.now();
+    clock.advance(Math.max(now - last, 0));
+    last = now;
+  }, TICK_MS);
   const signer = identity(clock);
   const server = await startPubsub({ clock, identity: signer });
   const pass = async (milliseconds: number): Promise<void> => {
@@ -60,9 +67,11 @@ export async function embeddedWorld(): Promise<PubsubWorld> {
     // What fell due may have started a request.
     await wait(5);
   };
-  return world(server.address, 'test-project', { now: clock.now, pass, keys: () => signer.jwks() }, () =>
-    server.close(),
-  );
+  const time = { now: clock.now, pass, keys: () => signer.jwks() };
+  return world(server.address, 'test-project', time, () => {
+    clearInterval(passing);
+    return server.close();
+  });
 }
 
 export async function officialWorld(address: string, project: string): Promise<PubsubWorld> {
