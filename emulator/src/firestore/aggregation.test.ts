@@ -152,6 +152,18 @@ describe('aggregation queries', () => {
     }
   });
 
+  test('sum and average doubles as if they had been added exactly, in whatever order they come', async () => {
+    const prices = [4.8, 5.9, 6, 7.1, 8.2];
+    for (const [name, order] of Object.entries({ up: prices, down: prices.toReversed() })) {
+      for (const [n, price] of order.entries()) await db.doc(`prices-${name}/${n}`).set({ price });
+      const query = db.collection(`prices-${name}`);
+      assert.deepEqual(
+        await data(query, { sum: AggregateField.sum('price'), average: AggregateField.average('price') }),
+        { sum: 32, average: 6.4 },
+      );
+    }
+  });
+
   test('hold a sum still in a transaction: what would change it waits for the commit', async () => {
     const order: string[] = [];
     const stock = db.collection('stock');

@@ -7,6 +7,7 @@ import { invalidArgument } from '../grpc-server.ts';
 import { type Doc, fieldOf } from './doc.ts';
 import { type FieldPath, formatFieldPath, parseFieldPath } from './field-path.ts';
 import type { Filter } from './filters.ts';
+import { doublesOf, exactSum } from './exact-sum.ts';
 import { numberOf } from './order.ts';
 import type { Query } from './query.ts';
 import { checkFieldName, type Fields, fieldsOf, NULL, type Value } from './values.ts';
@@ -116,13 +117,13 @@ const numbersIn = (docs: readonly Doc[], path: FieldPath): readonly Value[] =>
     return value?.valueType === 'integerValue' || value?.valueType === 'doubleValue' ? [value] : [];
   });
 
-/** Integers are added exactly, so that the order of the documents does not show in the result. */
-function total(values: readonly Value[]): Readonly<{ integers: bigint; doubles: number | undefined }> {
+/** Integers and doubles are added exactly, so that the order of the documents does not show in the result. */
+function total(values: readonly Value[]): Readonly<{ integers: bigint; doubles: readonly number[] }> {
   let integers = 0n;
-  let doubles: number | undefined;
+  const doubles: number[] = [];
   for (const value of values) {
     if (value.valueType === 'integerValue') integers += BigInt(numberOf(value));
-    if (value.valueType === 'doubleValue') doubles = (doubles ?? 0) + value.doubleValue;
+    if (value.valueType === 'doubleValue') doubles.push(value.doubleValue);
   }
   return { integers, doubles };
 }
@@ -130,7 +131,7 @@ function total(values: readonly Value[]): Readonly<{ integers: bigint; doubles: 
 /** An integer where every number is one and the sum fits in 64 bits. */
 function sum(values: readonly Value[]): Value {
   const { integers, doubles } = total(values);
-  if (doubles !== undefined) return double(Number(integers) + doubles);
+  if (doubles.length > 0) return double(exactSum([...doubles, ...doublesOf(integers)]));
   const fits = integers >= MIN_INT64 && integers <= MAX_INT64;
   return fits ? integer(integers) : double(Number(integers));
 }
@@ -138,7 +139,7 @@ function sum(values: readonly Value[]): Value {
 function average(values: readonly Value[]): Value {
   if (values.length === 0) return NULL;
   const { integers, doubles } = total(values);
-  return double((Number(integers) + (doubles ?? 0)) / values.length);
+  return double(exactSum([...doubles, ...doublesOf(integers)]) / values.length);
 }
 
 const integer = (value: bigint): Value => ({ valueType: 'integerValue', integerValue: String(value) });

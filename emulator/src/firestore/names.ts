@@ -18,6 +18,17 @@ const MAX_ID_BYTES = 1_500;
 const MAX_NAME_BYTES = 6 * 1024;
 const MAX_DEPTH = 100;
 
+/** As the documents of an import from Datastore are called: a number of 64 bits, written in one way. */
+const NUMERIC_ID = /^__id(0|-?[1-9]\d{0,18})__$/;
+const [MIN_NUMBER, MAX_NUMBER] = [-(2n ** 63n), 2n ** 63n - 1n];
+
+/** The number of a numeric ID. */
+export function numericId(id: string): bigint | undefined {
+  const digits = id.startsWith('__id') ? NUMERIC_ID.exec(id)?.[1] : undefined;
+  const number = digits === undefined ? undefined : BigInt(digits);
+  return number !== undefined && number >= MIN_NUMBER && number <= MAX_NUMBER ? number : undefined;
+}
+
 export const isReserved = (id: string): boolean => /^__.*__$/s.test(id);
 
 /** Checks `projects/P/databases/D` and returns it. */
@@ -65,14 +76,15 @@ function parsePath(full: string, database: string): readonly string[] {
   if (segments.length > 2 * MAX_DEPTH) {
     throw invalidArgument(`"${full.slice(0, 80)}…" has more than ${MAX_DEPTH} levels of collections`);
   }
-  for (const segment of segments) checkId(segment, full);
+  segments.forEach((segment, index) => checkId(segment, full, index % 2 === 1));
   return segments;
 }
 
-function checkId(id: string, full: string): void {
+function checkId(id: string, full: string, ofDocument = false): void {
   if (id === '') throw invalidArgument(`"${full}" has an empty segment`);
   if (id === '.' || id === '..') throw invalidArgument(`"${full}": an ID may not be "${id}"`);
-  if (isReserved(id)) throw invalidArgument(`"${full}": the ID "${id}" matches the reserved pattern __.*__`);
+  if (isReserved(id) && !(ofDocument && numericId(id) !== undefined))
+    throw invalidArgument(`"${full}": the ID "${id}" matches the reserved pattern __.*__`);
   if (id.length * 3 > MAX_ID_BYTES && Buffer.byteLength(id) > MAX_ID_BYTES) {
     throw invalidArgument(`"${full.slice(0, 80)}…": an ID is longer than ${MAX_ID_BYTES} bytes`);
   }

@@ -30,7 +30,15 @@ export function parseOperator(operator: string | number, operand: Value, where: 
   });
   const rank = rankOf(operand);
   const range = (fits: (order: number) => boolean): Test =>
-    test((value) => rankOf(value) === rank && fits(compareValues(value, operand)), true);
+    // NaN sorts before all numbers, and is in no range of them.
+    test(
+      (value) =>
+        rankOf(value) === rank &&
+        !isNaNValue(value) &&
+        !isNaNValue(operand) &&
+        fits(compareValues(value, operand)),
+      true,
+    );
 
   switch (operator) {
     case 'LESS_THAN':

@@ -3,6 +3,7 @@
  * integers and doubles mixed and compared exactly), timestamps, strings (by UTF-8), bytes, references, geo points,
  * arrays, vectors, maps (https://firebase.google.com/docs/firestore/manage-data/data-types).
  */
+import { numericId } from './names.ts';
 import type { WireTimestamp } from './time.ts';
 import { type Fields, type GeoPoint, type Value, vectorOf } from './values.ts';
 
@@ -108,12 +109,6 @@ function compareIds(a: string, b: string): number {
   if (x === undefined && y === undefined) return compareStrings(a, b);
   if (x === undefined || y === undefined) return x === undefined ? 1 : -1;
   return x < y ? -1 : x > y ? 1 : 0;
-}
-
-function numericId(id: string): bigint | undefined {
-  if (!id.startsWith('__id')) return undefined;
-  const digits = /^__id(-?\d+)__$/.exec(id)?.[1];
-  return digits === undefined ? undefined : BigInt(digits);
 }
 
 function compareTimes(a: WireTimestamp, b: WireTimestamp): number {

@@ -43,10 +43,66 @@ describe('queries', () => {
   test('filter by ranges within a type, and order by the field though nobody said so', async () => {
     assert.deepEqual(await ids(rows().where('n', '>', 0)), ['a', 'b', 'c']);
     assert.deepEqual(await ids(rows().where('n', '>=', 2)), ['b', 'c']);
-    assert.deepEqual(await ids(rows().where('n', '<=', 1)), ['f', 'd', 'a']);
+    assert.deepEqual(await ids(rows().where('n', '<=', 1)), ['d', 'a']);
     assert.deepEqual(await ids(rows().where('n', '>', -5).where('n', '<', 2)), ['a']);
     assert.deepEqual(await ids(rows().where('n', '>', '')), ['e']);
     assert.deepEqual(await ids(rows().where('n', '!=', 2)), ['f', 'd', 'a', 'e']);
+  });
+
+  test('find NaN in no range, and nothing in a range that begins or ends with it', async () => {
+    for (const operator of ['<', '<=', '>', '>='] as const) {
+      const found = await ids(rows().where('n', operator, 0));
+      assert.ok(!found.includes('f'), `${operator} 0 found ${found.join()}`);
+    }
+    for (const op of ['LESS_THAN', 'LESS_THAN_OR_EQUAL', 'GREATER_THAN', 'GREATER_THAN_OR_EQUAL']) {
+      const where = { fieldFilter: { field: { fieldPath: 'n' }, op, value: { doubleValue: Number.NaN } } };
+      const answers = await bed.call('RunQuery', {
+        parent: 'projects/test-project/databases/(default)/documents',
+        structuredQuery: { from: [{ collectionId: 'rows' }], where },
+      });
+      assert.deepEqual(
+        answers.filter(({ document }) => document !== null),
+        [],
+        op,
+      );
+    }
+    assert.deepEqual(await ids(rows().orderBy('n').limit(2)), ['f', 'd'], 'it is the first of the numbers');
+  });
+
+  test('sort the numeric IDs of imports by number, before all others', async () => {
+    const imported = db.collection('imported');
+    const names = [
+      '__id-9223372036854775808__',
+      '__id-2__',
+      '__id7__',
+      '__id10__',
+      '__id9223372036854775807__',
+    ];
+    for (const id of [...names, '!', 'a', '10'].toReversed()) await imported.doc(id).set({ n: 1 });
+    assert.deepEqual(await ids(imported), [...names, '!', '10', 'a']);
+    assert.deepEqual(
+      (await imported.listDocuments()).map(({ id }) => id),
+      [...names, '!', '10', 'a'],
+    );
+    assert.deepEqual(await ids(imported.orderBy(FieldPath.documentId()).startAt('__id7__').limit(2)), [
+      '__id7__',
+      '__id10__',
+    ]);
+    const refused = [
+      '__id__',
+      '__id-__',
+      '__id07__',
+      '__id-0__',
+      '__id+7__',
+      '__id7.0__',
+      '__ID7__',
+      '__id7___',
+      '__7__',
+    ];
+    for (const id of [...refused, '__id9223372036854775808__', '__id-9223372036854775809__']) {
+      await assert.rejects(imported.doc(id).set({ n: 1 }), { code: 3 }, id);
+    }
+    await assert.rejects(db.doc('__id7__/a').set({ n: 1 }), { code: 3 }, 'a collection has no number');
   });
 
   test('filter by lists', async () => {
