@@ -17,6 +17,8 @@ import { streamingPull, type StreamingPullCall } from './streaming-pull.ts';
 import { assertPullIfExactlyOnce, changedSubscription, newSubscription } from './subscription-config.ts';
 import type { FieldMask, Paging, PushConfig, Subscription } from './wire.ts';
 
+const PULLED: PushConfig = { pushEndpoint: '', attributes: {}, oidcToken: null };
+
 type BySubscription = Readonly<{ subscription: string }>;
 type Update = Readonly<{ subscription: Subscription | null; updateMask: FieldMask | null }>;
 type AckIds = BySubscription & Readonly<{ ackIds: readonly string[] }>;
@@ -34,6 +36,8 @@ export function subscriberMethods(
   };
   const shown = (config: Subscription): Subscription => ({
     ...config,
+    // As the service shows a subscription that is pulled: an empty message, and not none.
+    pushConfig: config.pushConfig ?? PULLED,
     topicMessageRetentionDuration: registry.topicRetention(config.topic),
   });
   return {

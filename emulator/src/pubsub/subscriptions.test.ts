@@ -155,3 +155,30 @@ test('a subscription outlives its topic, keeps its backlog and gets nothing from
   await call('DeleteSubscription', { subscription: subscriptionName('orders-sub') });
   await assert.rejects(pull('orders-sub'), { code: 5 });
 });
+
+test('shows the push configuration of what is pulled as an empty message, in every answer', async (t) => {
+  const { pubsub, call } = await testServer(t);
+  const [topic] = await pubsub.createTopic('orders');
+  const [subscription, created] = await topic.createSubscription('orders-sub');
+  const name = subscriptionName('orders-sub');
+  const [metadata] = await subscription.getMetadata();
+  const update = { subscription: { name, labels: { a: 'b' } }, updateMask: { paths: ['labels'] } };
+  const updated = await call('UpdateSubscription', update);
+  const listed = await call('ListSubscriptions', { project: 'projects/test-project' });
+  const [first] = listed['subscriptions'] as readonly Readonly<{ pushConfig: unknown }>[];
+  for (const { pushConfig } of [created, metadata, updated, first!] as readonly { pushConfig?: unknown }[]) {
+    assert.notEqual(pushConfig ?? null, null);
+    assert.equal(Reflect.get(pushConfig as object, 'pushEndpoint'), '');
+    assert.deepEqual(Reflect.get(pushConfig as object, 'attributes'), {});
+    assert.equal(Reflect.get(pushConfig as object, 'oidcToken') ?? null, null);
+  }
+  // What was read can be written back.
+  await call('UpdateSubscription', {
+    subscription: { ...metadata, labels: { c: 'd' } },
+    updateMask: { paths: ['push_config', 'labels'] },
+  });
+  assert.deepEqual(
+    (await call('Pull', { subscription: name, maxMessages: 1, returnImmediately: true })).receivedMessages,
+    [],
+  );
+});
