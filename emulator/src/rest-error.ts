@@ -24,10 +24,21 @@ const HTTP_STATUS: Readonly<Record<number, number>> = {
 
 /** What was thrown, as an answer: a status error by its code, anything else as INTERNAL. */
 export function restError(error: unknown): RestAnswer {
-  const { code = status.INTERNAL, details = String(error) } = error as { code?: number; details?: string };
+  const {
+    code = status.INTERNAL,
+    details = String(error),
+    restDetails,
+  } = error as { code?: number; details?: string; restDetails?: readonly object[] };
   const http = HTTP_STATUS[code] ?? 500;
   return {
     status: http,
-    body: { error: { code: http, message: details, status: status[code] ?? 'UNKNOWN' } },
+    body: {
+      error: {
+        code: http,
+        message: details,
+        status: status[code] ?? 'UNKNOWN',
+        ...(restDetails && { details: restDetails }),
+      },
+    },
   };
 }

@@ -138,7 +138,7 @@ test('accepts a schedule time of 720 hours ahead and refuses anything beyond, an
   await assert.rejects(
     create({ ...http(), scheduleTime: inMs(720 * HOUR_MS + 1) }),
     invalid(
-      `The Task.scheduleTime, ${new Date(fixture.clock.now() + 720 * HOUR_MS + 1).toISOString()}, is too far in the future. Schedule time must be no more than 720h in the future.`,
+      'The Task.scheduleTime, 2027-01-30T17:00:00-08:00, is too far in the future. Schedule time must be no more than 720h in the future.',
     ),
   );
   await assert.rejects(create({ ...http(), scheduleTime: { seconds: 253_402_300_799 } }), invalid(/720h/));
@@ -209,9 +209,9 @@ test('accepts deadlines in the interval of the kind of target', async () => {
   assert.equal(await withDeadline(appEngine(), 86_415), 86_415);
   assert.equal(await withDeadline(appEngine(), 0), 600);
   for (const seconds of [0, 14, 1801])
-    await assert.rejects(withDeadline(http(), seconds), invalid(/interval/));
+    await assert.rejects(withDeadline(http(), seconds), invalid(/must be between \[15s, /));
   for (const seconds of [14, 86_416])
-    await assert.rejects(withDeadline(appEngine(), seconds), invalid(/interval/));
+    await assert.rejects(withDeadline(appEngine(), seconds), invalid(/must be between \[15s, /));
   await assert.rejects(withDeadline(http(), -20), invalid(/dispatchDeadline/));
 });
 

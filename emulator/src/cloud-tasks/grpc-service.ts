@@ -5,6 +5,7 @@
 import {
   status,
   type handleUnaryCall,
+  type Metadata,
   type MethodDefinition,
   type ServiceDefinition,
   type UntypedServiceImplementation,
@@ -88,8 +89,8 @@ function unary(name: string, method: Method, log: (line: string) => void): handl
       if (call.request instanceof UnknownField) throw call.request.refusal;
       reply = answer(name, method, call.request, log);
     } catch (error) {
-      const { code, details } = error as StatusError;
-      callback({ code, details });
+      const { code, details, metadata } = error as StatusError & { metadata?: Metadata };
+      callback({ code, details, ...(metadata && { metadata }) });
       return;
     }
     callback(null, reply);

@@ -2,9 +2,10 @@
  * A queue's settings: defaults and limits of the service applied once, when the queue is created or updated.
  * A setting that this server does not honour is refused, never stored and ignored.
  */
-import { invalidArgument, unimplemented } from '../grpc-server.ts';
+import { unimplemented } from '../grpc-server.ts';
 import { checkedDuration, durationOfMs, timestampOfMs, type QueueMessage, type Routing } from './messages.ts';
 import type { RetryConfig } from './retry.ts';
+import { tooHigh, tooLow } from './words.ts';
 
 type RateLimits = Readonly<{
   maxDispatchesPerSecond: number;
@@ -59,16 +60,10 @@ export function defaultQueueConfig(name: string): QueueConfig {
 function parseRateLimits(limits: QueueMessage['rateLimits']): RateLimits {
   const perSecond = limits?.maxDispatchesPerSecond || DEFAULT.maxDispatchesPerSecond;
   const concurrent = limits?.maxConcurrentDispatches || DEFAULT.maxConcurrentDispatches;
-  if (!(perSecond > 0 && perSecond <= MAX_DISPATCHES_PER_SECOND)) {
-    throw invalidArgument(
-      `RateLimits.maxDispatchesPerSecond ${perSecond} must be above 0 and at most ${MAX_DISPATCHES_PER_SECOND}.`,
-    );
-  }
-  if (concurrent < 1 || concurrent > MAX_CONCURRENT_DISPATCHES) {
-    throw invalidArgument(
-      `RateLimits.maxConcurrentDispatches ${concurrent} must be between 1 and ${MAX_CONCURRENT_DISPATCHES}.`,
-    );
-  }
+  if (perSecond < 0) throw tooLow('RateLimits.maxDispatchesPerSecond');
+  if (perSecond > MAX_DISPATCHES_PER_SECOND) throw tooHigh('RateLimits.maxDispatchesPerSecond');
+  if (concurrent < 0) throw tooLow('RateLimits.maxConcurrentDispatches');
+  if (concurrent > MAX_CONCURRENT_DISPATCHES) throw tooHigh('RateLimits.maxConcurrentDispatches');
   return {
     maxDispatchesPerSecond: perSecond,
     // Picked by the service. Seen on real queues: 100 at 500 per second, 10 at 1 per second.
@@ -83,9 +78,9 @@ function parseRetry(config: QueueMessage['retryConfig']): RetryConfig {
     unspecified: number,
   ): number => {
     const given = config?.[field];
-    return given == null
-      ? unspecified
-      : wholeSeconds(checkedDuration(given, `RetryConfig.${field}`)) || unspecified;
+    if (given == null) return unspecified;
+    if (Number(given.seconds) < 0 || given.nanos < 0) throw tooLow(`RetryConfig.${field}`);
+    return wholeSeconds(checkedDuration(given, `RetryConfig.${field}`)) || unspecified;
   };
   const retry: RetryConfig = {
     maxAttempts: config?.maxAttempts || DEFAULT.maxAttempts,
@@ -94,17 +89,9 @@ function parseRetry(config: QueueMessage['retryConfig']): RetryConfig {
     maxBackoffMs: milliseconds('maxBackoff', DEFAULT.maxBackoffMs),
     maxDoublings: config?.maxDoublings || DEFAULT.maxDoublings,
   };
-  if (retry.maxAttempts < -1) {
-    throw invalidArgument(`RetryConfig.maxAttempts ${retry.maxAttempts} must be -1 (unlimited) or more.`);
-  }
-  if (retry.maxDoublings < 0) {
-    throw invalidArgument(`RetryConfig.maxDoublings ${retry.maxDoublings} must be 0 or more.`);
-  }
-  if (retry.minBackoffMs > retry.maxBackoffMs) {
-    throw invalidArgument(
-      `RetryConfig.minBackoff ${retry.minBackoffMs} ms must not be more than maxBackoff ${retry.maxBackoffMs} ms.`,
-    );
-  }
+  if (retry.maxAttempts < -1) throw tooLow('RetryConfig.maxAttempts');
+  if (retry.maxDoublings < 0) throw tooLow('RetryConfig.maxDoublings');
+  if (retry.minBackoffMs > retry.maxBackoffMs) throw tooHigh('RetryConfig.minBackoff');
   return retry;
 }
 

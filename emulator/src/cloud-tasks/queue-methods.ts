@@ -13,6 +13,7 @@ import { queueFilter } from './queue-filter.ts';
 import { updatedConfig } from './queue-update.ts';
 import type { Queue } from './queue.ts';
 import type { RememberedNames } from './remembered-names.ts';
+import { outsideParent } from './words.ts';
 
 /** Maximum page size (API reference, ListQueuesRequest.page_size). */
 const MAX_PAGE_SIZE = 9800;
@@ -46,7 +47,7 @@ export function queueMethods({ clock, queues, deletedNames, open }: QueueMethodP
       if (queue == null) throw invalidArgument('CreateQueueRequest.queue is required.');
       checkQueueName(queue.name);
       if (!queue.name.startsWith(`${parent}/queues/`)) {
-        throw invalidArgument(`The queue name ${queue.name} must lie in the parent ${parent}.`);
+        throw outsideParent(queue.name, parent);
       }
       const config = parseQueueConfig(queue);
       if (queues.has(queue.name)) throw new StatusError(status.ALREADY_EXISTS, 'Queue already exists');

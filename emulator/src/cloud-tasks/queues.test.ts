@@ -154,13 +154,16 @@ test('lists the queues of one location in order, page by page', async () => {
 
 test('refuses settings outside the limits of the service, naming the field', async () => {
   const refused: readonly (readonly [object, RegExp])[] = [
-    [{ rateLimits: { maxDispatchesPerSecond: 501 } }, /maxDispatchesPerSecond 501/],
-    [{ rateLimits: { maxDispatchesPerSecond: -1 } }, /maxDispatchesPerSecond -1/],
-    [{ rateLimits: { maxConcurrentDispatches: 5001 } }, /maxConcurrentDispatches 5001/],
-    [{ retryConfig: { maxAttempts: -2 } }, /maxAttempts -2/],
-    [{ retryConfig: { maxDoublings: -1 } }, /maxDoublings -1/],
+    [{ rateLimits: { maxDispatchesPerSecond: 501 } }, /^RateLimits.maxDispatchesPerSecond must be less/],
+    [{ rateLimits: { maxDispatchesPerSecond: -1 } }, /^RateLimits.maxDispatchesPerSecond cannot be negative/],
+    [{ rateLimits: { maxConcurrentDispatches: 5001 } }, /^RateLimits.maxConcurrentDispatches must be less/],
+    [{ retryConfig: { maxAttempts: -2 } }, /^RetryConfig.maxAttempts must be/],
+    [{ retryConfig: { maxDoublings: -1 } }, /^RetryConfig.maxDoublings cannot be/],
     [{ retryConfig: { minBackoff: { seconds: -1 } } }, /minBackoff/],
-    [{ retryConfig: { minBackoff: { seconds: 10 }, maxBackoff: { seconds: 5 } } }, /minBackoff 10000 ms/],
+    [
+      { retryConfig: { minBackoff: { seconds: 10 }, maxBackoff: { seconds: 5 } } },
+      /^RetryConfig.minBackoff must be less/,
+    ],
   ];
   for (const [settings, text] of refused) {
     await assert.rejects(create('refused', settings), refusal(status.INVALID_ARGUMENT, text));

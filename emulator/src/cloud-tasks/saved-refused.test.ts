@@ -30,7 +30,7 @@ const REFUSED: readonly (readonly [saved: unknown, says: string | RegExp])[] = [
   [queue({ state: 'DISABLED' }), 'tasks.queues[0].state is "DISABLED"; accepted: RUNNING, PAUSED'],
   [
     queue({ rateLimits: { maxDispatchesPerSecond: 501 } }),
-    'tasks.queues[0] is refused: RateLimits.maxDispatchesPerSecond 501 must be above 0 and at most 500.',
+    'tasks.queues[0] is refused: RateLimits.maxDispatchesPerSecond must be less than or equal to 500.',
   ],
   [
     queue({ rateLimits: { maxBurstSize: 5 } }),
@@ -54,7 +54,7 @@ const REFUSED: readonly (readonly [saved: unknown, says: string | RegExp])[] = [
   ],
   [
     task({ dispatchDeadline: '1s' }),
-    `${PLACE} is refused: Task.dispatchDeadline 1s must be in the interval [15s, 1800s].`,
+    `${PLACE} is refused: Task.dispatchDeadline must be between [15s, 30m].`,
   ],
   [
     task({ httpRequest: undefined }),

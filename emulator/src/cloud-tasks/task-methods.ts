@@ -10,6 +10,7 @@ import type { Clock } from '../clock.ts';
 import { invalidArgument, notFound, StatusError } from '../grpc-server.ts';
 import type { ByName, CreateTaskRequest, ListTasksRequest, TaskMessage, ViewOfName } from './messages.ts';
 import { parseTaskName } from './names.ts';
+import { tooLarge } from './words.ts';
 import { pageOf } from './paging.ts';
 import { findQueue } from './queue-methods.ts';
 import type { Queue } from './queue.ts';
@@ -41,9 +42,7 @@ export function taskMethods(ports: TaskMethodPorts) {
     const task = createTask(message, name, ports.nextSequence(), clock.now(), rules);
     const bytes = ports.sizeOf(taskAsStored(task));
     if (bytes <= maxTaskBytes) return task;
-    throw invalidArgument(
-      `Task size too large: ${bytes} bytes as stored, at most ${maxTaskBytes} are accepted.`,
-    );
+    throw tooLarge(bytes, maxTaskBytes);
   };
 
   const find = (name: string): { queue: Queue; task: Task } => {

@@ -1,7 +1,7 @@
 /**
  * A task: made from a request with every default filled in, and shown to clients. Pure but for the id that it is given.
  */
-import { invalidArgument } from '../grpc-server.ts';
+
 import type { HeapItem } from '../heap.ts';
 import {
   checkedDuration,
@@ -12,6 +12,7 @@ import {
   type TaskMessage,
 } from './messages.ts';
 import { lastSegment, projectOf } from './names.ts';
+import { badDeadline, tooFarAhead } from './words.ts';
 import { parseTarget, type AppEngineTarget, type Target, type TargetRules } from './target.ts';
 
 export type AttemptRecord = {
@@ -83,11 +84,7 @@ function parseSchedule(message: TaskMessage, now: number): { scheduleMicros: num
   const { seconds, nanos } = checkedTimestamp(message.scheduleTime, 'Task.scheduleTime');
   const dueMs = seconds * 1000 + Math.ceil(nanos / 1e6);
   if (dueMs <= now) return present;
-  if (dueMs > now + MAX_AHEAD_MS) {
-    throw invalidArgument(
-      `The Task.scheduleTime, ${new Date(dueMs).toISOString()}, is too far in the future. Schedule time must be no more than 720h in the future.`,
-    );
-  }
+  if (dueMs > now + MAX_AHEAD_MS) throw tooFarAhead(dueMs);
   return { scheduleMicros: seconds * 1e6 + Math.floor(nanos / 1000), dueMs };
 }
 
@@ -102,9 +99,7 @@ function parseDeadline(
   if (deadlineMs >= MIN_DEADLINE_MS && deadlineMs <= MAX_DEADLINE_MS[kind]) {
     return { deadlineMs, deadlineGiven: true };
   }
-  throw invalidArgument(
-    `Task.dispatchDeadline ${deadlineMs / 1000}s must be in the interval [15s, ${MAX_DEADLINE_MS[kind] / 1000}s].`,
-  );
+  throw badDeadline(kind);
 }
 
 /** When it is too old. */

@@ -7,6 +7,7 @@
  * although its lease is settled: as with the service, their next attempt tells them that the ID is no longer valid.
  */
 import { Metadata, status } from '@grpc/grpc-js';
+import { DETAILS, field, statusDetails } from '../error-details.ts';
 import { StatusError } from '../grpc-server.ts';
 
 const MESSAGE =
@@ -20,7 +21,7 @@ class AckIdError extends StatusError {
   constructor(ids: readonly string[]) {
     super(status.INVALID_ARGUMENT, MESSAGE);
     this.name = 'AckIdError';
-    this.metadata.set('grpc-status-details-bin', statusDetails(ids));
+    this.metadata.set(DETAILS, details(ids));
   }
 }
 
@@ -29,27 +30,16 @@ export function assertAllValid(invalidAckIds: readonly string[]): void {
   if (invalidAckIds.length > 0) throw new AckIdError(invalidAckIds);
 }
 
-/** A google.rpc.Status with one google.rpc.ErrorInfo (google/rpc/status.proto and error_details.proto). */
-function statusDetails(ids: readonly string[]): Buffer {
+/** With a google.rpc.ErrorInfo (google/rpc/error_details.proto). */
+function details(ids: readonly string[]): Buffer {
   const entries: Buffer[] = [];
   let bytes = 0;
   for (const id of ids) {
-    const entry = field(3, Buffer.concat([field(1, id), field(2, INVALID)]));
+    const entry = field(3, [field(1, id), field(2, INVALID)]);
     bytes += entry.length;
     if (bytes > MAX_DETAIL_BYTES) break;
     entries.push(entry);
   }
   const info = [field(1, 'EXACTLY_ONCE_ACKID_FAILURE'), field(2, 'pubsub.googleapis.com'), ...entries];
-  const any = [field(1, 'type.googleapis.com/google.rpc.ErrorInfo'), field(2, Buffer.concat(info))];
-  const code = Buffer.from([0x08, status.INVALID_ARGUMENT]);
-  return Buffer.concat([code, field(2, MESSAGE), field(3, Buffer.concat(any))]);
-}
-
-/** A length-delimited field of the protobuf wire format. */
-function field(number: number, content: string | Buffer): Buffer {
-  const value = Buffer.from(content);
-  const length: number[] = [];
-  let rest = value.length;
-  for (; rest > 0x7f; rest >>>= 7) length.push((rest & 0x7f) | 0x80);
-  return Buffer.concat([Buffer.from([(number << 3) | 2, ...length, rest]), value]);
+  return statusDetails(status.INVALID_ARGUMENT, MESSAGE, 'type.googleapis.com/google.rpc.ErrorInfo', info);
 }
