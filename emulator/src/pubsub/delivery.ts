@@ -27,8 +27,11 @@ export type Delivery = Readonly<{
   leave(consumer: Consumer): void;
   /** Returns the IDs that are not those of a valid lease; the others are acknowledged. */
   acknowledge(ackIds: readonly string[]): readonly string[];
-  /** 0 seconds is a nack. Returns the IDs that are not those of a valid lease. */
-  modifyAckDeadline(ackIds: readonly string[], seconds: number): readonly string[];
+  /**
+   * The seconds for each ID, 0 being a nack. What they do does not depend on their order, and a nack that takes later
+   * messages of its key back does not make their IDs invalid. Returns the IDs that are not those of a valid lease.
+   */
+  modifyAckDeadlines(seconds: ReadonlyMap<string, number>): readonly string[];
   /** Takes the messages back as if they had never been delivered. */
   takeBack(leases: readonly Lease[]): void;
   /** Everything that waits or is outstanding, within its retention. */
@@ -129,33 +132,43 @@ export function createDelivery(
     return ms > 0 ? { at: clock.now() + ms, among: deadlines } : undefined;
   };
   /** `counts`: as a delivery attempt, and for the backoff. */
-  const fail = (held: Lease, counts: boolean, isNack = false): void => {
+  const fail = (held: Lease, counts: boolean): void => {
     const { entry } = held;
-    const { deadLetterPolicy } = config();
     release(held, 'failed');
-    if (!counts) return putBack(entry, backoff(entry.failures + 1));
-    entry.failures += 1;
-    if (deadLetterPolicy !== null) {
-      entry.countedFailures += 1;
-      if (entry.countedFailures >= deadLetterPolicy.maxDeliveryAttempts && toDeadLetters(entry)) {
-        finish(entry);
-        return;
-      }
-    }
-    putBack(
-      entry,
-      backoff(entry.failures) ?? (isNack ? { at: real.now() + NACK_MS, among: nacked } : undefined),
-    );
+    if (!counts) putBack(entry, backoff(entry.failures + 1));
+    else if (!countFailure(entry)) putBack(entry, backoff(entry.failures));
   };
-  /** An ID that is named twice counts once. */
-  const eachLease = (ids: readonly string[], act: (held: Lease) => void): readonly string[] => {
+  /** True when its attempts are used up, and it has gone to the dead-letter topic. */
+  const countFailure = (entry: Entry): boolean => {
+    const { deadLetterPolicy } = config();
+    entry.failures += 1;
+    if (deadLetterPolicy === null) return false;
+    entry.countedFailures += 1;
+    if (entry.countedFailures < deadLetterPolicy.maxDeliveryAttempts || !toDeadLetters(entry)) return false;
+    finish(entry);
+    return true;
+  };
+  const nack = (all: readonly Lease[]): void => {
+    const entries = all.map(({ entry }) => entry).sort((a, b) => a.serial - b.serial);
+    for (const held of all) release(held, 'failed');
+    const back = entries.filter((entry) => !countFailure(entry));
+    // From the last of a key to its first, whose backoff counts: each is put back before those behind which it came.
+    for (const entry of back.toReversed()) {
+      putBack(entry, backoff(entry.failures) ?? { at: real.now() + NACK_MS, among: nacked });
+    }
+  };
+  /** All are looked up before anything is done with one. An ID that is named twice counts once. */
+  const lookUp = (
+    ids: Iterable<string>,
+  ): Readonly<{ found: readonly Lease[]; invalid: readonly string[] }> => {
+    const found: Lease[] = [];
     const invalid: string[] = [];
     for (const id of new Set(ids)) {
       const held = leases.get(id);
       if (held === undefined) invalid.push(id);
-      else act(held);
+      else found.push(held);
     }
-    return invalid;
+    return { found, invalid };
   };
   const dispatch = (): void => {
     // Delivering may publish (a dead letter) and so come back here: then the loop below runs once more.
@@ -164,21 +177,24 @@ export function createDelivery(
       return;
     }
     dispatching = true;
-    do {
-      again = false;
-      for (let full = 0; backlog.hasReady() && full < consumers.length; ) {
-        turn = (turn + 1) % consumers.length;
-        const consumer = consumers[turn];
-        const room = consumer?.room();
-        const entries = room === undefined ? [] : backlog.take(room, dropIfStale);
-        if (consumer === undefined || entries.length === 0) full += 1;
-        else {
-          full = 0;
-          consumer.deliver(entries.map((entry) => lease(entry, consumer)));
+    try {
+      do {
+        again = false;
+        for (let full = 0; backlog.hasReady() && full < consumers.length; ) {
+          turn = (turn + 1) % consumers.length;
+          const consumer = consumers[turn];
+          const room = consumer?.room();
+          const entries = room === undefined ? [] : backlog.take(room, dropIfStale);
+          if (consumer === undefined || entries.length === 0) full += 1;
+          else {
+            full = 0;
+            consumer.deliver(entries.map((entry) => lease(entry, consumer)));
+          }
         }
-      }
-    } while (again);
-    dispatching = false;
+      } while (again);
+    } finally {
+      dispatching = false;
+    }
   };
 
   return {
@@ -199,24 +215,29 @@ export function createDelivery(
       if (index >= 0) consumers.splice(index, 1);
     },
     acknowledge(ids) {
-      const invalid = eachLease(ids, (held) => {
+      const { found, invalid } = lookUp(ids);
+      for (const held of found) {
         patience.answered(held);
         release(held, 'acked');
         finish(held.entry);
-      });
+      }
       dispatch();
       return invalid;
     },
-    modifyAckDeadline(ids, seconds) {
-      const invalid = eachLease(ids, (held) => {
-        if (seconds === 0) {
+    modifyAckDeadlines(seconds) {
+      const { found, invalid } = lookUp(seconds.keys());
+      const nacks: Lease[] = [];
+      for (const held of found) {
+        const extension = seconds.get(held.ackId) ?? 0;
+        if (extension === 0) {
           patience.answered(held);
-          fail(held, true, true);
+          nacks.push(held);
         } else {
           patience.extended(held);
-          deadlines.set(held.deadline, clock.now() + seconds * 1000);
+          deadlines.set(held.deadline, clock.now() + extension * 1000);
         }
-      });
+      }
+      nack(nacks);
       dispatch();
       return invalid;
     },

@@ -94,7 +94,7 @@ export function startPush(ports: PushPorts, subscription: () => Subscription, co
       if (success) succeeded();
       else failed(lease, why);
       if (success) delivery.acknowledge([lease.ackId]);
-      else delivery.modifyAckDeadline([lease.ackId], 0);
+      else delivery.modifyAckDeadlines(new Map([[lease.ackId, 0]]));
       closeWhenDone();
     };
     const { body, headers, left } = pushRequest(lease, config, subscription().name);

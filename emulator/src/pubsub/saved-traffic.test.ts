@@ -200,7 +200,8 @@ function world() {
       if (lease === undefined) return;
       if (how === 'ack') return ack(id, [lease]);
       const { delivery } = registry.subscription(subscriptionName(id));
-      assert.deepEqual(delivery.modifyAckDeadline([lease.ackId], 0), []);
+      assert.deepEqual(delivery.modifyAckDeadlines(new Map([[lease.ackId, 0]])), []);
+      clock.advance(50);
       failed(id, lease);
     },
     ackStale(which: number) {

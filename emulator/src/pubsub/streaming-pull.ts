@@ -160,12 +160,11 @@ function settle(
     if (exactlyOnce) confirm({ acknowledgeConfirmation: outcome(ackIds, invalidAckIds) });
   }
   if (modifyDeadlineAckIds.length > 0 && dropsAck('ModifyAckDeadline', name)) return;
-  // One call for all of one length, so that nacks of one request are put back together.
-  for (const seconds of new Set(modifyDeadlineSeconds)) {
-    const ids = modifyDeadlineAckIds.filter((_, index) => modifyDeadlineSeconds[index] === seconds);
-    const invalidAckIds = delivery.modifyAckDeadline(ids, seconds);
-    if (exactlyOnce) confirm({ modifyAckDeadlineConfirmation: outcome(ids, invalidAckIds) });
-  }
+  if (modifyDeadlineAckIds.length === 0) return;
+  const invalidAckIds = delivery.modifyAckDeadlines(
+    new Map(modifyDeadlineAckIds.map((id, index) => [id, modifyDeadlineSeconds[index] ?? 0])),
+  );
+  if (exactlyOnce) confirm({ modifyAckDeadlineConfirmation: outcome(modifyDeadlineAckIds, invalidAckIds) });
 }
 
 function outcome(all: readonly string[], invalidAckIds: readonly string[]): Confirmation {

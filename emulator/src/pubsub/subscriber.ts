@@ -96,7 +96,7 @@ export function subscriberMethods(
         assertAckIds(ackIds, enableExactlyOnceDelivery);
         assertDeadline(ackDeadlineSeconds);
         expiration.used();
-        const invalid = delivery.modifyAckDeadline(ackIds, ackDeadlineSeconds);
+        const invalid = delivery.modifyAckDeadlines(new Map(ackIds.map((id) => [id, ackDeadlineSeconds])));
         if (enableExactlyOnceDelivery) assertAllValid(invalid);
         return {};
       },
