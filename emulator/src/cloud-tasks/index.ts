@@ -88,6 +88,8 @@ export type RunningCloudTasks = RunningServer &
      * error of one line that names the place, and then nothing has changed.
      */
     load(saved: unknown): void;
+    /** `load` in two steps: reads it, or throws so; what it gives puts it in place, and does not fail. */
+    prepare(saved: unknown): () => void;
   }>;
 
 /**
@@ -160,6 +162,7 @@ export async function startCloudTasks(options: CloudTasksOptions): Promise<Runni
     ...server,
     save: restarts.save,
     load: restarts.load,
+    prepare: restarts.prepare,
     async close() {
       restarts.detach();
       for (const queue of queues.values()) queue.close();

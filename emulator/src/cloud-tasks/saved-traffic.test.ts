@@ -207,12 +207,12 @@ function world() {
         model.dueMs = clock.now();
       }
       if (into === 'fresh') {
-        server.load({});
+        server.prepare({})();
         clock = manualClock(clock.now() + laterMs);
         server = serverOf(clock, send);
       }
       age();
-      server.load(saved);
+      server.prepare(saved)();
       // What is heard of a request of before settles nothing.
       for (const { done } of beside) done({ kind: 'response', status: 200 });
     },
@@ -234,7 +234,7 @@ function world() {
         assert.throws(() => server.getTask({ name: taskName(task), responseView: 'BASIC' }), { code: 5 });
       }
       for (const [task, { succeeded }] of wanted) assert.ok(succeeded, `${task} never came`);
-      server.load({});
+      server.prepare({})();
       assert.equal(clock.timers(), 0);
     },
   };

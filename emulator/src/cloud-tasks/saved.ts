@@ -12,6 +12,7 @@
  * the rate limits had left (a queue begins with a full bucket), and the numbers of `stats()`.
  */
 import type { Clock } from '../clock.ts';
+import type { State } from '../faults/restart.ts';
 import {
   accepted,
   assertUnique,
@@ -78,28 +79,29 @@ const QUEUE = record({
 
 const STATE = record({ queues: optional(list(QUEUE), []), rememberedQueueNames: NAMES });
 
-export function savedTasks(ports: SavedTasksPorts): { save(): object; load(saved: unknown): void } {
+export function savedTasks(ports: SavedTasksPorts): State {
   const { queues, deletedNames } = ports;
   return {
     save: () => ({
       queues: [...queues.values()].map(saveQueue),
       rememberedQueueNames: saveNames(deletedNames),
     }),
-    /** Everything is read before anything is touched. */
-    load(saved) {
+    prepare(saved) {
       const { opened, rememberedQueueNames } = parse(saved, ports);
-      for (const queue of queues.values()) queue.close();
-      ports.dropRequests();
-      queues.clear();
-      deletedNames.clear();
-      restoreNames(deletedNames, rememberedQueueNames);
-      for (const { config, past, names, tasks } of opened) {
-        const queue = ports.open(config, past);
-        queues.set(config.name, queue);
-        restoreNames(queue.remembered, names);
-        for (const task of tasks) queue.add(task);
-      }
-      for (const queue of queues.values()) queue.pump();
+      return () => {
+        for (const queue of queues.values()) queue.close();
+        ports.dropRequests();
+        queues.clear();
+        deletedNames.clear();
+        restoreNames(deletedNames, rememberedQueueNames);
+        for (const { config, past, names, tasks } of opened) {
+          const queue = ports.open(config, past);
+          queues.set(config.name, queue);
+          restoreNames(queue.remembered, names);
+          for (const task of tasks) queue.add(task);
+        }
+        for (const queue of queues.values()) queue.pump();
+      };
     },
   };
 }

@@ -12,11 +12,14 @@ import { PlanError } from './checked.ts';
 import type { FaultTarget, Faults } from './faults.ts';
 import type { RestartSpec, Service } from './plan.ts';
 
-/** The state of a server. */
-export type State = Readonly<{ save(): object; load(saved: unknown): void }>;
+/**
+ * The state of a server. `prepare` reads what was saved, throws an error of one line when something in it is not
+ * understood, and changes nothing; what it gives puts the state in place, and does not fail.
+ */
+export type State = Readonly<{ save(): object; prepare(saved: unknown): () => void }>;
 
 /** The state as others see it; `detach` takes the server out of reach of faults: one that is down stays down. */
-export type Restartable = State & Readonly<{ detach(): void }>;
+export type Restartable = State & Readonly<{ load(saved: unknown): void; detach(): void }>;
 
 type Outage = {
   /** What it comes back with. */
@@ -37,14 +40,15 @@ export function restartable(
   state: State,
   log: (line: string) => void,
 ): Restartable {
-  if (faults === undefined) return { ...state, detach: () => {} };
+  const load = (saved: unknown): void => state.prepare(saved)();
+  if (faults === undefined) return { ...state, load, detach: () => {} };
   const empty = state.save();
   let outage: Outage | undefined;
   let closed = false;
 
   async function comeUp({ kept }: Outage): Promise<void> {
     if (closed) return;
-    state.load(kept);
+    load(kept);
     outage = undefined;
     await server.up();
   }
@@ -64,7 +68,7 @@ export function restartable(
       const begun: Outage = { kept, down: server.down(), isDown: false, cancel: () => {} };
       outage = begun;
       // At once, so that nothing falls due in between.
-      state.load(empty);
+      load(empty);
       if (downMs === 0) return end(begun);
       begun.cancel = clock.after(downMs, () => {
         end(begun).catch((error: unknown) => log(`${service} did not come up again: ${String(error)}`));
@@ -76,14 +80,19 @@ export function restartable(
     up: () => (outage === undefined ? server.up() : end(outage)),
   };
   const detach = faults.attach(service, target);
-  return {
-    save: () => outage?.kept ?? state.save(),
-    load(saved) {
-      state.load(saved);
+  const prepare: State['prepare'] = (saved) => {
+    const apply = state.prepare(saved);
+    return () => {
+      apply();
       if (outage === undefined) return;
       outage.kept = state.save();
-      state.load(empty);
-    },
+      load(empty);
+    };
+  };
+  return {
+    save: () => outage?.kept ?? state.save(),
+    prepare,
+    load: (saved) => prepare(saved)(),
     detach() {
       closed = true;
       outage?.cancel();

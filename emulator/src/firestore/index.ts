@@ -61,6 +61,8 @@ export type RunningFirestore = RunningServer &
      * the place, and then nothing has changed.
      */
     load(saved: unknown): void;
+    /** `load` in two steps: reads it, or throws so; what it gives puts it in place, and does not fail. */
+    prepare(saved: unknown): () => void;
   }>;
 
 /** Throws an error that names the port when another process listens on it, or a policy or an index that is not legal. */
@@ -100,27 +102,31 @@ export async function startFirestore(options: FirestoreOptions): Promise<Running
   };
   const state = {
     save: () => saveFirestore(databases),
-    load(saved: unknown): void {
+    prepare(saved: unknown): () => void {
       const parsed = parseFirestore(saved);
-      const error = new StatusError(status.UNAVAILABLE, 'The server begins anew with another state.');
-      for (const end of streams) end(error);
-      for (const [name, each] of databases) {
-        each.end(error);
-        latestTimes.set(name, each.latest());
-      }
-      databases.clear();
-      follow.close();
-      for (const { name, docs, latestTime } of parsed) {
-        latestTimes.set(name, Math.max(latestTime, latestTimes.get(name) ?? 0));
-        named(name).restore(docs);
-      }
+      return () => replace(parsed);
     },
   };
+  function replace(parsed: ReturnType<typeof parseFirestore>): void {
+    const error = new StatusError(status.UNAVAILABLE, 'The server begins anew with another state.');
+    for (const end of streams) end(error);
+    for (const [name, each] of databases) {
+      each.end(error);
+      latestTimes.set(name, each.latest());
+    }
+    databases.clear();
+    follow.close();
+    for (const { name, docs, latestTime } of parsed) {
+      latestTimes.set(name, Math.max(latestTime, latestTimes.get(name) ?? 0));
+      named(name).restore(docs);
+    }
+  }
   const restarts = restartable(faults, 'firestore', clock, server, state, log);
   return {
     ...server,
     save: restarts.save,
     load: restarts.load,
+    prepare: restarts.prepare,
     stats: () => sum([...databases.values()]),
     clear,
     async close() {

@@ -18,7 +18,7 @@ import { dropsAck, skipDropAck } from './dropped-acks.ts';
 import { pubsubServiceDefinitions } from './protos.ts';
 import { publisherMethods } from './publisher.ts';
 import { createRegistry } from './registry.ts';
-import { loadPubsub, savePubsub } from './saved.ts';
+import { preparePubsub, savePubsub } from './saved.ts';
 import { subscriberMethods } from './subscriber.ts';
 
 export type PubsubOptions = Readonly<{
@@ -59,6 +59,8 @@ export type RunningPubsub = RunningServer &
      * then nothing has changed.
      */
     load(saved: unknown): void;
+    /** `load` in two steps: reads it, or throws so; what it gives puts it in place, and does not fail. */
+    prepare(saved: unknown): () => void;
   }>;
 
 /** Several times what @grpc/grpc-js needs to write the trailers of the calls that end. */
@@ -85,7 +87,7 @@ export async function startPubsub({
   );
   const state = {
     save: () => savePubsub(registry),
-    load: (saved: unknown) => loadPubsub(registry, saved),
+    prepare: (saved: unknown) => preparePubsub(registry, saved),
   };
   const restarts = restartable(faults, 'pubsub', clock, server, state, log);
   const underWay = (): number => {
@@ -107,6 +109,7 @@ export async function startPubsub({
     unimplemented: server.unimplemented,
     save: restarts.save,
     load: restarts.load,
+    prepare: restarts.prepare,
     underWay,
     stats() {
       const states = [...registry.states()];

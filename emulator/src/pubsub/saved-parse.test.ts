@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { manualClock } from '../manual-clock.ts';
 import { createRegistry } from './registry.ts';
-import { loadPubsub, savePubsub } from './saved.ts';
+import { preparePubsub, savePubsub } from './saved.ts';
 import { newSubscription } from './subscription-config.ts';
 import { newTopic } from './topic-config.ts';
 import type { Subscription } from './wire.ts';
@@ -50,7 +50,7 @@ test('messages of any content come back from JSON as they were, in their order',
       );
       const second = registry();
       const saved = JSON.parse(JSON.stringify(savePubsub(first))) as object;
-      loadPubsub(second, saved);
+      preparePubsub(second, saved)();
       const held = (all: typeof first) =>
         all
           .subscription(SUB)
@@ -156,10 +156,10 @@ const REFUSED: readonly (readonly [saved: unknown, says: string])[] = [
 for (const [saved, says] of REFUSED) {
   test(`refuses with one line that names the place, and changes nothing: ${says.slice(0, 60)}`, () => {
     const held = registry();
-    loadPubsub(held, { ...sub({ unacknowledged: [{ messageId: '7', failures: 2 }] }), messages });
+    preparePubsub(held, { ...sub({ unacknowledged: [{ messageId: '7', failures: 2 }] }), messages })();
     const before = savePubsub(held);
     const state = held.subscription(SUB);
-    assert.throws(() => loadPubsub(held, saved), { name: 'SavedError', message: says });
+    assert.throws(() => preparePubsub(held, saved), { name: 'SavedError', message: says });
     assert.deepEqual(savePubsub(held), before);
     assert.equal(held.subscription(SUB), state);
   });
@@ -167,11 +167,11 @@ for (const [saved, says] of REFUSED) {
 
 test('what a person wrote by hand is enough: what is left out has its default', () => {
   const held = registry();
-  loadPubsub(held, {
+  preparePubsub(held, {
     ...sub({ unacknowledged: [{ messageId: '7' }] }),
     snapshots: [{ ...shot, messages: ['7'] }],
     messages: [...messages, { messageId: '99', publishTime: '2030-01-01T00:00:00Z' }],
-  });
+  })();
   assert.deepEqual(
     held.subscription(SUB).config(),
     newSubscription({ ...PLAIN, enableMessageOrdering: false }, false),
@@ -201,11 +201,11 @@ test('message IDs go on above those that were saved and those that are loaded', 
     };
     return held.publish(TOPIC, [content]).messageIds[0];
   };
-  loadPubsub(held, { topics, nextMessageId: '8000000000000000000' });
+  preparePubsub(held, { topics, nextMessageId: '8000000000000000000' })();
   assert.equal(publish(), '8000000000000000000');
   const top = { ...messages[0], messageId: '8000000000000000007' };
-  loadPubsub(held, { ...sub({ unacknowledged: [{ messageId: top.messageId }] }), messages: [top] });
+  preparePubsub(held, { ...sub({ unacknowledged: [{ messageId: top.messageId }] }), messages: [top] })();
   assert.equal(publish(), '8000000000000000008');
-  loadPubsub(held, { topics });
+  preparePubsub(held, { topics })();
   assert.equal(publish(), '8000000000000000009', 'and never go back');
 });

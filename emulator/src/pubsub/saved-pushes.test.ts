@@ -9,7 +9,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { manualClock } from '../manual-clock.ts';
 import { createRegistry, type Registry } from './registry.ts';
-import { loadPubsub, savePubsub } from './saved.ts';
+import { preparePubsub, savePubsub } from './saved.ts';
 import { newSubscription } from './subscription-config.ts';
 import { until } from './test-server.ts';
 
@@ -134,7 +134,7 @@ test('property: pushes that a save cuts off come again, in order, and what was a
           for (const { text } of published) if (!left.has(text)) over.add(text);
           clock = manualClock(clock.now() + each.laterMs);
           registry = createRegistry({ clock });
-          loadPubsub(registry, saved);
+          preparePubsub(registry, saved)();
         }
       }
       draining = true;

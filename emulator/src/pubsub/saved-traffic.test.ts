@@ -9,7 +9,7 @@ import fc from 'fast-check';
 import { type ManualClock, manualClock } from '../manual-clock.ts';
 import { pull } from './pull.ts';
 import { createRegistry, type Registry } from './registry.ts';
-import { loadPubsub, savePubsub } from './saved.ts';
+import { preparePubsub, savePubsub } from './saved.ts';
 import { seek } from './seek.ts';
 import { newSubscription } from './subscription-config.ts';
 import { timestamp, type Subscription } from './wire.ts';
@@ -261,7 +261,7 @@ function world() {
         clock = manualClock(clock.now() + laterMs);
         registry = createRegistry({ clock });
       }
-      loadPubsub(registry, saved);
+      preparePubsub(registry, saved)();
       for (const state of owed.values()) takenBack(state);
       assert.deepEqual({ ...savePubsub(registry), nextMessageId: '' }, { ...saved, nextMessageId: '' });
     },

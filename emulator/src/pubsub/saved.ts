@@ -75,11 +75,18 @@ export function savePubsub(registry: Registry): object {
 }
 
 /**
- * Replaces all that the server holds. Open calls end with UNAVAILABLE, as at a restart, and pushes in flight settle
- * nothing; those of loaded push subscriptions begin. Throws an error of one line, and then nothing has changed.
+ * Reads what was saved; throws an error of one line. What it gives replaces all that the server holds: open calls end with
+ * UNAVAILABLE, as at a restart, and pushes in flight settle nothing; those of loaded push subscriptions begin.
  */
-export function loadPubsub(registry: Registry, saved: unknown): void {
-  const { topics, subscriptions, snapshots, nextMessageId } = parsePubsub(saved, registry.signs);
+export function preparePubsub(registry: Registry, saved: unknown): () => void {
+  const parsed = parsePubsub(saved, registry.signs);
+  return () => replacePubsub(registry, parsed);
+}
+
+function replacePubsub(
+  registry: Registry,
+  { topics, subscriptions, snapshots, nextMessageId }: ReturnType<typeof parsePubsub>,
+): void {
   registry.clear(new StatusError(status.UNAVAILABLE, 'The server begins anew with another state.'));
   registry.messageIds.startAt(nextMessageId);
   for (const { topic, retained } of topics) registry.createTopic(topic, retained);

@@ -4,14 +4,18 @@ import { movableClock } from '../movable-clock.ts';
 import { type Holder, loadAll, parseSaved, resetAll, saveAll } from './saved-stack.ts';
 
 /** Holds any object but one that is `bad`. */
-function holder(name: string): Holder & { held: object } {
+function holder(name: string): Holder & { held: object; changes: number } {
   const own = {
     held: { is: `${name} at first` } as object,
+    changes: 0,
     save: () => own.held,
-    load(saved: unknown) {
+    prepare(saved: unknown) {
       if (typeof saved === 'object' && saved !== null && 'bad' in saved)
         throw new Error('bad is true; accepted: false');
-      own.held = saved as object;
+      return () => {
+        own.changes += 1;
+        own.held = saved as object;
+      };
     },
   };
   return own;
@@ -50,6 +54,7 @@ test('when one service refuses its part, nothing has changed', async () => {
     /^Error: firestore: bad is true; accepted: false$/,
   );
   assert.deepEqual(saveAll(holders, 0), before);
+  assert.equal(pubsub.changes, 0, 'not even for a moment');
   assert.ok(clock.now() < saved.now);
   clock.close();
 });

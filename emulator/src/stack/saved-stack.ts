@@ -24,8 +24,11 @@ export class StateError extends Error {
   }
 }
 
-/** A server, as far as its state goes. `load` throws an error of one line, and then nothing has changed. */
-export type Holder = Readonly<{ save(): object; load(saved: unknown): void }>;
+/**
+ * A server, as far as its state goes. `prepare` throws an error of one line, and changes nothing; what it gives puts the
+ * state in place, and does not fail.
+ */
+export type Holder = Readonly<{ save(): object; prepare(saved: unknown): () => void }>;
 export type Holders = Readonly<Partial<Record<Service, Holder>>>;
 
 /**
@@ -74,11 +77,11 @@ export function parseSaved(saved: unknown, holders: Holders): SavedStack {
 /** What the servers themselves have saved: it is not doubted, and what they hold now is not kept meanwhile. */
 export async function resetAll(holders: Holders, clock: MovableClock, saved: SavedStack): Promise<void> {
   await clock.startAt(0, () => {
-    for (const name of SERVICES) holders[name]?.load(saved[name]);
+    for (const name of SERVICES) holders[name]?.prepare(saved[name])();
   });
 }
 
-/** Rejects as `load` of a server throws; those that were loaded before are then as they were. */
+/** Every server prepares its part before any of them changes: rejects as one of them throws, and all is as it was. */
 export async function loadAll(
   holders: Holders,
   clock: MovableClock,
@@ -86,25 +89,17 @@ export async function loadAll(
   empty: SavedStack,
 ): Promise<void> {
   await clock.startAt(saved.now, () => {
-    const undo: (() => void)[] = [];
-    try {
-      for (const name of SERVICES) {
-        const holder = holders[name];
-        if (holder === undefined) continue;
-        const before = holder.save();
-        withPlace(name, () => holder.load(saved[name] ?? empty[name]));
-        undo.push(() => holder.load(before));
-      }
-    } catch (error) {
-      for (const step of undo) step();
-      throw error;
-    }
+    const applied = SERVICES.flatMap((name) => {
+      const holder = holders[name];
+      return holder === undefined ? [] : [withPlace(name, () => holder.prepare(saved[name] ?? empty[name]))];
+    });
+    for (const apply of applied) apply();
   });
 }
 
-function withPlace(name: string, act: () => void): void {
+function withPlace<T>(name: string, act: () => T): T {
   try {
-    act();
+    return act();
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
     throw new Error(text.startsWith(name) ? text : `${name}: ${text}`, { cause: error });
