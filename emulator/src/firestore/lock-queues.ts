@@ -1,34 +1,43 @@
 /**
- * The queue before each document: who holds it, and who waits for it in order of arrival. A request whose
- * documents change while it waits (a query's result) keeps its place in time.
+ * The queue before each document: who holds it, and who waits for it in order of arrival. Reads share a document with
+ * each other; a change waits for all of them. A read waits behind earlier changes alone, so that none of them starves. A
+ * request whose documents change while it waits (a query's result) keeps its place in time.
  */
 import type { Owner, Request } from './lock-types.ts';
-import { reaches } from './wait-graph.ts';
+import { reachersOf } from './wait-graph.ts';
 
 export type DocumentQueues = Readonly<{
   /** Puts the request into the queues of these documents, and takes it out of the ones it was in. */
   move(request: Request, documents: readonly string[]): void;
   /** Adds to the request's `holders` and `ahead` whoever stands between it and its documents. */
   block(request: Request): void;
-  /** Gives the owner the documents. Whoever is in their queues waits for it from now on. */
+  /** Gives the owner a share of the documents. Whoever waits to change them waits for it from now on. */
   hold(owner: Owner, documents: readonly string[]): void;
   free(owner: Owner): void;
+  /** Shares that are held. */
   held(): number;
 }>;
 
+/** By number of arrival; `changes` are those of `all` that want the document for themselves. */
+type Queue = Readonly<{ all: Request[]; changes: Request[] }>;
+
 export function documentQueues(): DocumentQueues {
-  const holders = new Map<string, Owner>();
-  const queues = new Map<string, Request[]>();
+  const holders = new Map<string, Set<Owner>>();
+  const queues = new Map<string, Queue>();
+  let shares = 0;
 
   const leave = (request: Request, document: string): void => {
-    const queue = queues.get(document)?.filter((other) => other !== request) ?? [];
-    if (queue.length === 0) queues.delete(document);
-    else queues.set(document, queue);
+    const queue = queues.get(document);
+    if (queue === undefined) return;
+    remove(queue.all, request);
+    if (request.isChange) remove(queue.changes, request);
+    if (queue.all.length === 0) queues.delete(document);
   };
   const join = (request: Request, document: string): void => {
-    const queue = queues.get(document);
-    if (queue === undefined) queues.set(document, [request]);
-    else queues.set(document, inArrivalOrder([...queue, request]));
+    const queue = queues.get(document) ?? { all: [], changes: [] };
+    queues.set(document, queue);
+    insert(queue.all, request);
+    if (request.isChange) insert(queue.changes, request);
   };
 
   return {
@@ -41,37 +50,75 @@ export function documentQueues(): DocumentQueues {
       request.documents = documents;
     },
     block(request) {
+      const waitsForIt = reachersOf(request.owner);
       for (const document of request.documents) {
-        const holder = holders.get(document);
-        if (holder === request.owner) continue;
-        if (holder !== undefined) request.holders.add(holder);
-        const before = nearestAhead(queues.get(document) ?? [], request);
+        if (request.isChange) {
+          for (const holder of holders.get(document) ?? []) {
+            if (holder !== request.owner) request.holders.add(holder);
+          }
+        }
+        const queue = queues.get(document);
+        const before = nearestAhead(
+          (request.isChange ? queue?.all : queue?.changes) ?? [],
+          request,
+          waitsForIt,
+        );
         if (before !== undefined) request.ahead.add(before);
       }
     },
     hold(owner, documents) {
       for (const document of documents) {
-        holders.set(document, owner);
+        const sharing = holders.get(document) ?? new Set();
+        holders.set(document, sharing);
+        if (!sharing.has(owner)) shares += 1;
+        sharing.add(owner);
         owner.documents.add(document);
-        for (const other of queues.get(document) ?? []) if (other.owner !== owner) other.holders.add(owner);
+        for (const other of queues.get(document)?.changes ?? []) {
+          if (other.owner !== owner) other.holders.add(owner);
+        }
       }
     },
     free(owner) {
-      for (const document of owner.documents) holders.delete(document);
+      for (const document of owner.documents) {
+        const sharing = holders.get(document);
+        if (sharing?.delete(owner) === true) shares -= 1;
+        if (sharing?.size === 0) holders.delete(document);
+      }
       owner.documents.clear();
     },
-    held: () => holders.size,
+    held: () => shares,
   };
 }
 
-export const inArrivalOrder = <T extends Request>(requests: readonly T[]): T[] =>
-  [...requests].sort((a, b) => a.number - b.number);
-
 /** The nearest earlier request of another owner, passing over those that wait for this one's owner. */
-function nearestAhead(queue: readonly Request[], request: Request): Owner | undefined {
-  for (let i = queue.indexOf(request) - 1; i >= 0; i--) {
+function nearestAhead(
+  queue: readonly Request[],
+  request: Request,
+  waitsForIt: (owner: Owner) => boolean,
+): Owner | undefined {
+  for (let i = placeOf(queue, request.number) - 1; i >= 0; i--) {
     const owner = queue[i]?.owner;
-    if (owner !== undefined && owner !== request.owner && !reaches(owner, request.owner)) return owner;
+    if (owner !== undefined && owner !== request.owner && !waitsForIt(owner)) return owner;
   }
   return undefined;
+}
+
+/** The index of the first whose number is not smaller. */
+function placeOf(queue: readonly Request[], number: number): number {
+  let [low, high] = [0, queue.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((queue[middle]?.number ?? Number.POSITIVE_INFINITY) < number) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function insert(queue: Request[], request: Request): void {
+  queue.splice(placeOf(queue, request.number), 0, request);
+}
+
+function remove(queue: Request[], request: Request): void {
+  const place = placeOf(queue, request.number);
+  if (queue[place] === request) queue.splice(place, 1);
 }

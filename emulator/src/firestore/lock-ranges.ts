@@ -1,17 +1,17 @@
 /**
- * Locks on what queries would return. Overlapping ranges exclude each other among transactions, so that two
- * who looked at the same range and both want to write into it meet at the look and not at the commit, where
- * one would have to abort. A change that would alter a held range waits for its holder: no phantom appears.
+ * Locks on what queries would return. Those who looked at one range share it; a change that would alter it waits for all
+ * of them, so no phantom appears. Two who looked at the same range and both want to write into it meet at the commit,
+ * where the younger must give way.
  */
 import type { LockRules, Owner, Waiting } from './lock-types.ts';
-import { reaches } from './wait-graph.ts';
+import { reachersOf } from './wait-graph.ts';
 
 export type RangeLocks<R, C> = Readonly<{
-  /** Adds to the request's `holders` and `ahead` whoever stands between it and its range. */
+  /** Adds to the request's `ahead` whoever waits, since before it, to change its range. */
   block(request: Waiting<R, C>): void;
   /** Adds to the request's `holders` those whose ranges its planned changes would alter. */
   blockChanges(request: Waiting<R, C>): void;
-  /** Gives the owner the range. Whoever waits for an overlapping one waits for this owner from now on. */
+  /** Gives the owner a share of the range. Whoever waits to change it waits for this owner from now on. */
   hold(owner: Owner, range: R): void;
   free(owner: Owner): void;
 }>;
@@ -21,38 +21,30 @@ export function rangeLocks<R, C>(
   waiting: ReadonlySet<Waiting<R, C>>,
 ): RangeLocks<R, C> {
   const held = new Map<Owner, R[]>();
-
-  const stands = (other: Waiting<R, C>, range: R): boolean => {
-    const theirs = other.attempt.range;
-    if (theirs !== undefined && rules.overlap(theirs, range)) return true;
-    return other.changes.some((change) => rules.alters(change, range));
-  };
+  const wouldAlter = ({ changes }: Waiting<R, C>, range: R): boolean =>
+    changes.some((change) => rules.alters(change, range));
 
   return {
-    block(request) {
-      const { owner, attempt, number } = request;
+    block({ owner, attempt, number, ahead }) {
       const { range } = attempt;
       if (range === undefined) return;
-      for (const [holder, ranges] of held) {
-        if (holder !== owner && ranges.some((other) => rules.overlap(other, range)))
-          request.holders.add(holder);
-      }
+      const waitsForIt = reachersOf(owner);
       for (const other of waiting) {
-        if (other.number >= number || other.owner === owner || !stands(other, range)) continue;
-        if (!reaches(other.owner, owner)) request.ahead.add(other.owner);
+        if (other.number >= number || other.owner === owner || !wouldAlter(other, range)) continue;
+        if (!waitsForIt(other.owner)) ahead.add(other.owner);
       }
     },
-    blockChanges({ owner, changes, holders }) {
+    blockChanges(request) {
+      const { owner, holders } = request;
+      if (request.changes.length === 0) return;
       for (const [holder, ranges] of held) {
-        if (holder === owner) continue;
-        const altered = ranges.some((range) => changes.some((change) => rules.alters(change, range)));
-        if (altered) holders.add(holder);
+        if (holder !== owner && ranges.some((range) => wouldAlter(request, range))) holders.add(holder);
       }
     },
     hold(owner, range) {
       held.set(owner, [...(held.get(owner) ?? []), range]);
       for (const other of waiting) {
-        if (other.owner !== owner && stands(other, range)) other.holders.add(owner);
+        if (other.owner !== owner && wouldAlter(other, range)) other.holders.add(owner);
       }
     },
     free: (owner) => held.delete(owner),

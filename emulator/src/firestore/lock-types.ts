@@ -1,4 +1,4 @@
-/** The words of the lock table: owners hold locks to their end, requests wait for them. */
+/** The words of the lock table: owners hold shares of what they looked at to their end, requests wait for them. */
 
 export type Owner = {
   /** Smaller is older. */
@@ -16,6 +16,8 @@ export type Request = {
   /** In order of arrival. */
   readonly number: number;
   readonly owner: Owner;
+  /** Whether it wants what it asks for to itself; otherwise it shares it with others who look. */
+  readonly isChange: boolean;
   /** The documents whose queues it stands in. */
   documents: readonly string[];
   /** Owners it waits for: those who hold what it wants, and those who only stand before it in a queue. */

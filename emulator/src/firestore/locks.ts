@@ -1,16 +1,17 @@
 /**
- * Who may go on and who waits: exclusive locks on documents, present or missing, and on what queries would
- * return. Guarantees that the work of owners, each holding its locks to its end, has the effect of one after
- * the other (strict two-phase locking), in arrival order for each document.
+ * Who may go on and who waits: locks on documents, present or missing, and on what queries would return. Guarantees that
+ * the work of owners, each holding its locks to its end, has the effect of one after the other (strict two-phase locking).
  *
- * A request gets everything it asks for at once or waits holding nothing new. It waits for holders, and behind
- * earlier requests for the same thing unless those wait for its own owner. A cycle of owners that wait for each
- * other is found when it closes, and the youngest of them aborts at once.
+ * Who looks shares a lock with others who look; a change, which is the last request of its owner, waits until nobody else
+ * has a share of what it changes (https://firebase.google.com/docs/firestore/transaction-data-contention). A request gets
+ * everything it asks for at once or waits holding nothing new. It waits for holders, and behind earlier requests that it
+ * cannot share with unless those wait for its own owner. A cycle of owners that wait for each other is found when it
+ * closes (two who have read one document, and both want to change it), and the youngest of them aborts at once.
  */
 import { status } from '@grpc/grpc-js';
 import type { Cancel, Clock } from '../clock.ts';
 import { StatusError } from '../grpc-server.ts';
-import { documentQueues, inArrivalOrder } from './lock-queues.ts';
+import { documentQueues } from './lock-queues.ts';
 import { rangeLocks } from './lock-ranges.ts';
 import {
   type Attempt,
@@ -44,8 +45,9 @@ export function lockTable<R, C>(clock: Clock, rules: LockRules<R, C>): Locks<R, 
   const waiting = new Set<Waiting<R, C>>();
   const queues = documentQueues();
   const ranges = rangeLocks(rules, waiting);
-  /** Owners whose standing changed since those who wait for them were last tried. */
+  /** Owners whose standing changed since those who wait for them were last tried, and owners that have ended. */
   const changed = new Set<Owner>();
+  const ended = new Set<Owner>();
   let numbers = 0;
   let isDraining = false;
 
@@ -101,7 +103,7 @@ export function lockTable<R, C>(clock: Clock, rules: LockRules<R, C>): Locks<R, 
     }
     queues.free(owner);
     ranges.free(owner);
-    changed.add(owner);
+    ended.add(owner);
     drain();
   }
 
@@ -109,16 +111,19 @@ export function lockTable<R, C>(clock: Clock, rules: LockRules<R, C>): Locks<R, 
   function drain(): void {
     if (isDraining) return;
     isDraining = true;
-    while (changed.size > 0) {
-      const owners = new Set(changed);
-      changed.clear();
-      const concerned = ({ owner, holders, ahead }: Request): boolean =>
-        owners.has(owner) || intersects(holders, owners) || intersects(ahead, owners);
-      for (const request of inArrivalOrder([...waiting].filter(concerned))) {
-        if (!request.settled && !attempt(request)) resolveDeadlock(request);
+    try {
+      while (changed.size + ended.size > 0) {
+        const [standing, gone] = [new Set(changed), new Set(ended)];
+        changed.clear();
+        ended.clear();
+        // Those who wait are in arrival order. One for whom others still stand in the way is not tried: looking costs.
+        for (const request of [...waiting].filter((each) => isConcerned(each, standing, gone))) {
+          if (!request.settled && !attempt(request)) resolveDeadlock(request);
+        }
       }
+    } finally {
+      isDraining = false;
     }
-    isDraining = false;
   }
 
   function resolveDeadlock(request: Waiting<R, C>): void {
@@ -161,6 +166,7 @@ export function lockTable<R, C>(clock: Clock, rules: LockRules<R, C>): Locks<R, 
         const request: Waiting<R, C> = {
           number: ++numbers,
           owner,
+          isChange: wanted.isLast === true,
           attempt: wanted,
           documents: [],
           changes: [],
@@ -192,6 +198,19 @@ export function lockTable<R, C>(clock: Clock, rules: LockRules<R, C>): Locks<R, 
 const aborted = (message: string): Error => new StatusError(status.ABORTED, message);
 const cancelled = (): Error =>
   new StatusError(status.CANCELLED, 'the call was cancelled while it waited for a lock');
+
+/** Whether it may go on now, or stand elsewhere: takes those who have ended out of what it waits for. */
+function isConcerned(request: Request, standing: ReadonlySet<Owner>, gone: ReadonlySet<Owner>): boolean {
+  const { owner, holders, ahead } = request;
+  let [wasHeldUp, wasBehind] = [false, false];
+  for (const each of gone) {
+    wasHeldUp = holders.delete(each) || wasHeldUp;
+    // Then another may be the nearest before it.
+    wasBehind = ahead.delete(each) || wasBehind;
+  }
+  if (wasBehind || standing.has(owner) || intersects(ahead, standing)) return true;
+  return wasHeldUp && !isBlocked(request);
+}
 
 function intersects<T>(some: ReadonlySet<T>, others: ReadonlySet<T>): boolean {
   for (const one of some) if (others.has(one)) return true;

@@ -68,7 +68,24 @@ describe('transactions', () => {
       }),
     );
     assert.equal(numberIn((await db.doc('counters/contended').get()).data()), 400);
-    assert.equal(attempts, 400, 'locks at first read: nobody has to try again');
+    // They share what they read, and meet at the commit, where the younger ones have to try again.
+    assert.ok(attempts >= 400, `${attempts} attempts`);
+  });
+
+  test('read one document at the same time, also where each waits for all the others', async () => {
+    const all = gate();
+    let inside = 0;
+    const ref = db.doc('counters/shared');
+    const look = (): Promise<void> =>
+      db.runTransaction(async (tx) => {
+        await tx.get(ref);
+        await tx.get(db.collection('counters').where('n', '>', 0));
+        inside += 1;
+        if (inside === 10) all.open();
+        await all.opened;
+      });
+    await Promise.all(Array.from({ length: 10 }, look));
+    assert.equal(inside, 10, 'none had to try again');
   });
 
   test('give each of 60 jobs to exactly one of 10 workers that take the first of a query', async () => {
@@ -139,7 +156,7 @@ describe('transactions', () => {
     const results = await Promise.all([book('a'), book('b'), book('c')]);
     assert.equal(results.filter(Boolean).length, 1);
     assert.equal((await range.get()).size, 1);
-    assert.equal(attempts, 3, 'they meet at the look: nobody has to try again');
+    assert.ok(attempts >= 3, `${attempts} attempts`);
   });
 
   test('refuse write skew on documents that are missing', async () => {
@@ -193,6 +210,7 @@ describe('transactions', () => {
           if (first === 2) bothRead.open();
           await bothRead.opened;
           await tx.get(to);
+          tx.set(to, { n: 1 });
         },
         { maxAttempts: 1 },
       );

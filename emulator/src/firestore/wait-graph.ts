@@ -11,11 +11,36 @@ export type Resolve = Readonly<{
   abort(owner: Owner): void;
 }>;
 
-/** Whether `from` waits, directly or through others, for `to`. */
-export function reaches(from: Owner, to: Owner): boolean {
+/**
+ * Whether an owner waits, directly or through others, for `to`. What one question has found serves the next, so that
+ * all of them together look at each owner once; it holds until anything changes.
+ */
+export function reachersOf(to: Owner): (from: Owner) => boolean {
   // The usual case at no cost: nobody waits for one who holds nothing and stands in no other queue.
-  if (!to.hasHeld && to.requests.size <= 1) return false;
-  return pathBetween(from, to) !== undefined;
+  if (!to.hasHeld && to.requests.size <= 1) return () => false;
+  const known = new Map<Owner, boolean>([[to, true]]);
+  return (from) => {
+    const seen = known.get(from);
+    if (seen !== undefined) return seen;
+    const cameFrom = new Map<Owner, Owner | undefined>([[from, undefined]]);
+    let found: Owner | undefined;
+    const queue: Owner[] = [from];
+    for (let next = queue.pop(); next !== undefined && found === undefined; next = queue.pop()) {
+      for (const { to: other } of stepsFrom(next)) {
+        if (known.get(other) === true) {
+          found = next;
+          break;
+        }
+        if (known.has(other) || cameFrom.has(other)) continue;
+        cameFrom.set(other, next);
+        queue.push(other);
+      }
+    }
+    // Either all that was looked at leads nowhere, or those on the way that was found lead there.
+    if (found === undefined) for (const owner of cameFrom.keys()) known.set(owner, false);
+    for (let owner = found; owner !== undefined; owner = cameFrom.get(owner)) known.set(owner, true);
+    return found !== undefined;
+  };
 }
 
 /** Resolves every cycle that goes through the request's owner. */
