@@ -15,8 +15,18 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 const LOOPBACK_HOST = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
 const OWN_SITES = new Set(['same-origin', 'none']);
 
+/** Answers a request of another site with 403 and `{"error":"…"}`, reading nothing of it, and says that it did. */
+export function refusedForeign(request: IncomingMessage, response: ServerResponse): boolean {
+  const error = foreignRequest(request.headers);
+  if (error === undefined) return false;
+  // Its body may be long, or never end.
+  response.writeHead(403, { 'content-type': 'application/json', connection: 'close' });
+  response.end(`${JSON.stringify({ error })}\n`);
+  return true;
+}
+
 /** Why the request is not accepted, as one line; undefined where it is. */
-export function foreignRequest(headers: IncomingHttpHeaders): string | undefined {
+function foreignRequest(headers: IncomingHttpHeaders): string | undefined {
   const { host, origin, 'sec-fetch-site': site } = headers;
   if (host === undefined || !LOOPBACK_HOST.test(host)) {
     return `the header Host is ${JSON.stringify(host ?? '')}; accepted: localhost, 127.0.0.1 or [::1], and a port`;
@@ -28,14 +38,4 @@ export function foreignRequest(headers: IncomingHttpHeaders): string | undefined
     return `the header Sec-Fetch-Site is ${JSON.stringify(site)}; accepted: none, same-origin, or no such header`;
   }
   return undefined;
-}
-
-/** Answers a request of another site with 403 and `{"error":"…"}`, reading nothing of it, and says that it did. */
-export function refusedForeign(request: IncomingMessage, response: ServerResponse): boolean {
-  const error = foreignRequest(request.headers);
-  if (error === undefined) return false;
-  // Its body may be long, or never end.
-  response.writeHead(403, { 'content-type': 'application/json', connection: 'close' });
-  response.end(`${JSON.stringify({ error })}\n`);
-  return true;
 }

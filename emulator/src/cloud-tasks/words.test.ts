@@ -96,8 +96,9 @@ test('a malformed name comes with the description and the link of what it should
     );
   }
   const answer = await tasks.rest('GET', `/v2/${parent}/queues/a_b`, '', Buffer.alloc(0));
-  assert.equal(answer?.status, 400);
-  const { error } = answer?.body as { error: { details: unknown } };
+  assert.ok(answer !== undefined);
+  assert.equal(answer.status, 400);
+  const { error } = answer.body as { error: { details: unknown } };
   assert.deepEqual(error.details, [{ '@type': 'type.googleapis.com/google.rpc.Help', links: [queueLink] }]);
 });
 

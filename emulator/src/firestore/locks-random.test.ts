@@ -109,7 +109,7 @@ test('grants nothing that another has, leaves nobody waiting without need, and n
           [...shares.values()].reduce((sum, held) => sum + held.size, 0),
         );
       }
-      for (const { owner, id } of [...owners.values()]) {
+      for (const { owner, id } of owners.values()) {
         gone(id);
         locks.release(owner);
       }

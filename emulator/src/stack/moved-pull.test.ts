@@ -148,7 +148,7 @@ test('a nack on its way counts as an attempt, and the message comes after its ba
   await publish(20);
   await stack.clock.advance(DAY_MS);
   await until(() => outstanding() === 0);
-  const attempts = arrivals.map(({ deliveryAttempt }) => deliveryAttempt).toSorted();
+  const attempts = arrivals.map(({ deliveryAttempt }) => deliveryAttempt).toSorted((a, b) => a - b);
   assert.deepEqual(
     attempts,
     [1, 2, 3].flatMap((attempt) => Array.from({ length: 20 }, () => attempt)),
