@@ -77,8 +77,22 @@ test('single ports win over the base, and 0 is any that is free', () => {
   const { start } = readCommandLine(['--port-base', '9000', '--tasks-port', '0', '--services', 'tasks'], {});
   assert.deepEqual(start, {
     kind: 'stack',
-    options: { portBase: 9000, ports: { tasks: 0 }, official: false, indexes: {}, services: ['tasks'] },
+    options: {
+      portBase: 9000,
+      ports: { tasks: 0 },
+      official: false,
+      remoteTargets: false,
+      indexes: {},
+      services: ['tasks'],
+    },
   });
+});
+
+test('other machines are sent to when it is asked for, also by the toolkit', () => {
+  for (const args of [[], ['--toolkit']]) {
+    const { start } = readCommandLine([...args, '--remote-targets'], {});
+    assert.equal(start.options.remoteTargets, true);
+  }
 });
 
 test('--project wins over that of the seed, and a mark in front of a file is no part of it', (t) => {
