@@ -121,13 +121,17 @@ def documents() -> None:
     counter.create({"value": 0})
     refused("a document is created once", exceptions.AlreadyExists, lambda: counter.create({"value": 0}))
 
-    @firestore.transactional
-    def add(transaction) -> None:
-        value = counter.get(transaction=transaction).get("value")
-        transaction.update(counter, {"value": value + 1})
+    def add() -> None:
+        # One for each call: what the decorator makes remembers the transaction that it tries again, for all threads.
+        @firestore.transactional
+        def increment(transaction) -> None:
+            value = counter.get(transaction=transaction).get("value")
+            transaction.update(counter, {"value": value + 1})
+
+        increment(db.transaction(max_attempts=20))
 
     with concurrent.futures.ThreadPoolExecutor(5) as pool:
-        for done in [pool.submit(lambda: add(db.transaction(max_attempts=20))) for _ in range(50)]:
+        for done in [pool.submit(add) for _ in range(50)]:
             done.result(timeout=60)
     holds("50 concurrent increments make 50", counter.get().get("value") == 50, counter.get().to_dict())
 

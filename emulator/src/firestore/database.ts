@@ -164,6 +164,7 @@ export function database(name: string, clock: Clock, options: DatabaseOptions = 
         if (transaction.snapshot !== undefined && writes.length > 0) {
           throw invalidArgument('a read-only transaction may not write');
         }
+        open.supersede(transaction);
         return await open.during(transaction, () => commitAs(transaction.owner, writes, signal));
       } finally {
         open.end(transaction);

@@ -5,7 +5,8 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { Cancel, Clock } from '../clock.ts';
-import { invalidArgument } from '../grpc-server.ts';
+import { status } from '@grpc/grpc-js';
+import { invalidArgument, StatusError } from '../grpc-server.ts';
 import type { Change } from './doc.ts';
 import type { Documents, Snapshot } from './documents.ts';
 import type { History } from './history.ts';
@@ -33,6 +34,12 @@ export type Transactions = Readonly<{
   get(id: Uint8Array): Transaction;
   /** Runs a call of the transaction: it does not count as idle meanwhile. */
   during<T>(transaction: Transaction, call: () => Promise<T>): Promise<T>;
+  /**
+   * The transaction is about to commit: what it is tried instead of, and still holds locks, gives way, and is told to try
+   * again. Not earlier, because it may be at work: Python's client names a transaction of another thread as the one that
+   * it tries again when both run one decorated function.
+   */
+  supersede(transaction: Transaction): void;
   /** Frees everything. May be called twice. */
   end(transaction: Transaction, error?: Error): void;
   /** Ends the transaction of this identifier, also one that had to give way. Throws when it is not known. */
@@ -51,6 +58,8 @@ const NONCE_BYTES = 8;
 
 type Entry = {
   readonly transaction: Transaction;
+  /** The key of the one that it is tried instead of. */
+  readonly predecessor: string | undefined;
   readonly startedAt: number;
   usedAt: number;
   calls: number;
@@ -86,8 +95,6 @@ export function transactions(
     const id = Buffer.from(retry);
     if (id.length !== ID_BYTES)
       throw invalidArgument('retry_transaction is not a transaction of this server');
-    const predecessor = entries.get(keyOf(id));
-    if (predecessor !== undefined) end(predecessor.transaction, expired());
     return id.subarray(0, NONCE_BYTES).equals(nonce) ? id.readUIntBE(NONCE_BYTES, 6) : undefined;
   }
 
@@ -112,6 +119,7 @@ export function transactions(
     const now = clock.now();
     const entry = {
       transaction,
+      predecessor: retry === undefined ? undefined : keyOf(retry),
       startedAt: now,
       usedAt: now,
       calls: 0,
@@ -163,6 +171,13 @@ export function transactions(
         entry.usedAt = clock.now();
       }
     },
+    supersede({ id }) {
+      const entry = entries.get(keyOf(id));
+      const before = entry?.predecessor === undefined ? undefined : entries.get(entry.predecessor);
+      if (before === undefined || before.failure !== undefined || !before.transaction.owner.hasHeld) return;
+      before.failure = superseded();
+      locks.release(before.transaction.owner, before.failure);
+    },
     end,
     rollback(id) {
       const entry = entries.get(keyOf(id));
@@ -179,6 +194,12 @@ export function transactions(
     },
   };
 }
+
+const superseded = (): Error =>
+  new StatusError(
+    status.ABORTED,
+    'The referenced transaction was tried again by another one. Please try again.',
+  );
 
 /** In the service's words: clients look for "transaction has expired" and then retry. */
 function expired(): Error {
