@@ -1,0 +1,161 @@
+/**
+ * What is remembered about one stream of one consumer, and how a change is applied to it. Pure: the stores share it,
+ * so a stream means the same in memory and in Firestore.
+ *
+ * All times are milliseconds since the epoch on the store's clock; a process's own wall clock decides nothing.
+ */
+import { addRange, type Range } from './skipped-ranges.ts';
+
+/** The stored format. Documents of another one are refused with `UNREADABLE_STATE`. */
+export const STREAM_FORMAT = 3;
+
+export type StreamState = Readonly<{
+  /** The highest number that is done; everything up to it is done or skipped. */
+  last: number;
+  /** The first epoch that this stream saw, or null while no message named one. */
+  epoch: string | null;
+  /** The ID of the latest commit. A process whose commit has an unknown outcome recognises it by this. */
+  commit: string;
+  /** How many messages are held. */
+  held: number;
+  /** Which start of a batch has the stream, and until when. Still set after `untilMs`: its process died or lost the store. */
+  lease: Readonly<{ owner: string; untilMs: number }> | null;
+  /** Failures of the next number, and takeovers of an expired lease, since the last progress. */
+  attempts: number;
+  /** A process died, or lost its lease, while it ran the next number; only a visit starts that number again. */
+  died: boolean;
+  /** The next number is not started before this; 0 when it never failed. */
+  nextTryAt: number;
+  /** Since when something is held behind a number that has not come; belongs to `gapAt`. */
+  waitingSince: number | null;
+  /** The value of `last` at which the gap of `waitingSince` was seen: another one is another gap. */
+  gapAt: number | null;
+  /** When a sweep last looked for the missing numbers of this gap at their publisher; null for a gap that is new. */
+  repairedAt: number | null;
+  /** When a visit must come; null when nothing is left to do. The one thing that a sweep looks for. */
+  readyAt: number | null;
+  /** The identities of numbers that were started without being held; kept until `last` passes all of them. */
+  run: Run | null;
+  /** Set while the stream is blocked at the number after `last`, until an operator resumes or skips it. */
+  blocked: Blocked | null;
+  /** Ranges, both ends included, that were skipped; a message inside one is a late arrival. */
+  skipped: readonly Range[];
+  /** Content hashes of the last numbers done, oldest first, '' for a skipped one; the last entry belongs to `last`. */
+  recentHashes: readonly string[];
+  /** The first number that was not handed out when the stream was first seen, where a counter says where it begins. */
+  opening?: number;
+}>;
+
+/** `hashes[0]` belongs to `number`, the others to the numbers that follow. */
+export type Run = Readonly<{ number: number; hashes: readonly string[] }>;
+
+/** Why a stream is blocked: the error's code, the beginning of its text, and since when. */
+export type Blocked = Readonly<{ code: string; text: string; atMs: number }>;
+
+/** Fields to change; the store computes a lease's end from its own commit time. */
+export type StreamPatch = Readonly<
+  Partial<Omit<StreamState, 'lease' | 'commit'>> & {
+    commit: string;
+    lease?: Readonly<{ owner: string; lengthMs: number }> | null;
+  }
+>;
+
+/** A patch that has no ID yet: what a decision answers. The caller of `commit` adds the ID. */
+export type StreamFields = Omit<StreamPatch, 'commit'>;
+
+/** How many content hashes a stream remembers; see `onUnknownStale` for what becomes of older numbers. */
+export const RECENT_HASHES = 100;
+
+/** A stream that no commit has written yet; `start` is its first number. */
+export const freshStream = (start: number): StreamState => ({
+  last: start - 1,
+  epoch: null,
+  commit: '',
+  held: 0,
+  lease: null,
+  attempts: 0,
+  died: false,
+  nextTryAt: 0,
+  waitingSince: null,
+  gapAt: null,
+  repairedAt: null,
+  readyAt: null,
+  run: null,
+  blocked: null,
+  skipped: [],
+  recentHashes: [],
+});
+
+/** `state` after `patch` was committed at `nowMs`. */
+export function patched(state: StreamState, patch: StreamFields, nowMs: number): StreamState {
+  const { lease, ...fields } = patch;
+  const merged = { ...state, ...fields };
+  if (lease === undefined) return merged;
+  return { ...merged, lease: lease && { owner: lease.owner, untilMs: nowMs + lease.lengthMs } };
+}
+
+/** What moving `last` over `hashes` (of last + 1, last + 2, …) writes. */
+export function progress(state: StreamState, hashes: readonly string[]): StreamFields {
+  if (hashes.length === 0) return {};
+  const last = state.last + hashes.length;
+  return {
+    last,
+    recentHashes: [...state.recentHashes, ...hashes].slice(-RECENT_HASHES),
+    attempts: 0,
+    died: false,
+    nextTryAt: 0,
+    // The identities of what was started outlive its failures, until `last` passes them.
+    ...(state.run !== null && state.run.number + state.run.hashes.length <= last + 1 && { run: null }),
+  };
+}
+
+/** What moving `last` to `to` without running anything writes: the numbers on the way are skipped. */
+export function skippingTo(state: StreamState, to: number): StreamFields {
+  const unknown = Array.from({ length: Math.min(to - state.last, RECENT_HASHES) }, () => '');
+  return {
+    ...progress({ ...state, last: to - unknown.length }, unknown),
+    skipped: addRange(state.skipped, { from: state.last + 1, to }),
+  };
+}
+
+/**
+ * The identities from `number` on, the one after `last`, when it and as many as `hashes` has are started. Those of the
+ * numbers behind them that were started before stay: a crash may have kept them from being counted as done.
+ */
+export function startedRun({ run }: StreamState, number: number, hashes: readonly string[]): Run {
+  const before = run === null ? [] : run.hashes.slice(Math.max(0, number + hashes.length - run.number));
+  return { number, hashes: [...hashes, ...before] };
+}
+
+/** The identity of a number that was started without being held, or undefined where none was. */
+export const runHash = ({ run }: StreamState, number: number): string | undefined =>
+  run === null || number < run.number ? undefined : run.hashes[number - run.number];
+
+/** The content hash of a number that is done, or undefined when it is no longer remembered. */
+export function doneHash(state: StreamState, number: number): string | undefined {
+  const hash = state.recentHashes[state.recentHashes.length - 1 - (state.last - number)];
+  return hash === '' ? undefined : hash;
+}
+
+export const isSkipped = (state: StreamState, number: number): boolean =>
+  state.skipped.some(({ from, to }) => from <= number && number <= to);
+
+/** No number is known to be missing. */
+export const NO_GAP = { waitingSince: null, gapAt: null, repairedAt: null } as const;
+
+/**
+ * The fields of the gap in front of the first held number. Its age is kept while `last` stands: every sweep would
+ * otherwise make it young again.
+ */
+export function gapFields(state: StreamState, firstHeld: number | undefined, nowMs: number): StreamFields {
+  if (firstHeld === undefined || firstHeld <= state.last + 1) return NO_GAP;
+  const isSame = state.gapAt === state.last && state.waitingSince !== null;
+  return isSame ? {} : { waitingSince: nowMs, gapAt: state.last, repairedAt: null };
+}
+
+export const hasLiveLease = (state: StreamState, nowMs: number): boolean =>
+  state.lease !== null && nowMs < state.lease.untilMs;
+
+/** A visit should work on the stream now. */
+export const isDue = (state: StreamState, nowMs: number): boolean =>
+  state.blocked === null && state.readyAt !== null && state.readyAt <= nowMs && state.nextTryAt <= nowMs;
