@@ -94,18 +94,15 @@ export type StreamStore = Readonly<{
     ref: StreamRef,
     work: (transaction: StreamTransaction) => Promise<Result>,
   ): Promise<Readonly<{ applied: boolean; result: Result }>>;
-
-  /**
-   * Streams of a consumer, of all sources, with `readyAt` not after the store's present time, at most `limit`, the
-   * longest due first as far as the store's shards allow: no stream is kept from the answer by others for ever. One
-   * that cannot be read (another format) is answered with its error, so that it does not hide the others.
-   */
-  due(consumer: string, limit: number): Promise<readonly ListedStream[]>;
 }>;
 
-/** For operators, and for the sweep's gaps and metrics. No delivery needs it. */
+/** For operators and for the sweep. No delivery needs it. */
 export type StreamAdmin = Readonly<{
-  /** One page of the streams of a consumer; each once, as long as none changes meanwhile. Unreadable ones as in `due`. */
+  /**
+   * One page of the streams of a consumer, of all its sources; each once, as long as none changes meanwhile. A page may
+   * be shorter than `limit`, or empty, and still have a `next`. A stream that cannot be read (another format) is answered
+   * with its error, so that it does not hide the others.
+   */
   list(consumer: string, query: StreamQuery): Promise<StreamPage>;
 
   /** How many streams of the consumer are in that state now. */
