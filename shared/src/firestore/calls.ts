@@ -6,7 +6,7 @@
 import { bounded } from '../bounded.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
-import { ConfigError, storeUnavailable, textOf, TransientError } from '../errors.ts';
+import { ConfigError, PermanentError, storeUnavailable, textOf, TransientError } from '../errors.ts';
 import { anything, clock as aClock, duration, type Shape } from '../options.ts';
 
 export type CallOptions = Readonly<{
@@ -79,9 +79,9 @@ export function boundedCalls(options: CallOptions): Calls {
   };
 }
 
-/** What is wrong with a document of ours is not the store's failure: such errors keep their code. */
+/** What the work itself threw, or is wrong with a document of ours, is not the store's failure: it keeps its code. */
 function translated(name: string, error: unknown): unknown {
-  if (error instanceof TransientError) return error;
+  if (error instanceof TransientError || error instanceof PermanentError) return error;
   return storeUnavailable(`Firestore: ${name} failed: ${textOf(error)}`, error);
 }
 
