@@ -117,7 +117,7 @@ export type StreamPolicy = Readonly<{
   newId: () => string;
 }>;
 
-const METHODS = ['read', 'held', 'commit', 'transact', 'due', 'list', 'count', 'countHeld'] as const;
+const METHODS = ['read', 'held', 'commit', 'transact', 'list', 'count', 'countHeld'] as const;
 const OPTIONS = {
   clock: {},
   streamScope: {},

@@ -1,0 +1,135 @@
+/**
+ * The sweep of in-order delivery: mends or skips gaps whose time is over, and visits the streams that are due: next
+ * messages that failed, streams whose process died, and streams that were released with something left to do. Streams
+ * that are blocked are none of these.
+ *
+ * Several sweeps may run at once, beside deliveries: each stream is taken by one of them. A sweep that dies leaves
+ * leases that expire.
+ */
+import { codeOf, textOf } from '../errors.ts';
+import type { Handler } from '../handler.ts';
+import { ATTR, gauge, isMeasured } from '../telemetry/instruments.ts';
+import { mendGap, mendsGaps } from './gaps.ts';
+import type { StreamPolicy } from './options.ts';
+import { named } from './report.ts';
+import type { ListedStream } from './stream-store.ts';
+import type { VisitContext, VisitStream } from './visits.ts';
+import { inParallel, walk } from './walk.ts';
+
+export type SweepResult = Readonly<{
+  /** Streams that were due. */
+  due: number;
+  /** Streams that this sweep worked on; another process had the others, or had done what was due. */
+  taken: number;
+  /** Numbers that ran and are counted as done. */
+  drained: number;
+  /** Streams of which nothing is known, because the store did not answer or they cannot be read; they stay due. */
+  failed: number;
+  /** Missing numbers that their publisher's outbox had, and that were published again. */
+  repaired: number;
+  /** Missing numbers that were skipped. */
+  skipped: number;
+}>;
+
+export type StreamSweep = (context: VisitContext) => Promise<SweepResult>;
+
+/** Streams worked on at once. A slow handler of one must not keep the others waiting for the next sweep. */
+const CONCURRENCY = 8;
+/** The oldest waiting, and blocked, streams whose held messages are counted: what more of them hold is not in the sum. */
+const MEASURED = 10;
+
+type Total = { -readonly [Field in keyof SweepResult]: SweepResult[Field] };
+
+/**
+ * A sweep for each handler. Call it every minute in production (Cloud Scheduler), more often where a failed message
+ * should be tried sooner. It ends by the context's deadline, and the next one goes on where it ended. Rejects with
+ * `STORE_UNAVAILABLE` when the store cannot be asked.
+ */
+export function streamSweep(policy: StreamPolicy, visit: VisitStream): (next: Handler) => StreamSweep {
+  const waiting = walk(policy.store, { state: 'waiting', forMs: policy.gapTimeoutMs });
+  const due = walk(policy.store, { state: 'due' });
+  return (next) => async (context) => {
+    const total: Total = { due: 0, taken: 0, drained: 0, failed: 0, repaired: 0, skipped: 0 };
+    const isOver = (): boolean => policy.clock.monotonic() >= context.deadline || context.signal.aborted;
+    const each = (work: (stream: Readable) => Promise<void>) => async (stream: ListedStream) => {
+      try {
+        if (!('state' in stream)) throw stream.error;
+        await work(stream);
+      } catch (error) {
+        total.failed += 1;
+        const fields = { ...named(stream.ref), code: codeOf(error), error: textOf(error) };
+        context.log.warn('in order: a stream was not looked after; the next sweep tries again', fields);
+      }
+    };
+    // First, so that what a gap kept waiting runs in this very sweep. What is wrong with the list of gaps (an index that
+    // was turned off, for one) keeps nothing that is due from its turn.
+    if (mendsGaps(policy)) {
+      const mend = each(async ({ ref, state, nowMs }) => {
+        const { repaired, skipped } = await mendGap(policy, ref, state, nowMs, context);
+        total.repaired += repaired;
+        total.skipped += skipped;
+      });
+      try {
+        await inParallel(waiting(context.consumer, isOver), CONCURRENCY, mend);
+      } catch (error) {
+        total.failed += 1;
+        const fields = { consumer: context.consumer, code: codeOf(error), error: textOf(error) };
+        context.log.error('in order: gaps were not looked for; the next sweep tries again', fields);
+      }
+    }
+    const work = each(async ({ ref }) => {
+      const { taken, drained } = await visit(ref, context, next);
+      total.taken += taken ? 1 : 0;
+      total.drained += drained;
+    });
+    await inParallel(due(context.consumer, isOver), CONCURRENCY, (stream) => {
+      total.due += 1;
+      return work(stream);
+    });
+    await reportWaiting(policy, context);
+    return total;
+  };
+}
+
+type Readable = Extract<ListedStream, { state: object }>;
+
+/**
+ * One line for as long as a stream has waited for a number longer than the gap's timeout, so that an alert on it needs
+ * no metric; and, where metrics are collected, how many streams are blocked and wait, and how much they hold.
+ */
+async function reportWaiting({ store, gapTimeoutMs }: StreamPolicy, context: VisitContext): Promise<void> {
+  const { consumer, log } = context;
+  try {
+    const waiting = await oldest(store, consumer, 'waiting');
+    const [first] = waiting;
+    const waitedMs =
+      first === undefined ? 0 : Math.max(0, first.nowMs - (first.state.waitingSince ?? first.nowMs));
+    if (first !== undefined && waitedMs >= gapTimeoutMs) {
+      log.warn('in order: a stream has waited for a number for longer than the gap timeout', {
+        event: 'order_gap_old',
+        ...named(first.ref),
+        missing: first.state.last + 1,
+        waitedSeconds: Math.floor(waitedMs / 1_000),
+      });
+    }
+    if (!isMeasured()) return;
+    const blocked = await oldest(store, consumer, 'blocked');
+    const held = [...waiting, ...blocked].reduce((sum, { state }) => sum + state.held, 0);
+    const attributes = { [ATTR.consumer]: consumer };
+    gauge('heldMessages', held, attributes);
+    gauge('haltedKeys', await store.count(consumer, 'blocked'), attributes);
+    gauge('waitingKeys', await store.count(consumer, 'waiting'), attributes);
+    gauge('oldestGap', waitedMs / 1_000, attributes);
+  } catch (error) {
+    log.warn('in order: streams that wait were not looked for', { consumer, error: textOf(error) });
+  }
+}
+
+async function oldest(
+  store: StreamPolicy['store'],
+  consumer: string,
+  state: 'waiting' | 'blocked',
+): Promise<readonly Readable[]> {
+  const { streams } = await store.list(consumer, { state, limit: MEASURED });
+  return streams.filter((stream): stream is Readable => 'state' in stream);
+}
