@@ -21,6 +21,7 @@ import { ConfigError } from '../errors.ts';
 import { boundedCalls, type CallOptions, isRefused } from '../firestore/calls.ts';
 import { sameFirestore } from '../firestore/copy.ts';
 import { hashOf } from '../hash.ts';
+import { counterDocuments, counterOf, type FirestoreCountersOptions } from '../sequence/firestore.ts';
 import {
   heldFields,
   heldMessage,
@@ -33,6 +34,7 @@ import {
   versionOf,
 } from './firestore-documents.ts';
 import { countOf, pageOf, shardOf } from './firestore-lists.ts';
+import type { CounterStart } from './options.ts';
 import type { StreamState } from './stream-state.ts';
 import type { StreamAdmin, StreamChange, StreamDocument, StreamRef, StreamStore } from './stream-store.ts';
 
@@ -194,6 +196,27 @@ export function firestoreStreams(
     countHeld: (ref) =>
       calls.call('count of held messages', async () => {
         return (await heldOf(documentOf(ref)).count().get()).data().count;
+      }),
+  };
+}
+
+/**
+ * The sequencer's counters as the place where streams begin: the option `start`. It reads, and writes nothing.
+ * `collection` and `scope` are those of the publishers' `firestoreCounters` or outbox. `read` rejects with
+ * `STORE_UNAVAILABLE`, or with `UNREADABLE_COUNTER` for a document that is no counter. The caller owns `firestore`.
+ */
+export function firestoreCounterStart(
+  firestore: Firestore,
+  options: FirestoreCountersOptions = {},
+): CounterStart {
+  const calls = boundedCalls(options);
+  const documentOf = counterDocuments(firestore, options);
+  return {
+    read: (key) =>
+      calls.call('read of a counter', async () => {
+        const snapshot = await documentOf(key).get();
+        const counter = counterOf(snapshot.data(), snapshot.ref.path);
+        return counter && { next: counter.next, epoch: counter.epoch };
       }),
   };
 }

@@ -8,10 +8,9 @@
 import { sleep } from '../clock.ts';
 import type { Handler } from '../handler.ts';
 import { mendGap, mendsGaps } from './gaps.ts';
-import type { StreamPolicy } from './options.ts';
+import { type StreamPolicy, streamRef } from './options.ts';
 import { requestWake } from './report.ts';
 import { hasLiveLease, type StreamState } from './stream-state.ts';
-import type { StreamRef } from './stream-store.ts';
 import type { VisitContext, VisitStream } from './visits.ts';
 
 export type Woken = Readonly<{
@@ -38,15 +37,11 @@ export type StreamWake = (
 const EARLY_MS = 5_000;
 
 /** It ends by the context's deadline. Rejects with `STORE_UNAVAILABLE` or `UNREADABLE_STATE` when nothing is known. */
-export function streamWake(
-  policy: StreamPolicy,
-  visit: VisitStream,
-  refOf: (consumer: string, source: string, key: string) => StreamRef,
-): (next: Handler) => StreamWake {
+export function streamWake(policy: StreamPolicy, visit: VisitStream): (next: Handler) => StreamWake {
   const { store, clock } = policy;
   return (next) =>
     async ({ source = '', key }, context) => {
-      const ref = refOf(context.consumer, source, key);
+      const ref = streamRef(policy, context.consumer, source, key);
       let total = { drained: 0, repaired: 0, skipped: 0 };
       let [hasWaited, hasMended] = [false, !mendsGaps(policy)];
       while (true) {

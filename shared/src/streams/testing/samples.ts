@@ -2,8 +2,8 @@
  * Streams, patches and held messages that tests of a store are made of.
  */
 import { randomUUID } from 'node:crypto';
-import type { StreamFields, StreamPatch } from '../stream-state.ts';
-import type { HeldMessage, StreamRef } from '../stream-store.ts';
+import { freshStream, type StreamFields, type StreamPatch } from '../stream-state.ts';
+import type { HeldMessage, StreamRef, StreamStore } from '../stream-store.ts';
 
 export const newStream = (key = 'k'): StreamRef => ({ consumer: randomUUID(), source: 's', key });
 
@@ -19,3 +19,19 @@ export const heldAs = (number: number): HeldMessage => ({
   source: 'projects/p/subscriptions/s',
   message: Buffer.from([number % 256]),
 });
+
+export const CONSUMER = 'orders';
+
+/** A stream of `CONSUMER` in a memory store, with what is held for it. */
+export async function made(
+  store: StreamStore,
+  fields: StreamFields = {},
+  numbers: readonly number[] = [],
+  key = 'k',
+): Promise<StreamRef> {
+  const ref = { consumer: CONSUMER, source: 's', key };
+  const state = freshStream(1);
+  const patch = patchOf({ held: numbers.length, ...fields });
+  await store.commit(ref, { version: undefined, state }, { patch, create: numbers.map(heldAs) });
+  return ref;
+}

@@ -1,0 +1,223 @@
+/**
+ * Looking at streams, and helping one that is blocked: the operator's side of in-order delivery.
+ *
+ * Nothing here runs a handler: `resume` and `skip` change the stream in one commit, and the next sweep goes on with it.
+ * Both may be repeated. What is skipped as poison has its dead letter first; a crash in between publishes it twice.
+ */
+import { PermanentError, TransientError } from '../errors.ts';
+import type { Context } from '../handler.ts';
+import { silent } from '../log.ts';
+import { type Decided, decidedCommit, type Looked } from './decided-commit.ts';
+import { type StreamPolicy, streamRef } from './options.ts';
+import { burying, isBuried, readable } from './poison.ts';
+import { discard } from './stored-form.ts';
+import { isSkipped, NO_GAP, skippingTo, type StreamFields, type StreamState } from './stream-state.ts';
+import type { HeldMessage, ListedState, StreamRef } from './stream-store.ts';
+import { type StreamDetails, streamDetails, type StreamView, streamView } from './stream-view.ts';
+
+/** `source` is ignored, and may be absent, with `streamScope: 'consumer'`. */
+export type StreamName = Readonly<{ consumer: string; source?: string; key: string }>;
+
+export type StreamListing = Readonly<{
+  streams: readonly StreamView[];
+  /** Streams whose document this version cannot read, with the reason. */
+  unreadable: readonly Readonly<{ key: string; source: string; error: unknown }>[];
+  /** For the next page; absent on the last one. */
+  nextPageToken?: string;
+}>;
+
+export type StreamListOptions = Readonly<{
+  /** Default `any`, in no particular order; the others come with the oldest first. */
+  state?: ListedState;
+  /** 1 to 500, default 100. A page may be shorter and still have a next one. */
+  pageSize?: number;
+  /** `nextPageToken` of the page before, with the same state. */
+  pageToken?: string;
+}>;
+
+export type StreamOperations = Readonly<{
+  /** Undefined where no message of the stream has come. Two reads, and one for each 1,000 messages that are held. */
+  inspect(stream: StreamName): Promise<StreamDetails | undefined>;
+  /** Streams of a consumer, of all its sources. Rejects with PermanentError `INVALID_PAGE_SIZE`, `INVALID_PAGE`. */
+  list(consumer: string, options?: StreamListOptions): Promise<StreamListing>;
+  /**
+   * Lets a blocked stream try its number again, before anything behind it. False where it is not blocked. Rejects with
+   * PermanentError `STREAM_UNKNOWN`.
+   */
+  resume(stream: StreamName): Promise<boolean>;
+  /**
+   * Skips what the stream waits for, up to and with `number`; the numbers are late from then on. Where the stream is
+   * blocked, `number` is the one that it is blocked at, and goes to the dead letters. True where it is skipped, also by
+   * an earlier call; false where it is done.
+   * Rejects with PermanentError `STREAM_UNKNOWN`, `NUMBER_HELD` (it waits its turn and will run), `NO_DEAD_LETTERS`,
+   * `SEQUENCE_TOO_FAR_AHEAD`, `NO_PAYLOAD_ROOM`; TransientError `STREAM_BUSY` while a process works on the stream,
+   * `DEAD_LETTER_UNPUBLISHED`.
+   */
+  skip(stream: StreamName, number: number): Promise<boolean>;
+}>;
+
+const LARGEST_PAGE = 500;
+/** How long the publish of a dead letter may take. */
+const PUBLISH_MS = 30_000;
+
+/** `hasDeadLetters`: whether the options name where poison goes. Without it poison is not skipped. */
+export function streamAdmin(policy: StreamPolicy, hasDeadLetters: boolean): StreamOperations {
+  const { store, payloads, maxAhead } = policy;
+  const refOf = ({ consumer, source = '', key }: StreamName): StreamRef =>
+    streamRef(policy, consumer, source, key);
+
+  return {
+    async inspect(stream) {
+      const ref = refOf(stream);
+      const { state, nowMs } = await store.read(ref);
+      if (state === undefined) return undefined;
+      const [[first], counted] = await Promise.all([
+        store.held(ref, state.last + 1, 1),
+        store.countHeld(ref),
+      ]);
+      return streamDetails(streamView(ref, state, nowMs), state, counted, first);
+    },
+
+    async list(consumer, { state = 'any', pageSize = 100, pageToken } = {}) {
+      if (!Number.isInteger(pageSize) || pageSize < 1 || pageSize > LARGEST_PAGE) {
+        const text = `pageSize is ${pageSize}; accepted: 1 to ${LARGEST_PAGE}`;
+        throw new PermanentError('INVALID_PAGE_SIZE', text);
+      }
+      const after = pageToken === undefined ? {} : { after: pageToken };
+      const { streams, next } = await store.list(consumer, { state, limit: pageSize, ...after });
+      return {
+        streams: streams.flatMap((one) =>
+          'state' in one ? [streamView(one.ref, one.state, one.nowMs)] : [],
+        ),
+        unreadable: streams.flatMap((one) =>
+          'state' in one ? [] : [{ key: one.ref.key, source: one.ref.source, error: one.error }],
+        ),
+        ...(next !== undefined && { nextPageToken: next }),
+      };
+    },
+
+    async resume(stream) {
+      const ref = refOf(stream);
+      return (await decidedCommit(policy, ref, resuming)) ?? unknown(ref);
+    },
+
+    async skip(stream, number) {
+      const ref = refOf(stream);
+      let answer = (await decidedCommit(policy, ref, skipping(number, maxAhead, undefined))) ?? unknown(ref);
+      if (answer.kind === 'poison') {
+        const { held } = answer;
+        if (!hasDeadLetters) {
+          const text = `number ${number} is held: give a dead-letter topic, so that it is not lost`;
+          throw new PermanentError('NO_DEAD_LETTERS', text);
+        }
+        await publishPoison(policy, ref, answer);
+        answer = (await decidedCommit(policy, ref, skipping(number, maxAhead, held))) ?? unknown(ref);
+        if (answer.kind === 'skipped') await discard(payloads, { log: silent }, [held]);
+      }
+      switch (answer.kind) {
+        case 'skipped':
+          return true;
+        case 'passed':
+          return false;
+        case 'tooFar':
+          throw new PermanentError(
+            'SEQUENCE_TOO_FAR_AHEAD',
+            `the number is ${number}; accepted: a whole number, at most ${maxAhead} beyond the last one done, ${answer.last}`,
+          );
+        case 'held':
+          throw new PermanentError(
+            'NUMBER_HELD',
+            `number ${answer.number} is here and will run in its turn; accepted: a missing number before it, or the one at which the stream is blocked`,
+          );
+        case 'busy':
+          throw new TransientError(
+            'STREAM_BUSY',
+            'a process works on the stream, or died in it; try again soon',
+          );
+        case 'poison':
+          throw new TransientError('STREAM_BUSY', 'the stream changed meanwhile; try again');
+      }
+    },
+  };
+}
+
+/** What goes on with a stream that waits for an operator. */
+const goingOn = (nowMs: number): StreamFields => ({
+  blocked: null,
+  attempts: 0,
+  died: false,
+  nextTryAt: 0,
+  readyAt: nowMs,
+});
+
+/** Lets a blocked stream go on with the number that it is blocked at. */
+export const resuming = ({ state, nowMs }: Looked): Decided<boolean> =>
+  state.blocked === null ? { result: false } : { result: true, fields: goingOn(nowMs) };
+
+export type Skipped =
+  | Readonly<{ kind: 'skipped' }>
+  /** The stream has gone past it. */
+  | Readonly<{ kind: 'passed' }>
+  | Readonly<{ kind: 'tooFar'; last: number }>
+  /** A process works on the stream. */
+  | Readonly<{ kind: 'busy' }>
+  /** A message with this number waits, and will run: only poison is skipped. */
+  | Readonly<{ kind: 'held'; number: number }>
+  /** The message at which the stream is blocked needs its dead letter first. */
+  | Readonly<{ kind: 'poison'; held: HeldMessage; blocked: NonNullable<StreamState['blocked']> }>;
+
+/**
+ * Skips what the stream waits for, up to and with `number`: missing numbers, or the poison at which it is blocked.
+ * `buried` is the held message that has its dead letter.
+ */
+export function skipping(number: number, maxAhead: number, buried: HeldMessage | undefined) {
+  return ({ state, first, nowMs }: Looked): Decided<Skipped> => {
+    if (!Number.isSafeInteger(number) || number < 1 || number > state.last + maxAhead)
+      return { result: { kind: 'tooFar', last: state.last } };
+    // Also its own commit, whose reply was lost.
+    if (number <= state.last) return { result: { kind: isSkipped(state, number) ? 'skipped' : 'passed' } };
+    if (state.lease !== null) return { result: { kind: 'busy' } };
+    const result = { kind: 'skipped' } as const;
+    const fields = { ...skippingTo(state, number), ...NO_GAP, ...goingOn(nowMs) };
+    if (first === undefined || first.number > number) return { result, fields };
+    const isPoison = first.number === number && number === state.last + 1;
+    if (!isPoison || state.blocked === null) return { result: { kind: 'held', number: first.number } };
+    if (buried?.hash !== first.hash)
+      return { result: { kind: 'poison', held: first, blocked: state.blocked } };
+    return { result, fields: { ...fields, held: state.held - 1 }, remove: [number] };
+  };
+}
+
+async function publishPoison(
+  policy: StreamPolicy,
+  ref: StreamRef,
+  { held, blocked }: Extract<Skipped, { kind: 'poison' }>,
+): Promise<void> {
+  const { clock, payloads } = policy;
+  const over = new AbortController();
+  const cancel = clock.after(PUBLISH_MS, () => over.abort());
+  const context: Context = {
+    consumer: ref.consumer,
+    source: held.source,
+    now: () => clock.now(),
+    deadline: clock.monotonic() + PUBLISH_MS,
+    signal: over.signal,
+    log: silent,
+  };
+  try {
+    const bury = burying(policy, new PermanentError(blocked.code, blocked.text));
+    const outcome = await bury(await readable(payloads, ref, held), context);
+    if (isBuried(outcome)) return;
+    const cause = outcome.kind === 'ack' ? undefined : outcome.error;
+    const text = `the dead letter of number ${held.number} was not published`;
+    throw new TransientError('DEAD_LETTER_UNPUBLISHED', text, { cause });
+  } finally {
+    cancel();
+  }
+}
+
+function unknown({ consumer, source, key }: StreamRef): never {
+  const from = source === '' ? '' : ` through ${source}`;
+  const text = `no message of sequenceKey ${JSON.stringify(key)} has come to ${consumer}${from}`;
+  throw new PermanentError('STREAM_UNKNOWN', text);
+}

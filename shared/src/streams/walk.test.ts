@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { sleep } from '../clock.ts';
+import { storeUnavailable } from '../errors.ts';
+import { virtualClock } from '../testing/virtual-clock.ts';
+import { memoryStreams } from './memory.ts';
+import type { StreamAdmin } from './stream-store.ts';
+import { CONSUMER, made } from './testing/samples.ts';
+import { inParallel, walk } from './walk.ts';
+
+async function dueStreams(count: number) {
+  const clock = virtualClock();
+  const store = memoryStreams({ clock });
+  for (let index = 0; index < count; index += 1)
+    await made(store, { readyAt: 1_000 + index }, [], `k${String(index).padStart(3, '0')}`);
+  return { clock, store };
+}
+
+/** The keys that a pass answers, which ends after `most` of them. */
+async function pass(go: ReturnType<typeof walk>, most = Infinity): Promise<string[]> {
+  const found: string[] = [];
+  for await (const { ref } of go(CONSUMER, () => found.length >= most)) found.push(ref.key);
+  return found;
+}
+
+test('a pass has every stream once, whatever the pages', async () => {
+  const { store } = await dueStreams(250);
+  const found = await pass(walk(store, { state: 'due' }));
+  assert.deepEqual([found.length, new Set(found).size, found[0], found.at(-1)], [250, 250, 'k000', 'k249']);
+});
+
+test('streams that stay due starve no other: each pass goes on where the last one had to stop', async () => {
+  const { store } = await dueStreams(250);
+  const go = walk(store, { state: 'due' });
+  const found: string[] = [];
+  // 40 is no page's end: a pass ends in the middle of one.
+  for (let round = 0; round < 7; round += 1) found.push(...(await pass(go, 40)));
+  assert.equal(new Set(found).size, 250);
+  assert.deepEqual(found.slice(250), found.slice(0, 30), 'then it begins again');
+});
+
+test('a pass that began in the middle goes on to what is before, and has nothing twice', async () => {
+  const { store } = await dueStreams(250);
+  const go = walk(store, { state: 'due' });
+  await pass(go, 130);
+  const second = await pass(go);
+  assert.deepEqual([second.length, new Set(second).size, second[0]], [250, 250, 'k130']);
+  assert.equal((await pass(go))[0], 'k000');
+});
+
+test('a list that fails in the middle is gone on with', async () => {
+  const { store } = await dueStreams(150);
+  let lists = 0;
+  const failing: Pick<StreamAdmin, 'list'> = {
+    async list(consumer, query) {
+      lists += 1;
+      if (lists === 2) throw storeUnavailable('no answer');
+      return store.list(consumer, query);
+    },
+  };
+  const go = walk(failing, { state: 'due' });
+  await assert.rejects(pass(go), { code: 'STORE_UNAVAILABLE' });
+  assert.equal((await pass(go))[0], 'k100');
+});
+
+test('passes of two consumers have places of their own', async () => {
+  const { store } = await dueStreams(150);
+  const go = walk(store, { state: 'due' });
+  await pass(go, 120);
+  for await (const _ of go('another', () => false)) assert.fail('it has no streams');
+  assert.equal((await pass(go))[0], 'k120');
+});
+
+test('a slow stream keeps one worker only, and what rejects is told once all have ended', async () => {
+  const { clock, store } = await dueStreams(250);
+  const done: string[] = [];
+  const work = inParallel(
+    walk(store, { state: 'due' })(CONSUMER, () => false),
+    4,
+    async ({ ref }) => {
+      if (ref.key === 'k000') await sleep(clock, 60_000);
+      done.push(ref.key);
+    },
+  );
+  await clock.advance(0);
+  assert.equal(done.length, 249);
+  await clock.until(work);
+  assert.equal(done.at(-1), 'k000');
+  let active = 0;
+  const failing = inParallel(
+    walk(store, { state: 'due' })(CONSUMER, () => false),
+    4,
+    async ({ ref }) => {
+      active += 1;
+      await sleep(clock, 10);
+      active -= 1;
+      if (ref.key === 'k001') throw new Error('made for a test');
+    },
+  );
+  await assert.rejects(clock.until(failing), /made for a test/);
+  assert.equal(active, 0);
+});
