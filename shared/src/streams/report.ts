@@ -88,3 +88,15 @@ export async function requestWake(
     });
   }
 }
+
+/** A number that is done, acknowledged although it may be another message: `onUnknownStale: 'acknowledge'`. */
+export function reportUnknownStale({ log }: Logging, ref: StreamRef, sequence: number): void {
+  count('unknownStale', { [ATTR.consumer]: ref.consumer });
+  log.warn(
+    'in order: a message was acknowledged as stale, and whether its number had this content is not remembered',
+    {
+      ...named(ref),
+      sequence,
+    },
+  );
+}

@@ -46,6 +46,11 @@ export const COUNTERS = {
     'Failures of the next message of a stream, which waits',
   ),
   poison: counter('poison', '{message}', 'Messages at which a stream stood still or was led past'),
+  unknownStale: counter(
+    'stale.unknown',
+    '{message}',
+    'Messages acknowledged as stale although their content is not remembered',
+  ),
   gapRepairs: counter('gaps.repaired', '{message}', 'Missing numbers that were published again'),
   gapSkips: counter('gaps.skipped', '{gap}', 'Gaps that a stream was led past'),
   outboxPublished: counter('outbox.published', '{message}', 'Rows of the outbox that were published'),

@@ -1,0 +1,154 @@
+/**
+ * A batch: consecutive numbers of one stream that run one after the other under one lease. What became of them is
+ * written by a commit afterwards; a crash before that runs them again, in their order.
+ *
+ * A delivery runs in its own asynchronous context, trace and time. A held message has no delivery: it runs in the time
+ * of the batch's host, which is entered first, with the message's own span inside it.
+ */
+import type { Context } from '../handler.ts';
+import type { Outcome } from '../outcome.ts';
+import type { Message } from '../message.ts';
+import { observedHeld } from '../telemetry/stages.ts';
+import type { Delivery, Visit } from './mailbox.ts';
+import type { StreamPolicy } from './options.ts';
+import { burying, isBuried, readable } from './poison.ts';
+import { exhausted, failureOf, judgeFailure, type Verdict } from './retry-policy.ts';
+import { assertInTime, type Lease, type Ran, runUnderLease } from './run-under-lease.ts';
+import { loaded } from './stored-form.ts';
+import type { HeldMessage, StreamRef } from './stream-store.ts';
+
+/** One number of a batch: a delivery, or a message that is held. */
+export type Entry = Readonly<{ number: number; hash: string }> &
+  (
+    | Readonly<{ delivery: Delivery; held?: undefined }>
+    | Readonly<{ delivery?: undefined; held: HeldMessage }>
+  );
+
+export type Batch = Readonly<{
+  /** The name of its lease. */
+  owner: string;
+  entries: readonly Entry[];
+  /** Present where an entry is held. */
+  host: Delivery | Visit | undefined;
+  /** Attempts of the first number before this start. */
+  attempts: number;
+}>;
+
+/** What has become of a batch so far. `done` grows while it runs. */
+export type Progress = {
+  readonly owner: string;
+  /** The batch's host, where that is a delivery: it stays unanswered until the batch has ended. */
+  readonly host: Delivery | Visit | undefined;
+  readonly done: Readonly<{ entry: Entry; outcome: Outcome }>[];
+  /** Absent where the batch ended because all have run, or for want of time. */
+  end?: BatchEnd;
+};
+
+export type BatchEnd =
+  | Readonly<{ kind: 'failed'; entry: Entry; verdict: Verdict }>
+  /** It is poison, and its dead letter is confirmed. */
+  | Readonly<{ kind: 'skipped'; entry: Entry; verdict: Verdict; outcome: Outcome }>
+  /** Its handler ignores its signal and may still be writing. */
+  | Readonly<{ kind: 'hung'; entry: Entry }>;
+
+type Ports = Pick<StreamPolicy, 'clock' | 'payloads' | 'deadLetters' | 'onPoison' | 'leaseMs'> &
+  Parameters<typeof judgeFailure>[0];
+
+export const newProgress = ({ owner, host }: Batch): Progress => ({ owner, host, done: [] });
+
+/**
+ * Runs the batch, and writes into `progress` what has become of it; never rejects. `stop` is aborted when no further
+ * number may start, `lost` when another process has the lease. It ends after a third of the lease, so that the commit
+ * behind it has its time.
+ */
+export async function runBatch(
+  ports: Ports,
+  ref: StreamRef,
+  lease: Lease,
+  batch: Batch,
+  progress: Progress,
+  signals: Readonly<{ stop: AbortSignal; lost: AbortSignal }>,
+  onDone: () => void,
+): Promise<void> {
+  const { clock } = ports;
+  const endsAt = clock.monotonic() + ports.leaseMs / 3;
+  for (const entry of batch.entries) {
+    const now = clock.monotonic();
+    const isFirst = progress.done.length === 0;
+    // The first one starts as long as there is a lease: a batch with little time would never make progress.
+    const isLate = now >= lease.deadline || (!isFirst && now >= endsAt);
+    const host = entry.delivery ?? batch.host;
+    if (isLate || signals.stop.aborted || signals.lost.aborted || host === undefined || host.isOver()) return;
+    if (entry.held !== undefined && now >= host.startUntil) return;
+    const attempts = isFirst ? batch.attempts : 0;
+    const ran =
+      attempts >= ports.maxAttempts ? undefined : await runEntry(ports, lease, signals.lost, entry, host);
+    if (ran?.kind === 'hung') {
+      progress.end = { kind: 'hung', entry };
+      return;
+    }
+    if (ran?.outcome.kind === 'ack') {
+      progress.done.push({ entry, outcome: ran.outcome });
+      onDone();
+      continue;
+    }
+    const failure = ran === undefined ? exhausted(attempts) : failureOf(ran.outcome, ran.aborted);
+    const verdict = judgeFailure(ports, attempts, failure);
+    progress.end = await ended(ports, ref, lease, signals.lost, entry, host, verdict);
+    return;
+  }
+}
+
+function runEntry(
+  { clock, payloads }: Ports,
+  lease: Lease,
+  lost: AbortSignal,
+  entry: Entry,
+  host: Delivery | Visit,
+): Promise<Ran> {
+  const { delivery, held } = entry;
+  return host.within(() =>
+    runUnderLease(clock, lease, lost, sourceOf(entry), host.context, async (inner) => {
+      if (held === undefined) return host.next(delivery.message, inner);
+      // Decoded inside the run: bytes that no reader understands are a failure of their number like any other.
+      const message = await loaded(payloads, held);
+      assertInTime(clock, inner);
+      return observedHeld(message, () => host.next(message, inner));
+    }),
+  );
+}
+
+const sourceOf = ({ delivery, held }: Entry): string => delivery?.context.source ?? held?.source ?? '';
+
+/** Under the policy `skip` the dead letter is published while the lease still keeps others from the stream. */
+async function ended(
+  ports: Ports,
+  ref: StreamRef,
+  lease: Lease,
+  lost: AbortSignal,
+  entry: Entry,
+  host: Delivery | Visit,
+  verdict: Verdict,
+): Promise<BatchEnd> {
+  const { failure, isPoison } = verdict;
+  const failed: BatchEnd = { kind: 'failed', entry, verdict };
+  if (!isPoison || ports.onPoison !== 'skip') return failed;
+  if (failure.published) {
+    const outcome: Outcome = { kind: 'deadLetter', error: failure.error, published: true };
+    return { kind: 'skipped', entry, verdict, outcome };
+  }
+  const bury = burying(ports, failure.error);
+  const message = (): Promise<Message> =>
+    entry.held === undefined
+      ? Promise.resolve(entry.delivery.message)
+      : readable(ports.payloads, ref, entry.held);
+  const ran = await host.within(() =>
+    runUnderLease(ports.clock, lease, lost, sourceOf(entry), host.context, async (inner: Context) => {
+      const poison = await message();
+      assertInTime(ports.clock, inner);
+      return bury(poison, inner);
+    }),
+  );
+  if (ran.kind !== 'finished' || !isBuried(ran.outcome)) return failed;
+  return { kind: 'skipped', entry, verdict, outcome: ran.outcome };
+}

@@ -1,0 +1,286 @@
+/**
+ * One cycle of a stream's worker, from what is known to a commit that is applied: read, plan, look, encode, commit.
+ *
+ * What is remembered of the stream belongs to one version of its document, and a commit under that version needs no
+ * read before it. A commit that is refused says that another process has committed: then the cycles run in
+ * transactions, in which the store lets the processes queue up, until the document shows this process's own last commit
+ * again. A commit whose reply is lost is recognised by its ID, or by the name of the lease that it wrote.
+ */
+import { sleep } from '../clock.ts';
+import { codeOf, TransientError } from '../errors.ts';
+import { retry } from '../outcome.ts';
+import type { Situation } from './draft.ts';
+import { type HeldView, heldView } from './held-view.ts';
+import type { Delivery } from './mailbox.ts';
+import { firstState } from './opening.ts';
+import type { StreamPolicy } from './options.ts';
+import { type Complete, plan, type Plan } from './plan.ts';
+import { storedForm } from './stored-form.ts';
+import { patched, type StreamState } from './stream-state.ts';
+import type { StreamChange, StreamRef, StreamTransaction } from './stream-store.ts';
+
+/** What the worker knows when a plan is made. It is asked each time, so that a plan has all that has arrived. */
+export type Inputs = Pick<Situation, 'mailbox' | 'visit' | 'progress' | 'running' | 'isStopping'>;
+
+/** A plan whose commit is applied. */
+export type Committed = Readonly<{
+  plan: Complete;
+  /** The document's version behind the commit, which is the fencing token of a lease that it wrote. */
+  token: string;
+  /** Monotonic: when the commit was sent. A lease that it wrote is counted from here. */
+  sentAt: number;
+}>;
+
+export type Cycle = Readonly<{
+  /**
+   * Rejects with `STORE_UNAVAILABLE` when the store has not answered for ten seconds, or sooner where `isWanted` says
+   * that no answer is waited for any more; with `UNREADABLE_STATE`, and what `start` rejects with, at once.
+   */
+  next(inputs: () => Inputs, isWanted: () => boolean): Promise<Committed>;
+  /** Bytes of held messages that are remembered. */
+  bytes(): number;
+  forget(): void;
+}>;
+
+type Seen = Readonly<{
+  state: StreamState;
+  version: string | undefined;
+  view: HeldView;
+  /** The store's clock minus this process's monotonic one. */
+  offsetMs: number;
+  /** On both clocks of this process: one of them may stand still while the instance is frozen. */
+  readAt: Readonly<{ monotonic: number; wall: number }>;
+}>;
+
+type Sent = Readonly<{ plan: Complete; sentAt: number; isCheckpoint: boolean }>;
+type Applied = Readonly<{ kind: 'applied'; committed: Committed }>;
+type Decided = Exclude<Plan, { kind: 'read' | 'look' }> | Applied;
+
+/** Of the retries of one cycle together. */
+const BUDGET_MS = 10_000;
+const PAUSE_MS = 500;
+/** What is older is read again: by then the difference between the clocks may be another one. */
+const REMEMBERED_MS = 60_000;
+/** Of held messages, in one stream: beyond this they are read again. */
+const MOST_BYTES = 32_000_000;
+
+export function streamCycle(policy: StreamPolicy, ref: StreamRef): Cycle {
+  const { store, clock } = policy;
+  let seen: Seen | undefined;
+  /** Whether `seen` must be read again before anything rests on it. */
+  let isDoubted = false;
+  /** What the commit rested on that was refused last. */
+  let refusedAt: Readonly<{ version: string | undefined }> | undefined;
+  /** It was refused although its version stood: a message that was to be held exists already. */
+  let isCautious = false;
+  let isContended = false;
+  let lastCommit = '';
+  /** By ID: commits that may have been applied, or may still be. */
+  const unknown = new Map<string, Sent>();
+
+  /** Reading, planning and looking, until the plan is complete or something must be encoded. */
+  async function decide(
+    access: Pick<StreamTransaction, 'read' | 'held'>,
+    inputs: () => Inputs,
+  ): Promise<Decided> {
+    let isFresh = false;
+    let disagreed: Seen | undefined;
+    for (;;) {
+      if (seen === undefined || isDoubted || isOld(seen)) {
+        seen = await read(access);
+        isFresh = true;
+        const applied = recognised(seen);
+        if (applied !== undefined) return applied;
+      }
+      const step = plan(situation(seen, isFresh, inputs()));
+      switch (step.kind) {
+        case 'read':
+          isDoubted = true;
+          break;
+        case 'look': {
+          seen.view.learned(step.page, await access.held(step.page.from, step.page.limit));
+          if (!seen.view.disagrees()) break;
+          // Read at two versions, most likely. If not, one of the two cannot be what a commit has left.
+          if (disagreed !== undefined && disagreed.version === seen.version)
+            throw miscounted(ref, seen.state);
+          disagreed = seen;
+          seen = undefined;
+          break;
+        }
+        case 'encode':
+        case 'complete':
+          return step;
+      }
+    }
+  }
+
+  async function read(access: Pick<StreamTransaction, 'read'>): Promise<Seen> {
+    const before = seen;
+    const document = await access.read();
+    const { version } = document;
+    const state = document.state ?? (await firstState(policy, ref));
+    const isSame = before !== undefined && before.version === version && version !== undefined;
+    isDoubted = false;
+    if (state.commit === lastCommit) isContended = false;
+    if (refusedAt !== undefined) isCautious = refusedAt.version === version;
+    refusedAt = undefined;
+    const now = { monotonic: clock.monotonic(), wall: clock.now() };
+    return {
+      state,
+      version,
+      view: isSame ? before.view : heldView(state.held, state.last + 1),
+      offsetMs: document.nowMs - now.monotonic,
+      readAt: now,
+    };
+  }
+
+  const isOld = ({ readAt }: Seen): boolean =>
+    clock.monotonic() - readAt.monotonic > REMEMBERED_MS || clock.now() - readAt.wall > REMEMBERED_MS;
+
+  function situation(known: Seen, isFresh: boolean, inputs: Inputs): Situation {
+    const monotonic = clock.monotonic();
+    const { state, view, offsetMs } = known;
+    const nowMs = monotonic + offsetMs;
+    return { policy, state, view, nowMs, monotonic, isFresh, isCautious, owner: policy.newId(), ...inputs };
+  }
+
+  /** The plan whose commit the document shows, although its reply was lost. */
+  function recognised({ state, version }: Seen): Applied | undefined {
+    for (const [id, { plan: sent, sentAt }] of unknown) {
+      const isShown =
+        id === state.commit || (sent.batch !== undefined && sent.batch.owner === state.lease?.owner);
+      if (!isShown || version === undefined) continue;
+      unknown.clear();
+      lastCommit = state.commit;
+      return { kind: 'applied', committed: { plan: sent, token: version, sentAt } };
+    }
+    return undefined;
+  }
+
+  function changeOf(complete: Complete, isCheckpoint: boolean): StreamChange & Readonly<{ id: string }> {
+    const id = policy.newId();
+    unknown.set(id, { plan: complete, sentAt: clock.monotonic(), isCheckpoint });
+    const { fields, create, remove } = complete;
+    return { id, patch: { ...fields, commit: id }, create, remove: remove.map(({ number }) => number) };
+  }
+
+  /** One attempt. Undefined: something has become known, and the next attempt has it. */
+  async function attempt(inputs: () => Inputs): Promise<Committed | undefined> {
+    const decided = await decide(
+      { read: () => store.read(ref), held: (...page) => store.held(ref, ...page) },
+      inputs,
+    );
+    if (decided.kind === 'applied') return decided.committed;
+    if (decided.kind === 'encode') return encode(decided.deliveries);
+    const { state, version } = known();
+    const sentAt = clock.monotonic();
+    if (!isCommit(decided)) return { plan: decided, token: version ?? '', sentAt };
+    const { id, ...change } = changeOf(decided, inputs().running !== undefined);
+    isDoubted = true;
+    const committed = await store.commit(ref, { version, state }, change);
+    if (committed === undefined) return refused(version);
+    adopt(decided, id, committed);
+    return { plan: decided, token: committed, sentAt };
+  }
+
+  /** The same in one transaction. The version of its commit is not known, so what rests on it is read afterwards. */
+  async function attemptInTransaction(inputs: () => Inputs): Promise<Committed | undefined> {
+    const sentAt = clock.monotonic();
+    let version: string | undefined;
+    const { applied, result } = await store.transact(ref, async (transaction) => {
+      isDoubted = true;
+      const decided = await decide(transaction, inputs);
+      if (decided.kind !== 'complete' || !isCommit(decided)) return { decided, id: undefined };
+      const { state } = known();
+      version = known().version;
+      const { id, ...change } = changeOf(decided, inputs().running !== undefined);
+      transaction.commit(state, change);
+      return { decided, id };
+    });
+    const { decided, id } = result;
+    if (decided.kind === 'applied') return decided.committed;
+    if (decided.kind === 'encode') return encode(decided.deliveries);
+    if (id === undefined) return { plan: decided, token: known().version ?? '', sentAt };
+    isDoubted = true;
+    if (!applied) return refused(version);
+    lastCommit = id;
+    isCautious = false;
+    seen = undefined;
+    if (decided.batch === undefined) {
+      unknown.clear();
+      return { plan: decided, token: '', sentAt };
+    }
+    // Shows the lease, and its token; or that another process has it already.
+    seen = await read({ read: () => store.read(ref) });
+    return recognised(seen)?.committed;
+  }
+
+  const known = (): Seen => {
+    if (seen === undefined) throw new Error('a plan without a document');
+    return seen;
+  };
+
+  function refused(version: string | undefined): undefined {
+    isContended = true;
+    refusedAt = { version };
+    return undefined;
+  }
+
+  function adopt({ fields, create, remove }: Complete, id: string, version: string): void {
+    const { state, view, offsetMs, readAt } = known();
+    const next = patched({ ...state, commit: id }, fields, clock.monotonic() + offsetMs);
+    view.changed(
+      create,
+      remove.map(({ number }) => number),
+      next.last,
+    );
+    const kept = view.bytes() <= MOST_BYTES ? view : heldView(next.held, next.last + 1);
+    seen = { state: next, version, view: kept, offsetMs, readAt };
+    lastCommit = id;
+    unknown.clear();
+    isDoubted = false;
+    isCautious = false;
+  }
+
+  async function encode(deliveries: readonly Delivery[]): Promise<undefined> {
+    await Promise.all(
+      deliveries.map(async (one) => {
+        try {
+          one.encoded(await storedForm(policy, ref, one.arrival, one.message, one.context));
+        } catch (error) {
+          one.encoded('tooLarge');
+          one.answer(retry(error));
+        }
+      }),
+    );
+    return undefined;
+  }
+
+  return {
+    async next(inputs, isWanted) {
+      const until = clock.monotonic() + BUDGET_MS;
+      for (const [id, { isCheckpoint }] of unknown) if (isCheckpoint) unknown.delete(id);
+      for (;;) {
+        try {
+          const committed = await (isContended ? attemptInTransaction(inputs) : attempt(inputs));
+          if (committed !== undefined) return committed;
+        } catch (error) {
+          const isLate = clock.monotonic() + PAUSE_MS >= until || !isWanted();
+          if (codeOf(error) !== 'STORE_UNAVAILABLE' || isLate) throw error;
+          await sleep(clock, PAUSE_MS);
+        }
+      }
+    },
+    bytes: () => seen?.view.bytes() ?? 0,
+    forget: () => void (seen = undefined),
+  };
+}
+
+const isCommit = ({ fields, create, remove }: Complete): boolean =>
+  Object.keys(fields).length > 0 || create.length > 0 || remove.length > 0;
+
+const miscounted = (ref: StreamRef, { held }: StreamState): TransientError =>
+  new TransientError(
+    'UNREADABLE_STATE',
+    `the stream ${JSON.stringify(ref.key.slice(0, 60))} counts ${held} held messages, and another number was found`,
+  );

@@ -1,0 +1,108 @@
+/**
+ * What waits for an answer of a stream's worker: deliveries and visits. Each is answered once, by whatever comes first.
+ *
+ * Each delivery has a timer of its own: at its deadline it is answered, whatever the worker is waiting for.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Clock } from '../clock.ts';
+import { leaseLost } from '../errors.ts';
+import type { Context, Handler } from '../handler.ts';
+import type { Message } from '../message.ts';
+import { type Outcome, retry } from '../outcome.ts';
+import type { StoredForm } from './stored-form.ts';
+import type { Visited, VisitContext } from './visits.ts';
+
+/** What a message says about its place. */
+export type Arrival = Readonly<{ key: string; number: number; hash: string; epoch: string | undefined }>;
+
+/** In whose time a held message runs: it has no delivery of its own. */
+export type Host = Readonly<{
+  context: VisitContext;
+  next: Handler;
+  /** Monotonic. No held message is started in its time after this: half of the time that it had at first is its own. */
+  startUntil: number;
+  /** Answered, or out of time. */
+  isOver(): boolean;
+  /** Runs `work` in the asynchronous context in which it arrived. */
+  within<Result>(work: () => Result): Result;
+}>;
+
+export type Delivery = Host &
+  Readonly<{
+    arrival: Arrival;
+    message: Message;
+    context: Context;
+    /** Monotonic. */
+    arrivedAt: number;
+    answer(outcome: Outcome): void;
+    /** The outcome is safe, but the delivery is kept unanswered as a host; its timer answers with it. */
+    keep(outcome: Outcome): void;
+    kept(): Outcome | undefined;
+    /** Set once it is encoded, to be held. */
+    form(): StoredForm | undefined;
+    encoded(form: StoredForm): void;
+    /** Whether a batch has been started without it while it waited. */
+    wasPassedOver(): boolean;
+    passOver(): void;
+  }>;
+
+export type Visit = Host & Readonly<{ answer(visited: Visited): void; refuse(error: unknown): void }>;
+
+type Parts<Of> = Readonly<{ context: Of; next: Handler; clock: Clock }>;
+
+export function delivery(
+  { context, next, clock }: Parts<Context>,
+  arrival: Arrival,
+  message: Message,
+  settle: (outcome: Outcome) => void,
+): Delivery {
+  const { signal } = context;
+  let isAnswered = false;
+  let kept: Outcome | undefined;
+  let form: StoredForm | undefined;
+  let isPassedOver = false;
+  const answer = (outcome: Outcome): void => {
+    if (isAnswered) return;
+    isAnswered = true;
+    cancel();
+    signal.removeEventListener('abort', expire);
+    settle(outcome);
+  };
+  const expire = (): void => answer(kept ?? retry(leaseLost('the time of the delivery was over')));
+  const cancel = clock.after(context.deadline - clock.monotonic(), expire);
+  signal.addEventListener('abort', expire, { once: true });
+  return {
+    ...hostParts(context, next, clock),
+    isOver: () => isAnswered || signal.aborted || clock.monotonic() >= context.deadline,
+    arrival,
+    message,
+    context,
+    arrivedAt: clock.monotonic(),
+    answer,
+    keep: (outcome) => void (kept = outcome),
+    kept: () => kept,
+    form: () => form,
+    encoded: (stored) => void (form = stored),
+    wasPassedOver: () => isPassedOver,
+    passOver: () => void (isPassedOver = true),
+  };
+}
+
+export function visit(
+  { context, next, clock }: Parts<VisitContext>,
+  answer: (visited: Visited) => void,
+  refuse: (error: unknown) => void,
+): Visit {
+  return {
+    ...hostParts(context, next, clock),
+    isOver: () => context.signal.aborted || clock.monotonic() >= context.deadline,
+    context,
+    answer,
+    refuse,
+  };
+}
+
+function hostParts(context: VisitContext, next: Handler, clock: Clock) {
+  const now = clock.monotonic();
+  return { next, startUntil: now + (context.deadline - now) / 2, within: AsyncLocalStorage.snapshot() };
+}

@@ -1,0 +1,89 @@
+/**
+ * What becomes of a number that has failed: the one place that judges it.
+ *
+ * The stream waits, and the number is tried again after an exponential pause, up to `retry.attempts` starts, or not at
+ * all when the handler calls it a dead letter. Then it is poison (see `poison.ts`).
+ */
+import { type Duration, toMilliseconds } from '../duration.ts';
+import { countsAsAttempt, PermanentError, TransientError } from '../errors.ts';
+import type { Outcome } from '../outcome.ts';
+import type { StreamPolicy } from './options.ts';
+
+export type Failure = Readonly<{
+  error: unknown;
+  /** Whether it says something about the message: a lost lease, or a store that is down, does not. */
+  counts: boolean;
+  /** It can never succeed. */
+  permanent: boolean;
+  /** Its dead letter is confirmed already. */
+  published: boolean;
+  /** The handler asked for at least this pause. */
+  afterMs: number;
+}>;
+
+export type Verdict = Readonly<{
+  failure: Failure;
+  /** Counted attempts, with this one where it counts. */
+  attempts: number;
+  /** Until the next try. */
+  pauseMs: number;
+  /** The number is not tried again. */
+  isPoison: boolean;
+}>;
+
+/** Ten years, as for a delay. A store's times end in the year 9999: a later next try could not be written. */
+const LONGEST_PAUSE_MS = 315_360_000_000;
+
+export function judgeFailure(
+  policy: Pick<StreamPolicy, 'retryMinMs' | 'retryMaxMs' | 'maxAttempts'>,
+  attemptsBefore: number,
+  failure: Failure,
+): Verdict {
+  const { retryMinMs, retryMaxMs, maxAttempts } = policy;
+  const attempts = attemptsBefore + (failure.counts ? 1 : 0);
+  const pauseMs = Math.min(retryMaxMs, retryMinMs * 2 ** Math.max(attempts - 1, 0));
+  return {
+    failure,
+    attempts,
+    pauseMs: Math.min(Math.max(pauseMs, failure.afterMs), LONGEST_PAUSE_MS),
+    isPoison: failure.permanent || (failure.counts && attempts >= maxAttempts),
+  };
+}
+
+/** A number whose process died, or that was refused, so often that it is not started again. */
+export const exhausted = (attempts: number): Failure => ({
+  error: new PermanentError(
+    'ATTEMPTS_EXHAUSTED',
+    `the message was started ${attempts} times; the last time it failed, or its process died or lost its lease`,
+  ),
+  counts: false,
+  permanent: true,
+  published: false,
+  afterMs: 0,
+});
+
+/** An outcome that is not an ack, as a failure. A run that was aborted never counts. */
+export function failureOf(outcome: Exclude<Outcome, { kind: 'ack' }>, aborted: boolean): Failure {
+  const asked = outcome.kind === 'retry' && outcome.after !== undefined ? lengthOf(outcome.after) : 0;
+  const wanted = outcome.error instanceof TransientError ? (outcome.error.retryAfterMs ?? 0) : 0;
+  return {
+    error: outcome.error,
+    counts: !aborted && countsAsAttempt(outcome.error) && !isMissingHere(outcome.error),
+    permanent: !aborted && outcome.kind === 'deadLetter' && !isMissingHere(outcome.error),
+    published: outcome.kind === 'deadLetter' && outcome.published === true,
+    afterMs: Math.max(asked, Number.isNaN(wanted) ? 0 : wanted),
+  };
+}
+
+/** This process lacks a setting that another one has: it says nothing about the message. */
+const isMissingHere = (error: unknown): boolean =>
+  error instanceof PermanentError && error.code === 'NO_PAYLOAD_ROOM';
+
+/** What is no length of time asks for nothing: it must not keep the failure itself from being stored. */
+function lengthOf(after: Duration): number {
+  try {
+    return toMilliseconds(after);
+  } catch {
+    return 0;
+  }
+}

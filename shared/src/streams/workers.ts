@@ -1,0 +1,96 @@
+/**
+ * The workers of a process, one for each stream that has something to do, and those idle ones whose memory saves reads.
+ *
+ * Only idle workers are dropped, the longest idle first: what they remember is a copy of what the store has.
+ */
+import { contentHash } from './content-hash.ts';
+import { bounded } from '../bounded.ts';
+import type { Sequence } from '../attributes.ts';
+import { TransientError } from '../errors.ts';
+import type { Context, Handler } from '../handler.ts';
+import type { Message } from '../message.ts';
+import type { Outcome } from '../outcome.ts';
+import { delivery, visit } from './mailbox.ts';
+import { type StreamPolicy, streamRef } from './options.ts';
+import { type StreamWorker, streamWorker } from './stream-worker.ts';
+import type { StreamRef } from './stream-store.ts';
+import type { VisitStream } from './visits.ts';
+
+export type StreamWorkers = Readonly<{
+  deliver(message: Message, sequence: Sequence, context: Context, next: Handler): Promise<Outcome>;
+  visit: VisitStream;
+  /** Starts nothing any more; resolves when every stream is released, after eight seconds at the latest. */
+  stop(): Promise<void>;
+  /** Workers in memory, busy and idle. */
+  size(): number;
+}>;
+
+/** A few kilobytes each: a document with a hundred hashes. */
+const MOST_IDLE = 1_000;
+/** Of held messages that idle workers remember. */
+const MOST_IDLE_BYTES = 32_000_000;
+/** Cloud Run sends SIGKILL ten seconds after SIGTERM: https://cloud.google.com/run/docs/container-contract#instance-shutdown */
+const STOP_MS = 8_000;
+
+export function streamWorkers(policy: StreamPolicy): StreamWorkers {
+  const busy = new Map<string, StreamWorker>();
+  // In the order in which they became idle.
+  const idle = new Map<string, StreamWorker>();
+  let idleBytes = 0;
+  let isStopping = false;
+
+  function workerOf(ref: StreamRef): StreamWorker {
+    const name = JSON.stringify([ref.consumer, ref.source, ref.key]);
+    const known = busy.get(name) ?? idle.get(name);
+    if (known !== undefined) return known;
+    const made: StreamWorker = streamWorker(policy, ref, {
+      onBusy() {
+        if (idle.delete(name)) idleBytes -= made.bytes();
+        busy.set(name, made);
+      },
+      onIdle() {
+        busy.delete(name);
+        idle.set(name, made);
+        idleBytes += made.bytes();
+        dropIdle();
+      },
+    });
+    return made;
+  }
+
+  function dropIdle(): void {
+    for (const [name, worker] of idle) {
+      if (idle.size <= MOST_IDLE && idleBytes <= MOST_IDLE_BYTES) return;
+      idleBytes -= worker.bytes();
+      idle.delete(name);
+    }
+  }
+
+  return {
+    deliver: (message, { number, key, epoch }, context, next) =>
+      new Promise((resolve) => {
+        const ref = streamRef(policy, context.consumer, context.source, key);
+        const arrival = { key, number, hash: contentHash(message), epoch };
+        const parts = { context, next, clock: policy.clock };
+        const worker = workerOf(ref);
+        if (isStopping) void worker.stop();
+        worker.deliver(delivery(parts, arrival, message, resolve));
+      }),
+    visit: (ref, context, next) =>
+      new Promise((resolve, reject) => {
+        const parts = { context, next, clock: policy.clock };
+        const isTaken = !isStopping && workerOf(ref).visit(visit(parts, resolve, reject));
+        if (!isTaken) resolve({ taken: false, drained: 0 });
+      }),
+    async stop() {
+      isStopping = true;
+      const late = (): Error =>
+        new TransientError('TIMED_OUT', `not every stream was released in ${STOP_MS} ms`);
+      const all = [...busy.values()];
+      await bounded(policy.clock, STOP_MS, () => Promise.all(all.map((one) => one.stop())), late).catch(
+        () => undefined,
+      );
+    },
+    size: () => busy.size + idle.size,
+  };
+}
