@@ -1,0 +1,60 @@
+/**
+ * A store that is looked at after each commit: the document counts what is held, nothing up to `last` is held, what is
+ * held is visible to a visit, a gap or an operator, and no more attempts are counted than handlers have failed, and
+ * leases were taken over.
+ */
+import type { MemoryStreams } from '../memory.ts';
+import type { StreamState } from '../stream-state.ts';
+import type { StreamRef } from '../stream-store.ts';
+
+/** `failures`: of handlers, by `key#number`. */
+export function watchedStore(
+  store: MemoryStreams,
+  violations: string[],
+  failures: ReadonlyMap<string, number>,
+): MemoryStreams {
+  const takeovers = new Map<string, number>();
+  const complain = (text: string): void => void violations.push(text);
+
+  const look = (ref: StreamRef, before: StreamState | undefined): void => {
+    const state = store.stateOf(ref);
+    if (state === undefined || state === before) return;
+    const held = store.heldNumbers(ref);
+    const next = `${ref.key}#${state.last + 1}`;
+    if (before !== undefined && before.lease !== null && state.died && state.attempts > before.attempts) {
+      takeovers.set(next, (takeovers.get(next) ?? 0) + 1);
+    }
+    if (state.attempts > (failures.get(next) ?? 0) + (takeovers.get(next) ?? 0)) {
+      complain(`${next} has ${state.attempts} attempts, and did not fail so often`);
+    }
+    if (state.held !== held.length) complain(`${ref.key}: ${state.held} counted, and ${held.length} held`);
+    if (held.some((number) => number <= state.last))
+      complain(`${ref.key}: ${held.join(', ')} held up to ${state.last}`);
+    if (before !== undefined && before.last > state.last)
+      complain(`${ref.key} went back from ${before.last} to ${state.last}`);
+    const isVisible = state.lease !== null || state.readyAt !== null || state.blocked !== null;
+    if (isVisible || held.length === 0) return;
+    if (held.includes(state.last + 1)) complain(`${next} is held, and no visit would come`);
+    if (state.waitingSince === null || state.gapAt !== state.last)
+      complain(`${ref.key}: a gap that the stream does not show`);
+  };
+
+  return {
+    ...store,
+    async commit(ref, ...rest) {
+      const before = store.stateOf(ref);
+      const version = await store.commit(ref, ...rest);
+      look(ref, before);
+      return version;
+    },
+    async transact(ref, work) {
+      let before = store.stateOf(ref);
+      const result = await store.transact(ref, (inside) => {
+        before = store.stateOf(ref);
+        return work(inside);
+      });
+      look(ref, before);
+      return result;
+    },
+  };
+}
