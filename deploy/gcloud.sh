@@ -174,7 +174,9 @@ accepts() { # variable: its kinds of function, and its values
     ORDER_GAP) printf 'fifo|pipeline ^(wait|skip)$' ;;
     ORDER_GAP_TIMEOUT) printf 'fifo|pipeline ^[0-9]+(s|m|h|d)$' ;;
     ORDER_MAX_ATTEMPTS) printf 'fifo|pipeline ^[1-9][0-9]*$' ;;
-    ORDER_POISON) printf 'fifo|pipeline ^(halt|skip)$' ;;
+    ORDER_ON_UNKNOWN_STALE) printf 'fifo|pipeline ^(deadLetter|acknowledge)$' ;;
+    ORDER_POISON) printf 'fifo|pipeline ^(block|skip)$' ;;
+    ORDER_SCOPE) printf 'fifo|pipeline ^(source|consumer)$' ;;
     ORDER_START) printf 'fifo|pipeline ^([1-9][0-9]*|counter)$' ;;
     OUTBOX_SHARDS) printf '. ^([1-9][0-9]?|1[0-9][0-9]|2[0-4][0-9]|25[0-6])$' ;;
     REDIS_PREFIX) printf 'dedup ^[^[:space:]]{1,100}$' ;;
@@ -484,10 +486,10 @@ expiry() {
     --collection-group="$prefix-$1" --enable-ttl --async --format=none
 }
 
-for suffix in claims counters order-held order-keys outbox-rows outbox-streams payload payload-chunks schedules; do
+for suffix in claims counters order-held order-streams outbox-rows outbox-streams payload payload-chunks schedules; do
   index "$suffix" '*' ''
 done
-for field in readyAt waitingSince halted.at; do index order-keys "$field" ascending; done
+for field in readyAt waitingSince blocked.at; do index order-streams "$field" ascending; done
 index order-held number ascending
 for field in pendingAt place; do index outbox-rows "$field" ascending; done
 index outbox-rows failedAt descending
@@ -758,9 +760,9 @@ if [ -n "$monitoring" ]; then
   on_run='resource.type = "cloud_run_revision" AND resource.labels.service_name ='
   if [ ${#streams[@]} -gt 0 ]; then
     mapfile -t streams < <(printf '%s\n' "${streams[@]}" | LC_ALL=C sort)
-    log_alert 'streams stand still' 'A stream stands still at a message that failed for good' \
-      "$on_run $(either "${streams[@]}") AND jsonPayload.event = $(either order_halted)" ERROR 604800s \
-      'The log line names the key and the number: docs/operations.md'
+    log_alert 'blocked streams' 'A stream is blocked at a message that failed for good' \
+      "$on_run $(either "${streams[@]}") AND jsonPayload.event = $(either order_blocked)" ERROR 604800s \
+      'The log line names the source, the key and the number: docs/operations.md'
     log_alert gaps 'A stream has waited for a missing number for longer than ORDER_GAP_TIMEOUT' \
       "$on_run $(either "${streams[@]}") AND jsonPayload.event = $(either order_gap_old)" WARNING 3600s \
       'The log line names the stream and the number: docs/operations.md'

@@ -16,14 +16,13 @@ import {
   compose,
   consoleLog,
   type Handler,
-  inOrder,
+  orderedDelivery,
   outgoing,
   sequencer,
   sleep,
-  sweepOrder,
   systemClock,
 } from 'pubsub-guarantees';
-import { firestoreCounters, firestoreOrder } from 'pubsub-guarantees/order/firestore';
+import { firestoreCounters, firestoreStreams } from 'pubsub-guarantees/order/firestore';
 import { pubsubPublisher } from 'pubsub-guarantees/publish/pubsub';
 import { receive } from 'pubsub-guarantees/receive/pubsub';
 import { localProject } from './local-stack.ts';
@@ -47,13 +46,13 @@ const ship: Handler = async (message) => {
   if (seen.length === STEPS) finished.resolve();
   return ack();
 };
-const store = firestoreOrder(firestore);
+const streams = orderedDelivery(firestoreStreams(firestore));
 const consumer = 'example-shipping';
-const receiver = receive(subscription, compose(ship, [inOrder(store, { clock })]), { consumer });
+const receiver = receive(subscription, compose(ship, [streams.middleware]), { consumer });
 
-// Its sweep, with the same store, options and handler: tries a number again that failed, takes over from a process that
-// died, looks at old gaps. Every minute will do.
-const sweep = sweepOrder(store, { clock }, ship);
+// Its sweep, with the same handler: tries a number again that failed, takes over from a process that died, looks at old
+// gaps. Every minute will do.
+const sweep = streams.sweep(ship);
 const stopping = new AbortController();
 async function sweeps({ signal }: AbortController): Promise<void> {
   while (!signal.aborted) {
@@ -84,6 +83,7 @@ console.log(`published as ${published.join(', ')}; handled as ${seen.join(', ')}
 
 stopping.abort();
 await swept;
+await streams.stop();
 await receiver.close();
 await publisher.close();
 await subscription.delete();

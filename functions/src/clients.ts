@@ -12,9 +12,10 @@ import {
   lazyPayloads,
   type Ledger,
   type Log,
-  type OrderStore,
   type PayloadRoom,
   type Publisher,
+  type StreamAdmin,
+  type StreamStore,
   type SubscriptionWindows,
   type TaskQueue,
   type WakeTasks,
@@ -33,7 +34,7 @@ export type Ports = Readonly<{
   publisher: Publisher;
   claims: ClaimStore | undefined;
   tasks: TaskQueue | undefined;
-  orders: OrderStore | undefined;
+  streams: (StreamStore & StreamAdmin) | undefined;
   ledger: Ledger | undefined;
   payloads: PayloadRoom | undefined;
   /** Where streams begin, if at the publisher's counter. */
@@ -52,10 +53,10 @@ export async function connect(config: Config, clock: Clock, log: Log): Promise<P
   const pubsub = pubsubClient({ projectId: config.project, emulatorHost: config.emulators.pubsub });
   const publisher = pubsubPublisher(pubsub);
   const needsCounters = needsOrder && config.order.start === 'counter';
-  const [once, tasks, orders, wakes, counters, outbox] = await Promise.all([
+  const [once, tasks, streams, wakes, counters, outbox] = await Promise.all([
     config.dedup && claimStore(config, config.dedup, firestore, log),
     config.delay && taskQueue(config.delay, config.emulators, clock),
-    needsOrder ? orderStore(config, firestore, clock) : undefined,
+    needsOrder ? streamStore(config, firestore, clock) : undefined,
     config.wake && wakeQueue(config.wake, config.emulators, clock),
     needsCounters ? firestore().then((client) => counterStart(config, client, clock)) : undefined,
     config.outbox.isOn
@@ -68,7 +69,7 @@ export async function connect(config: Config, clock: Clock, log: Log): Promise<P
     publisher,
     claims: once?.claims,
     tasks,
-    orders,
+    streams,
     counters,
     outbox,
     wakes: wakes && wakeTasks(wakes, { consumer: config.consumer, clock, log }),
@@ -101,9 +102,13 @@ function lazyFirestore(config: Config): LazyFirestore {
   };
 }
 
-async function orderStore(config: Config, firestore: LazyFirestore, clock: Clock): Promise<OrderStore> {
-  const { firestoreOrder } = await import('pubsub-guarantees/order/firestore');
-  return firestoreOrder(await firestore(), {
+async function streamStore(
+  config: Config,
+  firestore: LazyFirestore,
+  clock: Clock,
+): Promise<StreamStore & StreamAdmin> {
+  const { firestoreStreams } = await import('pubsub-guarantees/order/firestore');
+  return firestoreStreams(await firestore(), {
     collection: `${config.firestore.collectionPrefix}-order`,
     callTimeout: orderCall(config.order.lease),
     transactionTimeout: orderTransaction(config.order.lease),

@@ -38,7 +38,9 @@ async function register(config: Config, clock: LocalClock): Promise<void> {
     debug: config.debug,
   });
   const ports = await connect(config, clock, log);
-  const { handler, sweeps, wake } = pipeline(config, ports);
+  const { handler, sweeps, wake, stop } = pipeline(config, ports);
+  // The framework closes its server on the same signal, and ends the process once every request is answered.
+  if (stop !== undefined) process.once('SIGTERM', () => void stop());
   const isSwept = Object.keys(sweeps).length > 0;
   const door = httpDoor(windowsChecked(config, ports)(handler), {
     consumer: config.consumer,
@@ -54,7 +56,7 @@ async function register(config: Config, clock: LocalClock): Promise<void> {
       answerWake(
         request,
         config.consumer,
-        (key) => withinLimit(config, clock, log, (context) => wake(key, context)),
+        (stream) => withinLimit(config, clock, log, (context) => wake(stream, context)),
         log,
       ));
   const answer = (request: Request): Promise<HttpResponse> => {

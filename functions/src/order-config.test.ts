@@ -2,13 +2,15 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { orderConfig } from './order-config.ts';
 
-test('the defaults wait and stand still: nothing is given up unasked', () => {
+test('by default a stream waits and is blocked: nothing is skipped or acknowledged unasked', () => {
   assert.deepEqual(orderConfig({}), {
     lease: '60s',
     start: 1,
     maxAttempts: 10,
-    poison: 'halt',
+    poison: 'block',
     gap: { policy: 'wait', timeout: '5m' },
+    onUnknownStale: 'deadLetter',
+    scope: 'source',
   });
 });
 
@@ -20,6 +22,8 @@ test('each variable is read', () => {
     ORDER_POISON: 'skip',
     ORDER_GAP: 'skip',
     ORDER_GAP_TIMEOUT: '1h',
+    ORDER_ON_UNKNOWN_STALE: 'acknowledge',
+    ORDER_SCOPE: 'consumer',
   };
   assert.deepEqual(orderConfig(environment), {
     lease: '5s',
@@ -27,6 +31,8 @@ test('each variable is read', () => {
     maxAttempts: 3,
     poison: 'skip',
     gap: { policy: 'skip', timeout: '1h' },
+    onUnknownStale: 'acknowledge',
+    scope: 'consumer',
   });
 });
 
@@ -42,9 +48,11 @@ test('a wrong value is refused by the name of its variable', () => {
   const wrong = {
     ORDER_START: '0',
     ORDER_MAX_ATTEMPTS: '1.5',
-    ORDER_POISON: 'drop',
+    ORDER_POISON: 'halt',
     ORDER_GAP: 'forever',
     ORDER_GAP_TIMEOUT: '10ms',
+    ORDER_ON_UNKNOWN_STALE: 'drop',
+    ORDER_SCOPE: 'topic',
   };
   for (const [variable, value] of Object.entries(wrong)) {
     assert.throws(() => orderConfig({ [variable]: value }), new RegExp(`${variable} is "?${value}`));

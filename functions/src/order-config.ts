@@ -6,14 +6,19 @@ import type { Duration } from 'pubsub-guarantees';
 import { bad, choice, duration, type Environment, optional } from 'pubsub-guarantees/environment';
 
 export type OrderConfig = Readonly<{
-  /** How long one process may hold a key without progress; above the time that one forward takes. */
+  /** How long one process may have a stream without progress; above the time that one forward takes. */
   lease: Duration;
   /** The first number of a stream that is not known yet, or the publisher's counter says it. */
   start: number | 'counter';
   /** How often a number is started before it is poison. */
   maxAttempts: number;
-  poison: 'halt' | 'skip';
+  /** What becomes of a message that fails for good. */
+  poison: 'block' | 'skip';
   gap: Readonly<{ policy: 'wait' | 'skip'; timeout: Duration }>;
+  /** What becomes of a number that is done and whose content is not remembered any more. */
+  onUnknownStale: 'deadLetter' | 'acknowledge';
+  /** What a stream belongs to: one subscription, or the function. */
+  scope: 'source' | 'consumer';
 }>;
 
 export function orderConfig(environment: Environment): OrderConfig {
@@ -24,11 +29,13 @@ export function orderConfig(environment: Environment): OrderConfig {
         ? 'counter'
         : whole(environment, 'ORDER_START', 1, ', or counter'),
     maxAttempts: whole(environment, 'ORDER_MAX_ATTEMPTS', 10),
-    poison: choice(environment, 'ORDER_POISON', ['halt', 'skip']),
+    poison: choice(environment, 'ORDER_POISON', ['block', 'skip']),
     gap: {
       policy: choice(environment, 'ORDER_GAP', ['wait', 'skip']),
       timeout: duration(environment, 'ORDER_GAP_TIMEOUT', '5m', { least: '1s' }),
     },
+    onUnknownStale: choice(environment, 'ORDER_ON_UNKNOWN_STALE', ['deadLetter', 'acknowledge']),
+    scope: choice(environment, 'ORDER_SCOPE', ['source', 'consumer']),
   };
 }
 

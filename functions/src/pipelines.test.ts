@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { memoryClaims, memoryOrder, memoryPayloads, memoryTasks, silent } from 'pubsub-guarantees';
+import { memoryClaims, memoryStreams, memoryPayloads, memoryTasks, silent } from 'pubsub-guarantees';
 import { virtualClock } from 'pubsub-guarantees/testing';
 import { readConfig } from './config.ts';
 import type { OutboxPorts } from './outbox-clients.ts';
@@ -23,7 +23,7 @@ function parts(target: string, outbox?: OutboxPorts) {
     publisher: { publish: async () => '1' },
     claims: memoryClaims({ clock }),
     tasks: memoryTasks({ clock }),
-    orders: memoryOrder({ clock }),
+    streams: memoryStreams({ clock }),
     ledger: undefined,
     payloads: undefined,
     outbox,

@@ -3,7 +3,7 @@
  *
  * The outermost layer validates the wire contract and publishes dead letters; the innermost publishes what the
  * handler returned, before any layer outside counts the message as done. `dedup` publishes the handler's own dead
- * letters inside its claim, so that a redrive finds no record of the message. Behind `inOrder` it does not: there the
+ * letters inside its claim, so that a redrive finds no record of the message. Behind in-order delivery it does not: there the
  * policy for poison decides whether a failing head keeps its place.
  *
  * `retryLater` is outside all that claims or holds a message: what another delivery is at work on comes back by itself
@@ -19,14 +19,11 @@ import {
   forward,
   type Granted,
   type Handler,
-  inOrder,
-  type InOrderOptions,
   type Middleware,
+  orderedDelivery,
   publishing,
   retryLater,
-  sweepOrder,
   sweepSchedules,
-  wakeOrder,
 } from 'pubsub-guarantees';
 import type { Ports } from './clients.ts';
 import type { Config } from './config.ts';
@@ -36,12 +33,14 @@ import type { WakeOne } from './wake-door.ts';
 export type Pipeline = Readonly<{
   handler: Handler;
   /**
-   * Look after what nobody else will: failed heads, owners that died, lost tasks, payloads that nobody needs, messages
-   * that were committed and not published.
+   * Look after what no delivery will: next messages that failed, processes that died, lost tasks, payloads that are done,
+   * messages that were committed and not published.
    */
   sweeps: Sweeps;
   /** What the order's sweep does, for one stream. Undefined: the function has no streams. */
   wake?: WakeOne;
+  /** Before the process ends: counts what has run, releases its streams, and refuses what waits. */
+  stop?: () => Promise<void>;
 }>;
 
 export function pipeline(config: Config, ports: Ports): Pipeline {
@@ -90,21 +89,26 @@ function attributesChecked({ name, strictAttributes: strict }: Config, { clock }
 }
 
 function ordered(config: Config, ports: Ports, inner: Handler, outer: readonly Middleware[]): Pipeline {
-  const store = needed(ports.orders, 'order store');
-  const { gap, start, ...settings } = config.order;
-  const options: InOrderOptions = {
-    ...settings,
+  const { gap, start, lease, maxAttempts, poison, onUnknownStale, scope } = config.order;
+  const streams = orderedDelivery(needed(ports.streams, 'stream store'), {
     clock: ports.clock,
-    deadLetters: deadLettering(ports.publisher, config.deadLetterTopic),
+    streamScope: scope,
+    lease,
     start: start === 'counter' ? needed(ports.counters, 'counter store') : start,
-    gaps: { ...gap, ...(ports.outbox !== undefined && { repair: ports.outbox.repair }) },
+    retry: { attempts: maxAttempts },
+    onPoison: poison,
+    onGap: gap.policy,
+    gap: { timeout: gap.timeout, ...(ports.outbox !== undefined && { repair: ports.outbox.repair }) },
+    onUnknownStale,
+    deadLetters: deadLettering(ports.publisher, config.deadLetterTopic),
     ...(ports.wakes !== undefined && { wake: ports.wakes.wake }),
     ...(ports.payloads !== undefined && { payloads: ports.payloads }),
-  };
+  });
   return {
-    handler: compose(inner, [...outer, inOrder(store, options)]),
-    sweeps: { order: sweepOrder(store, options, inner), ...payloadSweep(ports) },
-    wake: wakeOrder(store, options, inner),
+    handler: compose(inner, [...outer, streams.middleware]),
+    sweeps: { order: streams.sweep(inner), ...payloadSweep(ports) },
+    wake: streams.wake(inner),
+    stop: streams.stop,
   };
 }
 

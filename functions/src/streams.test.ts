@@ -19,6 +19,8 @@ import { freePorts, seedFrom, type Stack, startStack } from 'pubsub-guarantees-e
 
 const PROJECT = 'demo-project';
 const SECOND_MS = 1_000;
+/** As Pub/Sub names the subscription in a push. */
+const SOURCE = `projects/${PROJECT}/subscriptions/fifo-in-sub`;
 /** `late` has come later than its publishers, whose collections have a prefix of their own. */
 const FUNCTIONS = {
   fifo: { OUTBOX: 'on', ORDER_GAP_TIMEOUT: '30s' },
@@ -181,7 +183,7 @@ async function commit(
   }
 }
 
-test('a head that failed is tried again by a wake-up, with no sweep, and what waited for it follows', async () => {
+test('a next message that failed is tried again by a wake-up, with no sweep, and what waited for it follows', async () => {
   const rule = { service: 'pubsub', method: 'Publish', resource: '*/fifo-out', times: 2 };
   stack.faults.set({ rules: [{ ...rule, action: { type: 'fail', code: 'PERMISSION_DENIED' } }] });
   await publish('fifo', 'woken', [1, 2, 3]);
@@ -196,17 +198,17 @@ test('a head that failed is tried again by a wake-up, with no sweep, and what wa
 });
 
 test('a wake-up that means nothing is refused with a reason, and not for ever', async () => {
-  const known = (key: string, consumer = 'fifo') => JSON.stringify({ v: 1, consumer, key });
+  const known = (key: string, consumer = 'fifo') => JSON.stringify({ v: 2, consumer, source: SOURCE, key });
   await publish('fifo', 'known', [1]);
   await arrived('fifo-out');
   const idle = await post('fifo', '/wake', known('known'));
   assert.deepEqual([idle.status, idle.answer['kind']], [200, 'left']);
   const refused: [string, number, RegExp][] = [
     ['', 400, /the body is no wake-up; accepted: /],
-    ['{"v":2}', 400, /the body is no wake-up; accepted: /],
+    ['{"v":1,"consumer":"fifo","key":"known"}', 400, /the body is no wake-up; accepted: /],
     ['x'.repeat(20_000), 400, /at most 16384 bytes/],
     [known('known', 'another'), 400, /the wake-up is for "another"; accepted: fifo/],
-    [known('nobody'), 404, /no message of sequenceKey #[0-9a-f]{12} has come to fifo/],
+    [known('unknown'), 404, /no message of sequenceKey #[0-9a-f]{12} has come to fifo/],
   ];
   for (const [body, expected, error] of refused) {
     const { status, answer } = await post('fifo', '/wake', body);
@@ -225,7 +227,11 @@ test('with the store down a wake-up is called again, and nothing is lost', async
   stack.faults.set({
     rules: [{ service: 'firestore', method: '*', action: { type: 'fail', code: 'PERMISSION_DENIED' } }],
   });
-  const { status } = await post('fifo', '/wake', JSON.stringify({ v: 1, consumer: 'fifo', key: 'down' }));
+  const { status } = await post(
+    'fifo',
+    '/wake',
+    JSON.stringify({ v: 2, consumer: 'fifo', source: SOURCE, key: 'down' }),
+  );
   stack.faults.clear();
   assert.equal(status, 503);
 });

@@ -11,23 +11,24 @@ import {
   type Log,
   PermanentError,
   readWake,
-  type SweepContext,
+  type StreamWake,
   taskHeaders,
+  type WakeStream,
   type Woken,
 } from 'pubsub-guarantees';
 
-export type WakeOne = (key: string, context: SweepContext) => Promise<Woken>;
+export type WakeOne = StreamWake;
 
-/** Above the longest key in JSON, where a byte may be six. */
+/** Above the longest source and key in JSON, where a byte may be six. */
 const MOST_BYTES = 16_384;
 /** So many calls of one task that fail, and it is left to the sweep. */
 const MOST_CALLS = 5;
 
-/** Answers 200, or 400 for a body that is no wake-up, 404 for a stream that nobody knows, 503 when it failed. */
+/** Answers 200, or 400 for a body that is no wake-up, 404 for a stream that is not stored, 503 when it failed. */
 export async function answerWake(
   request: Pick<HttpRequest, 'headers' | 'rawBody'>,
   consumer: string,
-  wake: (key: string) => Promise<Woken>,
+  wake: (stream: WakeStream) => Promise<Woken>,
   log: Log,
 ): Promise<HttpResponse> {
   const refused = (status: number, error: string): HttpResponse => {
@@ -44,7 +45,7 @@ export async function answerWake(
     if (call.consumer !== consumer) {
       return refused(400, `the wake-up is for ${JSON.stringify(call.consumer)}; accepted: ${consumer}`);
     }
-    const woken = await wake(call.key);
+    const woken = await wake(call);
     if (woken.kind === 'unknown') {
       return refused(404, `no message of sequenceKey ${identifierHash(call.key)} has come to ${consumer}`);
     }

@@ -10,18 +10,25 @@ import { PubSub } from '@google-cloud/pubsub';
 import { startStack } from 'pubsub-guarantees-emulator';
 import { systemClock } from './clock.ts';
 import { readCommandLine } from './cli/command-line.ts';
-import { runOrders } from './cli/run-orders.ts';
+import { runStreams } from './cli/run-streams.ts';
 import { CommandLineError } from './cli/usage.ts';
 import { PermanentError } from './errors.ts';
 import { compose } from './handler.ts';
 import { silent } from './log.ts';
-import { firestoreOrder } from './order/firestore.ts';
-import { inOrder } from './order/in-order.ts';
-import { orders } from './order/orders.ts';
-import { memoryOrder } from './order/memory.ts';
-import { freshKey } from './order/key-state.ts';
-import { messageOf } from './order/testing/bench.ts';
+import type { Message } from './message.ts';
 import { deadLetter } from './outcome.ts';
+import { firestoreStreams } from './streams/firestore.ts';
+import { orderedDelivery } from './streams/in-order.ts';
+import { memoryStreams } from './streams/memory.ts';
+import { freshStream } from './streams/stream-state.ts';
+import { CONSUMER, made, patchOf } from './streams/testing/samples.ts';
+
+const messageOf = (number: number): Message => ({
+  id: `k-${number}`,
+  data: Buffer.from('a'),
+  attributes: { sequence: String(number), sequenceKey: 'k' },
+  publishTime: new Date(0),
+});
 
 const BIN = fileURLToPath(new URL('../bin/pubsub-guarantees.js', import.meta.url));
 const PROJECT = 'demo-project';
@@ -51,46 +58,54 @@ suite('the command on the local stack', () => {
       });
     });
 
-  test('shows, resumes and skips a stream that stands still, with its dead letter', async () => {
+  test('shows, resumes and skips a blocked stream, with its dead letter', async () => {
     const firestore = new Firestore({ projectId: PROJECT });
     const pubsub = new PubSub({ projectId: PROJECT });
     const [topic] = await pubsub.createTopic('dead-letters');
     const [subscription] = await topic.createSubscription('dead');
-    const store = firestoreOrder(firestore);
+    const store = firestoreStreams(firestore);
+    const streams = orderedDelivery(store);
     const chain = compose(
       async () => deadLetter(new PermanentError('BAD', 'never\u001b[2J')),
-      [inOrder(store, { clock: systemClock() })],
+      [streams.middleware],
     );
+    const SOURCE = 'projects/demo-project/subscriptions/s';
     const context = {
       consumer: 'fifo',
-      source: 'projects/demo-project/subscriptions/s',
+      source: SOURCE,
       now: Date.now,
       deadline: performance.now() + 60_000,
       signal: new AbortController().signal,
       log: silent,
     };
     for (const number of [1, 2, 3]) await chain(messageOf(number), context);
+    const of = ['--source', SOURCE];
 
-    const list = await run('orders', 'list', '--state', 'halted');
-    assert.match(list.out, /^KEY .*\nk +halted +0 +1 +poison 1: BAD since 2/, list.err);
-    const seen = orders(store, { consumer: 'fifo' });
-    const { lines } = await runOrders(seen, { kind: 'inspect', key: 'k' });
+    const list = await run('streams', 'list', '--state', 'blocked');
+    assert.match(
+      list.out,
+      /^KEY .*\nk +projects\/demo-project\/subscriptions\/s +blocked +0 +3 +1 +poison 1: BAD since 2/,
+      list.err,
+    );
+    const ref = { consumer: 'fifo', source: SOURCE, key: 'k' };
+    const { lines } = await runStreams(streams, ref, { kind: 'inspect', key: 'k' });
     assert.match(lines.join('\n'), /\nheld {10}3, the first is 1\npoison {8}1: BAD: never\\u001b\[2J \(/);
-    assert.deepEqual(await run('orders', 'resume', 'k'), {
+    assert.deepEqual(await run('streams', 'resume', 'k', ...of), {
       code: 0,
       out: 'resumed: the next sweep goes on with it\n',
       err: '',
     });
-    await assert.rejects(seen.skip('k', 1), { code: 'NUMBER_HELD' });
+    await assert.rejects(streams.skip(ref, 1), { code: 'NUMBER_HELD' });
 
-    const ref = { consumer: 'fifo', key: 'k' };
-    const halted = { code: 'BAD', text: 'again', atMs: Date.now() };
-    const { version } = await store.read(ref);
-    await store.write(ref, { version, base: freshKey(1) }, { halted, readyAt: null });
-    const skipped = await run('orders', 'skip', 'k', '1', '--dead-letter-topic', 'dead-letters', '--json');
+    const blocked = { code: 'BAD', text: 'again', atMs: Date.now() };
+    const { version, state: before = freshStream(1) } = await store.read(ref);
+    const patch = patchOf({ blocked, readyAt: null });
+    await store.commit(ref, { version, state: before }, { patch });
+    const to = ['--dead-letter-topic', 'dead-letters', '--json'];
+    const skipped = await run('streams', 'skip', 'k', '1', ...of, ...to);
     assert.deepEqual([skipped.out, skipped.err], ['{"key":"k","number":1,"skipped":true}\n', '']);
     const { state } = await store.read(ref);
-    assert.deepEqual([state?.last, state?.halted, await store.countHeld(ref)], [1, null, 2]);
+    assert.deepEqual([state?.last, state?.blocked, await store.countHeld(ref)], [1, null, 2]);
     const letter = await new Promise<{ attributes: Record<string, string> }>((resolve) => {
       subscription.once('message', resolve);
     });
@@ -101,10 +116,10 @@ suite('the command on the local stack', () => {
   });
 
   test('what is wrong is one line, with the exit code that says whose fault it is', async () => {
-    const unknown = await run('orders', 'inspect', 'nobody');
+    const unknown = await run('streams', 'inspect', 'unknown', '--source', 's');
     assert.deepEqual([unknown.code, unknown.out], [1, '']);
     assert.match(unknown.err, /^error: .*\(STREAM_UNKNOWN\)\n$/);
-    const wrong = await run('orders', 'skip', 'k');
+    const wrong = await run('streams', 'skip', 'k');
     assert.deepEqual([wrong.code, wrong.out, wrong.err.split('\n').length], [2, '', 2]);
   });
 });
@@ -118,7 +133,7 @@ test('a Firestore that does not answer is one line as well, without what its cli
     CONSUMER: 'fifo',
   };
   const [code, err] = await new Promise<[unknown, string]>((resolve) => {
-    execFile(process.execPath, [BIN, 'orders', 'list'], { env, timeout: 30_000 }, (error, _, text) => {
+    execFile(process.execPath, [BIN, 'streams', 'list'], { env, timeout: 30_000 }, (error, _, text) => {
       resolve([error?.code, text]);
     });
   });
@@ -130,17 +145,20 @@ test('a command line is refused by the name of what is wrong', () => {
   const environment = { GOOGLE_CLOUD_PROJECT: 'p', CONSUMER: 'c' };
   const refused: [readonly string[], RegExp][] = [
     [[], /the command is ""/],
-    [['orders'], /accepted: list, inspect, resume, skip/],
-    [['orders', 'list', '--state', 'sad'], /--state is "sad"/],
-    [['orders', 'list', 'k'], /accepted: orders list/],
-    [['orders', 'inspect'], /accepted: orders inspect KEY/],
-    [['orders', 'inspect', ''], /accepted: orders inspect KEY/],
-    [['orders', 'skip', 'k', '0'], /NUMBER is "0"/],
-    [['orders', 'list', '--page-size', '501'], /--page-size is "501"/],
-    [['orders', 'list', '--colour'], /--colour/],
-    [['orders', 'list', '--collection', 'a/b'], /--collection/],
-    [['orders', 'list', '--project', 'a/b'], /GOOGLE_CLOUD_PROJECT/],
-    [['orders', 'skip', 'k', '1', '--dead-letter-topic', 'a/b'], /--dead-letter-topic/],
+    [['streams'], /accepted: list, inspect, resume, skip/],
+    [['streams', 'list', '--state', 'sad'], /--state is "sad"/],
+    [['streams', 'list', 'k'], /accepted: streams list/],
+    [['streams', 'inspect', 'k'], /--source is not given; accepted: .* or --scope consumer/],
+    [['streams', 'inspect', 'k', '--scope', 'topic'], /--scope is "topic"; accepted: source, consumer/],
+    [['orders', 'list'], /the command is "orders"; accepted: streams, outbox/],
+    [['streams', 'inspect'], /accepted: streams inspect KEY/],
+    [['streams', 'inspect', ''], /accepted: streams inspect KEY/],
+    [['streams', 'skip', 'k', '0'], /NUMBER is "0"/],
+    [['streams', 'list', '--page-size', '501'], /--page-size is "501"/],
+    [['streams', 'list', '--colour'], /--colour/],
+    [['streams', 'list', '--collection', 'a/b'], /--collection/],
+    [['streams', 'list', '--project', 'a/b'], /GOOGLE_CLOUD_PROJECT/],
+    [['streams', 'skip', 'k', '1', '--source', 's', '--dead-letter-topic', 'a/b'], /--dead-letter-topic/],
   ];
   for (const [args, pattern] of refused) {
     assert.throws(
@@ -149,8 +167,8 @@ test('a command line is refused by the name of what is wrong', () => {
       args.join(' '),
     );
   }
-  assert.throws(() => readCommandLine(['orders', 'list'], { GOOGLE_CLOUD_PROJECT: 'p' }), /--consumer/);
-  assert.throws(() => readCommandLine(['orders', 'list'], { CONSUMER: 'p' }), /GOOGLE_CLOUD_PROJECT/);
+  assert.throws(() => readCommandLine(['streams', 'list'], { GOOGLE_CLOUD_PROJECT: 'p' }), /--consumer/);
+  assert.throws(() => readCommandLine(['streams', 'list'], { CONSUMER: 'p' }), /GOOGLE_CLOUD_PROJECT/);
 });
 
 test('the environment names the streams, and options come before it', () => {
@@ -159,31 +177,39 @@ test('the environment names the streams, and options come before it', () => {
     CONSUMER: 'c',
     COLLECTION_PREFIX: 'x',
     DEAD_LETTER_TOPIC: 'dead',
+    SOURCE_SUBSCRIPTION: 'sub',
   };
-  const line = readCommandLine(['orders', 'resume', '--json', '--', '-42'], environment);
-  assert.ok(line !== 'help' && line.area === 'orders');
+  const line = readCommandLine(['streams', 'resume', '--json', '--', '-42'], environment);
+  assert.ok(line !== 'help' && line.area === 'streams');
   assert.deepEqual(
-    [line.collection, line.payloadCollection, line.deadLetterTopic, line.consumer],
-    ['x-order', 'x-payload', 'projects/p/topics/dead', 'c'],
+    [line.collection, line.payloadCollection, line.deadLetterTopic, line.consumer, line.source],
+    ['x-order', 'x-payload', 'projects/p/topics/dead', 'c', 'projects/p/subscriptions/sub'],
   );
+  for (const [args, source] of [
+    [['--source', 'as it is'], 'as it is'],
+    [['--scope', 'consumer'], ''],
+  ] as const) {
+    const given = readCommandLine(['streams', 'inspect', 'k', ...args], environment);
+    assert.ok(given !== 'help' && given.area === 'streams');
+    assert.equal(given.source, source);
+  }
   const other = readCommandLine(
-    ['orders', 'list', '--consumer', 'd', '--collection', 'y', '--database', 'db'],
+    ['streams', 'list', '--consumer', 'd', '--collection', 'y', '--database', 'db'],
     environment,
   );
-  assert.ok(other !== 'help' && other.area === 'orders');
+  assert.ok(other !== 'help' && other.area === 'streams');
   assert.deepEqual([other.collection, other.consumer, other.database], ['y', 'd', 'db']);
 });
 
 test('an empty list says so, and a page names the next one', async () => {
   const clock = systemClock();
-  const store = memoryOrder({ clock });
-  const seen = orders(store, { consumer: 'c' });
+  const store = memoryStreams({ clock });
+  const streams = orderedDelivery(store);
+  const whose = { consumer: CONSUMER, source: '' };
   const list = { kind: 'list', state: 'any', pageSize: 1 } as const;
-  assert.deepEqual((await runOrders(seen, list)).lines, ['no streams']);
-  for (const key of ['a', 'b']) {
-    await store.write({ consumer: 'c', key }, { version: undefined, base: freshKey(1) }, { last: 7 });
-  }
-  const { lines, object } = await runOrders(seen, list);
+  assert.deepEqual((await runStreams(streams, whose, list)).lines, ['no streams']);
+  for (const key of ['a', 'b']) await made(store, { last: 7 }, [], key);
+  const { lines, object } = await runStreams(streams, whose, list);
   assert.match(lines.at(-1) ?? '', /^more: --page /);
   assert.ok('nextPageToken' in object);
 });

@@ -1,10 +1,10 @@
 /**
- * The command `pubsub-guarantees`: operator commands for ordered streams and for the outbox. Errors are one line on
+ * The command `pubsub-guarantees`: operator commands for streams and for the outbox. Errors are one line on
  * standard error.
  */
 import { type CommandLine, HELP, readCommandLine } from './cli/command-line.ts';
-import { runOrders } from './cli/run-orders.ts';
 import { runOutbox } from './cli/run-outbox.ts';
+import { runStreams } from './cli/run-streams.ts';
 import { CommandLineError, type Printed } from './cli/usage.ts';
 import { codeOf, textOf } from './errors.ts';
 
@@ -20,9 +20,9 @@ async function answer(line: CommandLine): Promise<Printed> {
     const { store, close } = openOutbox(line);
     return closing(close, () => runOutbox(store, line.command));
   }
-  const { openOrders } = await import('./cli/firestore-orders.ts');
-  const { orders, close } = await openOrders(line);
-  return closing(close, () => runOrders(orders, line.command));
+  const { openStreams } = await import('./cli/firestore-streams.ts');
+  const { streams, close } = await openStreams(line);
+  return closing(close, () => runStreams(streams, line, line.command));
 }
 
 /** What failed is not closed: a client that is closed while it still tries throws where nobody catches it. */

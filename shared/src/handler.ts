@@ -30,6 +30,9 @@ export type Context = Readonly<{
   possibleDuplicate?: boolean;
 }>;
 
+/** Of what is no delivery: a sweep, a wake-up. What it runs has a source of its own. */
+export type SweepContext = Omit<Context, 'source' | 'fencingToken' | 'possibleDuplicate'>;
+
 export type Handler = (message: Message, context: Context) => Promise<Outcome>;
 export type Middleware = (next: Handler) => Handler;
 

@@ -23,34 +23,29 @@ export { ConfigError, PermanentError, TransientError } from './errors.ts';
 export { guarded, type GuardedHandler, type GuardedOptions } from './guarded.ts';
 export { identifierHash } from './hash.ts';
 export { compose, type Context, type Handler, type Middleware } from './handler.ts';
+export { compose, type Context, type Handler, type Middleware, type SweepContext } from './handler.ts';
 export { clockFrom, type LocalClock, localClock } from './local-clock.ts';
 export { consoleLog, jsonLog, type JsonLogOptions, type Log, type LogFields, silent } from './log.ts';
 export { type Attributes, checkOutgoing, LIMITS, type Message, type OutgoingMessage } from './message.ts';
-export type { CounterStart } from './order/counter-start.ts';
 export type { CounterStore } from './sequence/counter-store.ts';
-export { inOrder } from './order/in-order.ts';
-export { memoryOrder } from './order/memory.ts';
 export { memoryCounters } from './sequence/memory.ts';
-export type { GapOptions, InOrderOptions } from './order/options.ts';
-export type { ListedState, OrderStore } from './order/order-store.ts';
-export {
-  type Orders,
-  orders,
-  type OrdersOptions,
-  type StreamListOptions,
-  type StreamPage,
-} from './order/orders.ts';
-export type { StreamDetails, StreamState, StreamView } from './order/orders-view.ts';
 export { type Numbered, type Sequencer, type SequencerOptions, sequencer } from './sequence/sequencer.ts';
-export { type SweepContext, type SweepResult, sweepOrder } from './order/sweep.ts';
-export { type Woken, wakeOrder } from './order/wake.ts';
+export type { StreamListing, StreamListOptions, StreamName, StreamOperations } from './streams/admin.ts';
+export { type OrderedDelivery, orderedDelivery } from './streams/in-order.ts';
+export { type MemoryStreams, memoryStreams, type MemoryStreamsOptions } from './streams/memory.ts';
+export type { CounterStart, GapOptions, RetryOptions, StreamOptions } from './streams/options.ts';
+export type { ListedState, StreamAdmin, StreamRef, StreamStore } from './streams/stream-store.ts';
+export type { StreamDetails, StreamStatus, StreamView } from './streams/stream-view.ts';
+export type { StreamSweep, SweepResult } from './streams/sweep.ts';
+export type { StreamWake, Woken } from './streams/wake.ts';
 export {
   readWake,
   type WakeCall,
+  type WakeStream,
   type WakeTasks,
   wakeTasks,
   type WakeTasksOptions,
-} from './order/wake-tasks.ts';
+} from './streams/wake-tasks.ts';
 export { type GapRepair, gapRepair } from './outbox/gap-repair.ts';
 export { memoryOutbox, type MemoryOutbox, type MemoryOutboxTransaction } from './outbox/memory.ts';
 export {

@@ -1,9 +1,9 @@
 /**
  * A consumer that was stopped and starts again: it does nothing but the sweep, as a process of its own, and says how long
- * the key took and how much memory the process had at most.
+ * the stream took and how much memory the process had at most.
  */
-import { ack, type Handler, silent, sweepOrder } from 'pubsub-guarantees';
-import { firestoreOrder } from 'pubsub-guarantees/order/firestore';
+import { ack, type Handler, orderedDelivery, silent } from 'pubsub-guarantees';
+import { firestoreStreams } from 'pubsub-guarantees/order/firestore';
 import { withClient } from '../once-firestore/clients.ts';
 import { CONSUMER } from './receiving.ts';
 
@@ -19,7 +19,7 @@ const next: Handler = async (message) => {
   return ack();
 };
 const elapsedMs = await withClient(Number(firestorePort), async (firestore) => {
-  const sweep = sweepOrder(firestoreOrder(firestore), {}, next);
+  const sweep = orderedDelivery(firestoreStreams(firestore)).sweep(next);
   const begun = performance.now();
   while (last < Number(total)) {
     const deadline = performance.now() + SWEEP_MS;

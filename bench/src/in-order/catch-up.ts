@@ -1,12 +1,12 @@
-/** A stopped consumer with many messages of one key held: how long it takes to catch up, and its memory. */
+/** A stopped consumer with many messages of one stream held: how long it takes to catch up, and its memory. */
 import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import type { OrderStore } from 'pubsub-guarantees';
-import { firestoreOrder } from 'pubsub-guarantees/order/firestore';
+import type { StreamStore } from 'pubsub-guarantees';
+import { firestoreStreams } from 'pubsub-guarantees/order/firestore';
 import type { RunningServers } from '../servers/start.ts';
-import { heldStream } from './held-stream.ts';
-import { CONSUMER } from './receiving.ts';
+import { heldStream, refOf } from './held-stream.ts';
 import { connect } from './world.ts';
 
 export type CatchUp = Readonly<{ held: number; elapsedMs: number; perMessageMs: number; peakMb: number }>;
@@ -29,9 +29,8 @@ type Caught = Readonly<{ elapsedMs: number; peakMb: number; ran: number }>;
 export async function catchUp(servers: RunningServers, held: number): Promise<CatchUp> {
   const world = connect(servers);
   try {
-    const store = firestoreOrder(world.firestore);
-    const key = await heldStream(store, held);
-    await letGo(store, key);
+    const store = firestoreStreams(world.firestore);
+    await released(store, await heldStream(store, held));
   } finally {
     await world.close();
   }
@@ -42,11 +41,13 @@ export async function catchUp(servers: RunningServers, held: number): Promise<Ca
   return { held, elapsedMs, peakMb, perMessageMs: elapsedMs / held };
 }
 
-/** The missing number has run, and the key is as a process leaves it whose time was over: due, and nobody's. */
-async function letGo(store: OrderStore, key: string): Promise<void> {
-  const ref = { consumer: CONSUMER, key };
-  const { state } = await store.read(ref);
+/** The missing number has run, and the stream is as a process leaves it whose time was over: due, without a lease. */
+async function released(store: StreamStore, key: string): Promise<void> {
+  const ref = refOf(key);
+  const { state, version } = await store.read(ref);
   if (state === undefined) throw new Error('nothing is held');
-  const patch = { last: 1, waitingSince: null, gapAt: null, repairedAt: null, readyAt: Date.now() };
-  await store.transact(ref, state, { numbers: [1] }, () => ({ result: undefined, patch }));
+  const gap = { waitingSince: null, gapAt: null, repairedAt: null };
+  const patch = { last: 1, ...gap, readyAt: Date.now(), commit: randomUUID() };
+  if ((await store.commit(ref, { version, state }, { patch })) === undefined)
+    throw new Error('the stream changed');
 }

@@ -2,8 +2,8 @@
  * How long the last message waits that waited for a missing number: from the call of the door with that number to the
  * start of the last handler. Linear in the number of messages that waited.
  */
-import { ack, deliver, type Handler, inOrder, silent, systemClock } from 'pubsub-guarantees';
-import { firestoreOrder } from 'pubsub-guarantees/order/firestore';
+import { ack, deliver, type Handler, orderedDelivery, silent, systemClock } from 'pubsub-guarantees';
+import { firestoreStreams } from 'pubsub-guarantees/order/firestore';
 import { heldStream, messageOf } from './held-stream.ts';
 import { CONSUMER } from './receiving.ts';
 import type { World } from './world.ts';
@@ -24,7 +24,7 @@ export async function closings(world: World, waiting: number, rounds: number): P
 }
 
 async function closing({ firestore }: World, waiting: number): Promise<number> {
-  const store = firestoreOrder(firestore);
+  const store = firestoreStreams(firestore);
   const key = await heldStream(store, waiting);
   let last = 0;
   let lastAt = 0;
@@ -34,7 +34,7 @@ async function closing({ firestore }: World, waiting: number): Promise<number> {
     [last, lastAt] = [number, performance.now()];
     return ack();
   };
-  const handler = inOrder(store, {})(next);
+  const handler = orderedDelivery(store).middleware(next);
   const begun = performance.now();
   const options = { consumer: CONSUMER, clock: systemClock(), log: silent, timeout: TIMEOUT } as const;
   const outcome = await deliver(handler, messageOf(key, 1), options);

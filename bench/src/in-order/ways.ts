@@ -1,20 +1,18 @@
 /**
  * Three ways to have the messages of a key handled in order, each behind the same door with the same number outstanding:
- * `inOrder` over Firestore; the article's algorithm; and native ordering keys.
+ * in-order delivery over Firestore; the article's algorithm; and native ordering keys.
  */
 import {
   ack,
-  inOrder,
-  type InOrderOptions,
   type Middleware,
+  orderedDelivery,
   retry,
   silent,
+  type StreamWake,
   type SweepContext,
-  sweepOrder,
   TransientError,
-  wakeOrder,
 } from 'pubsub-guarantees';
-import { firestoreOrder } from 'pubsub-guarantees/order/firestore';
+import { firestoreStreams } from 'pubsub-guarantees/order/firestore';
 import { CONSUMER } from './receiving.ts';
 import type { World } from './world.ts';
 
@@ -29,14 +27,13 @@ export type Way = Readonly<{
 }>;
 
 /**
- * With its sweep, every second here. A failed head is tried again at once, as a subscription without a retry policy does:
- * whoever is asked for a wake-up wakes the key in this process.
+ * With its sweep, every second here. A failed message is tried again at once, as a subscription without a retry policy
+ * does: a wake-up that is asked for is a visit in this process.
  */
 export const ours: Way = {
   name: 'inOrder',
   isOrdered: false,
   start({ firestore }) {
-    const store = firestoreOrder(firestore);
     const work = new Set<Promise<unknown>>();
     const stopped = new AbortController();
     const contextNow = (): SweepContext => ({
@@ -51,21 +48,21 @@ export const ours: Way = {
       const done = job.catch(() => undefined).finally(() => work.delete(done));
       work.add(done);
     };
-    let wakeKey: ReturnType<typeof wakeOrder> | undefined;
-    const options: InOrderOptions = {
-      retryMin: '1ms',
+    let visit: StreamWake | undefined;
+    const streams = orderedDelivery(firestoreStreams(firestore), {
+      retry: { min: '1ms' },
       // It waits by itself for what is due so soon.
-      wake: (key) => {
-        if (wakeKey !== undefined && !stopped.signal.aborted) run(wakeKey(key, contextNow()));
+      wake: (stream) => {
+        if (visit !== undefined && !stopped.signal.aborted) run(visit(stream, contextNow()));
       },
-    };
+    });
     let timer: NodeJS.Timeout | undefined;
     return {
       middleware: (next) => {
-        wakeKey = wakeOrder(store, options, next);
-        const sweep = sweepOrder(store, options, next);
+        visit = streams.wake(next);
+        const sweep = streams.sweep(next);
         timer = setInterval(() => run(sweep(contextNow())), SWEEP_MS);
-        return inOrder(store, options)(next);
+        return streams.middleware(next);
       },
       stop: async () => {
         clearInterval(timer);

@@ -4,8 +4,16 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Firestore } from '@google-cloud/firestore';
-import { ack, compose, type Context, type Handler, inOrder, type Message, silent } from 'pubsub-guarantees';
-import { firestoreOrder } from 'pubsub-guarantees/order/firestore';
+import {
+  ack,
+  compose,
+  type Context,
+  type Handler,
+  type Message,
+  orderedDelivery,
+  silent,
+} from 'pubsub-guarantees';
+import { firestoreStreams } from 'pubsub-guarantees/order/firestore';
 
 export type Stream = Readonly<{
   key: string;
@@ -32,7 +40,7 @@ export function consumerOn(firestore: Firestore): Readonly<{ stream(): Stream }>
       ran.set(key, last + 1);
       return ack();
     },
-    [inOrder(firestoreOrder(firestore), {})],
+    [orderedDelivery(firestoreStreams(firestore)).middleware],
   );
   return {
     stream() {

@@ -13,7 +13,7 @@ const [SECOND_MS, MINUTE_MS, DAY_MS] = [1_000, 60_000, 86_400_000];
 /** The indexes of each collection group, and nothing else: see docs/deploy.md. */
 const INDEXED = {
   'pubsub-guarantees-claims': [],
-  'pubsub-guarantees-order-keys': ['readyAt', 'waitingSince', 'halted.at'],
+  'pubsub-guarantees-order-streams': ['readyAt', 'waitingSince', 'blocked.at'],
   'pubsub-guarantees-order-held': ['number'],
   'pubsub-guarantees-counters': [],
   'pubsub-guarantees-outbox-rows': ['pendingAt', 'place'],

@@ -129,7 +129,7 @@ test('a command line is refused by the name of what is wrong', () => {
     [['outbox', 'skip', 'k', 'x'], /NUMBER is "x"/],
     [['outbox', 'reopen', ''], /accepted: outbox reopen ROW/],
     [['outbox', 'resume', 'k', '--consumer', 'c'], /--consumer is no option of outbox/],
-    [['orders', 'resume', 'k', '--epoch', 'e', '--consumer', 'c'], /--epoch is no option of orders/],
+    [['streams', 'resume', 'k', '--epoch', 'e', '--consumer', 'c'], /--epoch is no option of streams/],
     [['outbox', 'troubled', '--counters', 'a/b'], /--counters/],
     [['outbox', 'troubled', '--collection', 'a/b'], /--collection/],
   ];

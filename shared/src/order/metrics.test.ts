@@ -28,7 +28,7 @@ test('poison, streams that stand still or wait, and gaps are measured, without a
   const first = await collected();
   assert.deepEqual(first('poison'), [{ ...consumer, 'pubsub_guarantees.reason': 'BAD', value: 1 }]);
   assert.deepEqual(first('gaps.repaired'), [{ ...consumer, value: 1 }]);
-  assert.deepEqual(first('streams.halted'), [{ ...consumer, value: 1 }]);
+  assert.deepEqual(first('streams.blocked'), [{ ...consumer, value: 1 }]);
   assert.deepEqual(first('streams.waiting'), [{ ...consumer, value: 1 }]);
   assert.deepEqual(first('gaps.age'), [{ ...consumer, value: 90 }]);
   assert.deepEqual(first('messages.held'), [{ ...consumer, value: 2 }]);

@@ -16,7 +16,7 @@ export function logFailure(
   attempts: number,
   error: unknown,
 ): void {
-  count('headFailures', { [ATTR.consumer]: ref.consumer, [ATTR.reason]: errorType(error) });
+  count('nextFailures', { [ATTR.consumer]: ref.consumer, [ATTR.reason]: errorType(error) });
   const stack = stackOf(error);
   context.log.error('in order: a stream waits for its next message, which failed', {
     consumer: ref.consumer,

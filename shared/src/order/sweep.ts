@@ -111,8 +111,8 @@ async function measure({ store }: Ports, { consumer, log }: SweepContext): Promi
       counts.reduce((sum, held) => sum + held, 0),
       attributes,
     );
-    gauge('haltedKeys', await store.count(consumer, 'halted'), attributes);
-    gauge('waitingKeys', await store.count(consumer, 'waiting'), attributes);
+    gauge('blockedStreams', await store.count(consumer, 'halted'), attributes);
+    gauge('waitingStreams', await store.count(consumer, 'waiting'), attributes);
     gauge('oldestGap', Math.max(0, ageMs) / 1_000, attributes);
   } catch (error) {
     log.warn('in order: the state of the streams was not measured', { error: textOf(error) });

@@ -3,9 +3,8 @@ import { test } from 'node:test';
 import type { Context } from '../handler.ts';
 import { silent } from '../log.ts';
 import type { Message } from '../message.ts';
-import { inOrder } from '../order/in-order.ts';
-import { memoryOrder } from '../order/memory.ts';
-import { sweepOrder } from '../order/sweep.ts';
+import { orderedDelivery } from '../streams/in-order.ts';
+import { memoryStreams } from '../streams/memory.ts';
 import { ack } from '../outcome.ts';
 import { gapRepair } from './gap-repair.ts';
 import { world } from './testing/world.ts';
@@ -52,9 +51,12 @@ test('a consumer’s gap is mended from the outbox: what the topic lost comes, a
     seen.push(message.data.toString());
     return ack();
   };
-  const held = memoryOrder({ clock });
   const repair = gapRepair(store, publisher, { clock });
-  const settings = { clock, gaps: { timeout: '1m', policy: 'skip', repair } } as const;
+  const streams = orderedDelivery(memoryStreams({ clock }), {
+    clock,
+    onGap: 'skip',
+    gap: { timeout: '1m', repair },
+  });
   const context = (): Context => ({
     consumer: 'shipping',
     source: 's',
@@ -63,8 +65,8 @@ test('a consumer’s gap is mended from the outbox: what the topic lost comes, a
     signal,
     log: silent,
   });
-  const deliver = inOrder(held, settings)(ship);
-  const sweep = sweepOrder(held, settings, ship);
+  const deliver = streams.middleware(ship);
+  const sweep = streams.sweep(ship);
   const arrive = (index: number) => {
     const outgoing = published[index];
     assert.ok(outgoing !== undefined);

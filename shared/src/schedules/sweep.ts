@@ -9,7 +9,7 @@
 import type { Clock } from '../clock.ts';
 import { codeOf, PermanentError, textOf } from '../errors.ts';
 import type { TaskQueue } from '../delay/task-queue.ts';
-import type { SweepContext } from '../order/sweep.ts';
+import type { SweepContext } from '../handler.ts';
 import { ATTR, count, gauge, isMeasured } from '../telemetry/instruments.ts';
 import { markRefusedKept, markScheduled, markTried, recover } from './decide.ts';
 import { enqueue } from './enqueue.ts';

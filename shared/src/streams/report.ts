@@ -25,7 +25,7 @@ export function reportFailure(
   attempts: number,
   error: unknown,
 ): void {
-  count('headFailures', { [ATTR.consumer]: ref.consumer, [ATTR.reason]: errorType(error) });
+  count('nextFailures', { [ATTR.consumer]: ref.consumer, [ATTR.reason]: errorType(error) });
   const stack = stackOf(error);
   log.error('in order: a stream waits for its next message, which failed', {
     ...named(ref),

@@ -117,8 +117,8 @@ async function reportWaiting({ store, gapTimeoutMs }: StreamPolicy, context: Vis
     const held = [...waiting, ...blocked].reduce((sum, { state }) => sum + state.held, 0);
     const attributes = { [ATTR.consumer]: consumer };
     gauge('heldMessages', held, attributes);
-    gauge('haltedKeys', await store.count(consumer, 'blocked'), attributes);
-    gauge('waitingKeys', await store.count(consumer, 'waiting'), attributes);
+    gauge('blockedStreams', await store.count(consumer, 'blocked'), attributes);
+    gauge('waitingStreams', await store.count(consumer, 'waiting'), attributes);
     gauge('oldestGap', waitedMs / 1_000, attributes);
   } catch (error) {
     log.warn('in order: streams that wait were not looked for', { consumer, error: textOf(error) });

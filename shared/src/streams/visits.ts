@@ -2,11 +2,11 @@
  * A visit: work on a stream that no message of it asks for. The sweep and a wake-up make visits; so a visit has no
  * delivery attempts that could run out, and may take over from a process that died, and start a number that has failed.
  */
-import type { Context, Handler } from '../handler.ts';
+import type { Handler, SweepContext } from '../handler.ts';
 import type { StreamRef } from './stream-store.ts';
 
 /** A delivery's context without its source: what is held runs under the source that it came through. */
-export type VisitContext = Omit<Context, 'source' | 'fencingToken' | 'possibleDuplicate'>;
+export type VisitContext = SweepContext;
 
 export type Visited = Readonly<{
   /** Whether this visit worked on the stream. If not, nothing was due, or another process or visit has the stream. */

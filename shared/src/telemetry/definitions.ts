@@ -40,19 +40,23 @@ export const COUNTERS = {
     'Changes of entries in the schedule ledger, by what became of them',
   ),
   gaps: counter('gaps', '{gap}', 'Streams seen waiting for a number that has not come'),
-  headFailures: counter(
-    'head_failures',
+  nextFailures: counter(
+    'next_message.failures',
     '{failure}',
     'Failures of the next message of a stream, which waits',
   ),
-  poison: counter('poison', '{message}', 'Messages at which a stream stood still or was led past'),
+  poison: counter(
+    'poison',
+    '{message}',
+    'Messages that failed for good: their stream is blocked, or goes on without them',
+  ),
   unknownStale: counter(
     'stale.unknown',
     '{message}',
     'Messages acknowledged as stale although their content is not remembered',
   ),
   gapRepairs: counter('gaps.repaired', '{message}', 'Missing numbers that were published again'),
-  gapSkips: counter('gaps.skipped', '{gap}', 'Gaps that a stream was led past'),
+  gapSkips: counter('gaps.skipped', '{gap}', 'Gaps behind which a stream went on'),
   outboxPublished: counter('outbox.published', '{message}', 'Rows of the outbox that were published'),
   outboxFailures: counter(
     'outbox.failures',
@@ -81,12 +85,12 @@ export const GAUGES = {
     '{entry}',
     'Entries of the ledger that wait for their instant',
   ),
-  haltedKeys: counter('streams.halted', '{stream}', 'Streams that stand still at poison'),
-  waitingKeys: counter('streams.waiting', '{stream}', 'Streams that wait for a number that has not come'),
+  blockedStreams: counter('streams.blocked', '{stream}', 'Streams that are blocked at poison'),
+  waitingStreams: counter('streams.waiting', '{stream}', 'Streams that wait for a number that has not come'),
   heldMessages: counter(
     'messages.held',
     '{message}',
-    'Messages that the oldest streams hold which wait or stand still',
+    'Messages that the oldest streams hold which wait or are blocked',
   ),
   oldestGap: counter('gaps.age', 's', 'How long the oldest of them has waited'),
   haltedOutbox: counter(

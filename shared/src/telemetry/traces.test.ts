@@ -10,8 +10,8 @@ import { memoryTasks } from '../delay/memory.ts';
 import { republish } from '../delay/republish.ts';
 import { compose, type Handler } from '../handler.ts';
 import { jsonLog, silent } from '../log.ts';
-import { inOrder } from '../order/in-order.ts';
-import { memoryOrder } from '../order/memory.ts';
+import { orderedDelivery } from '../streams/in-order.ts';
+import { memoryStreams } from '../streams/memory.ts';
 import { ack } from '../outcome.ts';
 import { forward } from '../publish/forward.ts';
 import { publishing } from '../publish/publishing.ts';
@@ -167,7 +167,9 @@ test('the trace never makes a task too large', async () => {
 
 test('a message that waited for its turn goes on in its own trace', async () => {
   const { door, publisher } = setUp(({ publisher, clock }) =>
-    compose(compose(forward(TOPIC), [publishing(publisher)]), [inOrder(memoryOrder({ clock }), { clock })]),
+    compose(compose(forward(TOPIC), [publishing(publisher)]), [
+      orderedDelivery(memoryStreams({ clock }), { clock }).middleware,
+    ]),
   );
   const second = 'e'.repeat(32);
   const keyed = { sequenceKey: 'k' };

@@ -37,8 +37,8 @@ const { request: claimRequest } = await imported('shared/src/dedup/contract.ts',
 const dedup = await imported('shared/src/dedup/firestore.ts', 'firestoreClaims');
 const { ledgerContract } = await imported('shared/src/schedules/contract.ts', 'ledgerContract');
 const { firestoreLedger } = await imported('shared/src/schedules/firestore.ts', 'firestoreLedger');
-const { orderContract } = await imported('shared/src/order/contract.ts', 'orderContract');
-const { firestoreOrder } = await imported('shared/src/order/firestore.ts', 'firestoreOrder');
+const { streamStoreContract } = await imported('shared/src/streams/contract.ts', 'streamStoreContract');
+const { firestoreStreams } = await imported('shared/src/streams/firestore.ts', 'firestoreStreams');
 const { outboxContract } = await imported('shared/src/outbox/contract.ts', 'outboxContract');
 const { firestoreOutbox } = await imported('shared/src/outbox/firestore.ts', 'firestoreOutbox');
 const { firestorePayloads } = await imported('shared/src/payload/firestore.ts', 'firestorePayloads');
@@ -122,8 +122,8 @@ const under = (store: object) => async (): Promise<object> => ({
 });
 const ledger = firestoreLedger(client, { collection: suffixed('schedules') });
 ledgerContract('the planned indexes', under({ ledger }));
-const order = firestoreOrder(client, { collection: suffixed('order') });
-orderContract('the planned indexes', under({ store: order }));
+const streams = firestoreStreams(client, { collection: suffixed('order') });
+streamStoreContract('the planned indexes', under({ store: streams }));
 const outbox = firestoreOutbox(client, outboxNames);
 outboxContract('the planned indexes', under({ store: outbox }));
 

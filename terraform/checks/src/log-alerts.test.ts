@@ -25,8 +25,11 @@ const imported = async <Exports = Record<string, Made>>(path: string): Promise<E
   (await import(new URL(path, ROOT).href)) as Exports;
 
 const { jsonLog } = await imported('shared/src/log.ts');
-const { logPoison } = await imported('shared/src/order/poison.ts');
-const { reportOldGaps } = await imported('shared/src/order/old-gaps.ts');
+const { systemClock } = await imported<{ systemClock: () => object }>('shared/src/clock.ts');
+const { reportPoison } = await imported('shared/src/streams/report.ts');
+const { streamSweep } = await imported<{
+  streamSweep: (policy: object, visit: Made) => (handler: Made) => (context: object) => Promise<unknown>;
+}>('shared/src/streams/sweep.ts');
 
 type Writing = Readonly<{
   transact: (work: (transaction: unknown) => Promise<void>) => Promise<void>;
@@ -67,13 +70,19 @@ async function entryOf(resource: JsonObject, write: (log: unknown) => unknown): 
   return { severity: severity ?? '', resource, jsonPayload: payload };
 }
 
-const ref = { consumer: 'ledger-fifo', key: 'k' };
-const halted = (policy: string) => (log: unknown) =>
-  logPoison?.(policy, { log }, ref, 7, 10, new Error('no'));
+const ref = { consumer: 'ledger-fifo', source: 's', key: 'k' };
+const poison = (policy: string) => (log: unknown) =>
+  reportPoison?.(policy, { log }, ref, 7, 10, new Error('no'));
 const oldGap = (log: unknown) => {
   const state = { waitingSince: 0, last: 1 };
-  const store = { list: async () => ({ keys: [{ ref, state, nowMs: 400_000 }] }) };
-  return reportOldGaps?.({ store, gapTimeoutMs: 300_000 }, { consumer: 'ledger-fifo', log });
+  const streams = [{ ref, state, nowMs: 400_000 }];
+  const list = async (_: string, query: { state: string }) => ({
+    streams: query.state === 'waiting' ? streams : [],
+  });
+  const policy = { store: { list }, clock: systemClock(), gapTimeoutMs: 300_000, onGap: 'wait' };
+  const never = async (): Promise<void> => assert.fail('nothing is due');
+  const context = { consumer: 'ledger-fifo', log, deadline: Infinity, signal: AbortSignal.timeout(60_000) };
+  return streamSweep(policy, never)(never)(context);
 };
 
 /** A pass over one row whose publish ends so. */
@@ -147,14 +156,14 @@ const alertsOf = async (
 };
 
 test('there are four, that of the outbox only where a sweep relays one', async () => {
-  assert.deepEqual([...filters.keys()].toSorted(), ['gaps', 'halted', 'outbox', 'refused']);
+  assert.deepEqual([...filters.keys()].toSorted(), ['blocked', 'gaps', 'outbox', 'refused']);
   const without = filtersOf((await readPlan('complete')).resources);
-  assert.deepEqual([...without.keys()].toSorted(), ['gaps', 'halted', 'refused']);
+  assert.deepEqual([...without.keys()].toSorted(), ['blocked', 'gaps', 'refused']);
 });
 
-test('a stream that stands still is told of, in every function with streams', async () => {
+test('a blocked stream raises an alert, in every function with streams', async () => {
   for (const service of ['ledger-fifo', 'payments-pipe'])
-    assert.deepEqual(await alertsOf(onCloudRun(service), halted('halt')), ['halted']);
+    assert.deepEqual(await alertsOf(onCloudRun(service), poison('block')), ['blocked']);
 });
 
 test('an old gap is told of', async () => {
@@ -162,8 +171,8 @@ test('an old gap is told of', async () => {
 });
 
 test('a stream that goes on, and a service of somebody else, are told of to nobody', async () => {
-  assert.deepEqual(await alertsOf(onCloudRun('ledger-fifo'), halted('skip')), []);
-  assert.deepEqual(await alertsOf(onCloudRun('reminders'), halted('halt')), []);
+  assert.deepEqual(await alertsOf(onCloudRun('ledger-fifo'), poison('skip')), []);
+  assert.deepEqual(await alertsOf(onCloudRun('reminders'), poison('block')), []);
 });
 
 test('a row of the outbox that can never be published is told of, in every function that relays, and no other', async () => {

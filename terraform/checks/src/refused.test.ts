@@ -34,7 +34,7 @@ describe('with Terraform:', { skip: there === undefined }, () => {
     const file = join(there!.folder, 'examples/minimal/main.tf');
     const text = await readFile(file, 'utf8');
     const settings = `function = "fifo"
-      order = { start = "counter", max_attempts = 5, poison = "skip", gap = "skip", gap_timeout_seconds = 120 }
+      order = { start = "counter", max_attempts = 5, poison = "skip", gap = "skip", gap_timeout_seconds = 120, on_unknown_stale = "acknowledge", scope = "consumer" }
       outbox = { topics = ["orders", "orders-unique", "others"], shards = 32 }
       counter_scope = "shop"
       wake_queue = "projects/demo-project/locations/europe-west1/queues/wake"
@@ -56,6 +56,8 @@ describe('with Terraform:', { skip: there === undefined }, () => {
         maxAttempts: 5,
         poison: 'skip',
         gap: { policy: 'skip', timeout: '120s' },
+        onUnknownStale: 'acknowledge',
+        scope: 'consumer',
       });
       assert.deepEqual(
         [outbox, checkWindows, debug],

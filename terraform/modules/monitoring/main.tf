@@ -14,15 +14,15 @@ locals {
 
   # By the `event` that a line has, and the services that write it, on Cloud Run or (`is_gae`) on App Engine.
   log_alerts = {
-    halted = {
+    blocked = {
       services   = sort(tolist(var.streams))
       is_gae     = false
-      events     = ["order_halted"]
-      title      = "streams stand still"
-      condition  = "A stream stands still at a message that failed for good"
+      events     = ["order_blocked"]
+      title      = "blocked streams"
+      condition  = "A stream is blocked at a message that failed for good"
       severity   = "ERROR"
       auto_close = "604800s"
-      content    = "The log line names the key and the number. Mend the cause, then let the stream go on or give the message up: `npx pubsub-guarantees orders resume KEY` or `skip`."
+      content    = "The log line names the source, the key and the number. Mend the cause, then let the stream go on or skip the message: `npx pubsub-guarantees streams resume KEY --source SOURCE` or `skip`."
     }
     gaps = {
       services   = sort(tolist(var.streams))
@@ -32,7 +32,7 @@ locals {
       condition  = "A stream has waited for a missing number for longer than ORDER_GAP_TIMEOUT"
       severity   = "WARNING"
       auto_close = "3600s"
-      content    = "The log line names the stream that has waited longest, and the number. Look for it in the dead letters, or at its publisher, and publish it again; or give it up: `npx pubsub-guarantees orders skip KEY NUMBER`. The line comes with every sweep until none waits."
+      content    = "The log line names the stream that has waited longest, and the number. Look for it in the dead letters, or at its publisher, and publish it again; or skip it: `npx pubsub-guarantees streams skip KEY NUMBER --source SOURCE`. The line comes with every sweep until none waits."
     }
     outbox = {
       services   = sort(tolist(var.outboxes))

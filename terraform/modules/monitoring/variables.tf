@@ -45,7 +45,7 @@ variable "lateness_seconds" {
 }
 
 variable "streams" {
-  description = "Names of the functions fifo and pipeline, whose streams somebody is told about when one stands still, or waits for a missing number for longer than `order.gap_timeout_seconds` of the module guarantee."
+  description = "Names of the functions fifo and pipeline, whose streams raise an alert when one is blocked, or waits for a missing number for longer than `order.gap_timeout_seconds` of the module guarantee."
   type        = set(string)
   default     = []
 

@@ -183,19 +183,24 @@ variable "dedup" {
 }
 
 variable "order" {
-  description = "For fifo and pipeline: the first number of a stream (`start`: a number, or counter), how often a number is tried, what becomes of poison (`poison`: halt or skip) and of numbers that do not come (`gap`: wait or skip, after `gap_timeout_seconds`). Null: as the function does by itself."
+  description = "For fifo and pipeline: the first number of a stream (`start`: a number, or counter), how often a number is started, what becomes of poison (`poison`: block or skip), of numbers that do not come (`gap`: wait or skip, after `gap_timeout_seconds`) and of numbers that are done and whose content is not remembered (`on_unknown_stale`: deadLetter or acknowledge), and whether a stream belongs to one subscription or to all of the function (`scope`: source or consumer). Null: as the function does by itself."
   type = object({
     start               = optional(string)
     max_attempts        = optional(number)
     poison              = optional(string)
     gap                 = optional(string)
     gap_timeout_seconds = optional(number)
+    on_unknown_stale    = optional(string)
+    scope               = optional(string)
   })
   default = {}
 
   validation {
     condition = (
-      length([for value in [var.order.start, var.order.poison, var.order.gap] : value if value != null]) == 0
+      length([
+        for value in [var.order.start, var.order.poison, var.order.gap, var.order.on_unknown_stale, var.order.scope] :
+        value if value != null
+      ]) == 0
       && var.order.max_attempts == null && var.order.gap_timeout_seconds == null
     ) || contains(["fifo", "pipeline"], var.function)
     error_message = "order may be set for the functions fifo and pipeline only."
@@ -217,13 +222,23 @@ variable "order" {
   }
 
   validation {
-    condition     = var.order.poison == null ? true : contains(["halt", "skip"], var.order.poison)
-    error_message = "order.poison must be halt or skip."
+    condition     = var.order.poison == null ? true : contains(["block", "skip"], var.order.poison)
+    error_message = "order.poison must be block or skip."
   }
 
   validation {
     condition     = var.order.gap == null ? true : contains(["wait", "skip"], var.order.gap)
     error_message = "order.gap must be wait or skip."
+  }
+
+  validation {
+    condition     = var.order.on_unknown_stale == null ? true : contains(["deadLetter", "acknowledge"], var.order.on_unknown_stale)
+    error_message = "order.on_unknown_stale must be deadLetter or acknowledge."
+  }
+
+  validation {
+    condition     = var.order.scope == null ? true : contains(["source", "consumer"], var.order.scope)
+    error_message = "order.scope must be source or consumer."
   }
 
   validation {

@@ -10,7 +10,7 @@ locals {
   collections = {
     claims         = { indexed = {}, ttl = "expiresAt" }
     counters       = { indexed = {}, ttl = null }
-    order-keys     = { indexed = { readyAt = "ASCENDING", waitingSince = "ASCENDING", "halted.at" = "ASCENDING" }, ttl = null }
+    order-streams  = { indexed = { readyAt = "ASCENDING", waitingSince = "ASCENDING", "blocked.at" = "ASCENDING" }, ttl = null }
     order-held     = { indexed = { number = "ASCENDING" }, ttl = null }
     outbox-rows    = { indexed = { pendingAt = "ASCENDING", place = "ASCENDING", failedAt = "DESCENDING" }, ttl = "expiresAt" }
     outbox-streams = { indexed = { haltedAt = "DESCENDING" }, ttl = null }

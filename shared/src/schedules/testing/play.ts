@@ -13,7 +13,7 @@ import { ack, type Outcome } from '../../outcome.ts';
 import type { PayloadRoom } from '../../payload/payload-room.ts';
 import { memoryPublisher } from '../../testing/memory-publisher.ts';
 import { type VirtualClock, virtualClock } from '../../testing/virtual-clock.ts';
-import type { SweepContext } from '../../order/sweep.ts';
+import type { SweepContext } from '../../handler.ts';
 import { entryId, type LedgerTimes } from '../entry.ts';
 import type { Ledger } from '../ledger.ts';
 import { type MemoryLedger, memoryLedger } from '../memory.ts';

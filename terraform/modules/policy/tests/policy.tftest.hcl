@@ -131,7 +131,7 @@ run "what_is_set_reaches_the_function_and_nothing_else_does" {
     counter_scope = "shop"
     outbox_shards = 32
     dedup         = { on_conflict = "ack", redis_prefix = "ps:" }
-    order         = { start = "counter", poison = "skip", gap_timeout_seconds = 120 }
+    order         = { start = "counter", poison = "skip", gap_timeout_seconds = 120, on_unknown_stale = "acknowledge", scope = "consumer" }
   }
 
   assert {
@@ -141,6 +141,7 @@ run "what_is_set_reaches_the_function_and_nothing_else_does" {
       && output.environment.DEDUP_ON_CONFLICT == "ack" && output.environment.REDIS_PREFIX == "ps:"
       && output.environment.ORDER_START == "counter" && output.environment.ORDER_POISON == "skip"
       && output.environment.ORDER_GAP_TIMEOUT == "120s"
+      && output.environment.ORDER_ON_UNKNOWN_STALE == "acknowledge" && output.environment.ORDER_SCOPE == "consumer"
     )
     error_message = "a setting is lost"
   }
@@ -164,6 +165,24 @@ run "refuses_a_policy_for_poison_that_is_none" {
   variables {
     function = "fifo"
     order    = { poison = "drop" }
+  }
+  expect_failures = [var.order]
+}
+
+run "refuses_an_answer_to_unknown_numbers_that_is_none" {
+  command = plan
+  variables {
+    function = "fifo"
+    order    = { on_unknown_stale = "drop" }
+  }
+  expect_failures = [var.order]
+}
+
+run "refuses_a_scope_of_streams_that_is_none" {
+  command = plan
+  variables {
+    function = "fifo"
+    order    = { scope = "topic" }
   }
   expect_failures = [var.order]
 }

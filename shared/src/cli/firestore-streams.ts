@@ -3,19 +3,20 @@
  */
 import { Firestore } from '@google-cloud/firestore';
 import { deadLettering } from '../dead-letter/dead-lettering.ts';
-import { firestoreOrder } from '../order/firestore.ts';
-import { type Orders, orders } from '../order/orders.ts';
-import type { OrdersLine } from './command-line.ts';
+import type { StreamOperations } from '../streams/admin.ts';
+import { firestoreStreams } from '../streams/firestore.ts';
+import { orderedDelivery } from '../streams/in-order.ts';
+import type { StreamsLine } from './command-line.ts';
 
-export type OpenedOrders = Readonly<{ orders: Orders; close(): Promise<void> }>;
+export type OpenedStreams = Readonly<{ streams: StreamOperations; close(): Promise<void> }>;
 
-export async function openOrders(line: OrdersLine): Promise<OpenedOrders> {
+export async function openStreams(line: StreamsLine): Promise<OpenedStreams> {
   const firestore = new Firestore({ projectId: line.project, databaseId: line.database });
-  const store = firestoreOrder(firestore, { collection: line.collection });
-  const { consumer, deadLetterTopic, command } = line;
+  const store = firestoreStreams(firestore, { collection: line.collection });
+  const { deadLetterTopic, command, scope: streamScope } = line;
   // Only one command publishes, and only then is the client worth its start.
   if (command.kind !== 'skip' || deadLetterTopic === undefined) {
-    return { orders: orders(store, { consumer }), close: () => firestore.terminate() };
+    return { streams: orderedDelivery(store, { streamScope }), close: () => firestore.terminate() };
   }
   const [{ PubSub }, { pubsubPublisher }, { firestorePayloads }] = await Promise.all([
     import('@google-cloud/pubsub'),
@@ -27,7 +28,7 @@ export async function openOrders(line: OrdersLine): Promise<OpenedOrders> {
   const publisher = pubsubPublisher(client);
   const deadLetters = deadLettering(publisher, deadLetterTopic);
   return {
-    orders: orders(store, { consumer, deadLetters, payloads }),
+    streams: orderedDelivery(store, { streamScope, deadLetters, payloads }),
     async close() {
       await publisher.close();
       await client.close();

@@ -1,19 +1,26 @@
 /**
- * What each command of `orders` does, and what it prints. Nothing is printed before the store has answered.
+ * What each command of `streams` does, and what it prints. Nothing is printed before the store has answered.
  */
 import { codeOf, PermanentError, textOf } from '../errors.ts';
-import type { Orders } from '../order/orders.ts';
-import type { StreamDetails, StreamView } from '../order/orders-view.ts';
-import type { OrdersCommand } from './orders-command.ts';
+import type { StreamOperations } from '../streams/admin.ts';
+import type { StreamDetails, StreamView } from '../streams/stream-view.ts';
+import type { StreamsCommand } from './streams-command.ts';
 import { columns, type Printed, shown } from './usage.ts';
 
-export async function runOrders(orders: Orders, command: OrdersCommand): Promise<Printed> {
+/** Of one consumer; `source` is empty where its streams span all sources. */
+export async function runStreams(
+  streams: StreamOperations,
+  { consumer, source }: Readonly<{ consumer: string; source: string }>,
+  command: StreamsCommand,
+): Promise<Printed> {
   switch (command.kind) {
     case 'list': {
       const { state, pageSize, page } = command;
-      const list = await orders.list({ state, pageSize, ...(page !== undefined && { pageToken: page }) });
-      const unreadable = list.unreadable.map(({ key, error }) => ({
+      const pageToken = page === undefined ? {} : { pageToken: page };
+      const list = await streams.list(consumer, { state, pageSize, ...pageToken });
+      const unreadable = list.unreadable.map(({ key, source: from, error }) => ({
         key,
+        source: from,
         code: codeOf(error),
         error: textOf(error),
       }));
@@ -27,27 +34,25 @@ export async function runOrders(orders: Orders, command: OrdersCommand): Promise
       };
     }
     case 'inspect': {
-      const stream = await orders.inspect(command.key);
+      const stream = await streams.inspect({ consumer, source, key: command.key });
       if (stream === undefined) {
         throw new PermanentError(
           'STREAM_UNKNOWN',
-          `no message of ${shown(command.key)} has come to this consumer`,
+          `no message of ${shown(command.key)} has come to this consumer${source === '' ? '' : ` through ${shown(source)}`}`,
         );
       }
       return { object: stream, lines: detailLines(stream) };
     }
     case 'resume': {
-      const resumed = await orders.resume(command.key);
-      const line = resumed
-        ? 'resumed: the next sweep goes on with it'
-        : 'nothing to do: it does not stand still';
+      const resumed = await streams.resume({ consumer, source, key: command.key });
+      const line = resumed ? 'resumed: the next sweep goes on with it' : 'nothing to do: it is not blocked';
       return { object: { key: command.key, resumed }, lines: [line] };
     }
     case 'skip': {
       const { key, number } = command;
-      const skipped = await orders.skip(key, number);
+      const skipped = await streams.skip({ consumer, source, key }, number);
       const line = skipped
-        ? `given up to ${number}: the next sweep goes on behind it`
+        ? `skipped up to ${number}: the next sweep goes on behind it`
         : `nothing to do: the stream has passed ${number}`;
       return { object: { key, number, skipped }, lines: [line] };
     }
@@ -58,12 +63,14 @@ function table(streams: readonly StreamView[]): readonly string[] {
   if (streams.length === 0) return ['no streams'];
   const rows = streams.map((stream) => [
     shown(stream.key),
-    stream.state,
+    shown(stream.source),
+    stream.status,
     String(stream.last),
+    String(stream.held),
     String(stream.attempts),
     noteOf(stream),
   ]);
-  return columns([['KEY', 'STATE', 'LAST', 'ATTEMPTS', ''], ...rows]);
+  return columns([['KEY', 'SOURCE', 'STATE', 'LAST', 'HELD', 'ATTEMPTS', ''], ...rows]);
 }
 
 function noteOf({ poison, waitingSince, next }: StreamView): string {
@@ -75,10 +82,12 @@ function detailLines(stream: StreamDetails): readonly string[] {
   const { poison, gap, waitingSince, nextTryAt, leasedUntil, leaseOwner, skipped } = stream;
   const fields: readonly (readonly [string, string | undefined])[] = [
     ['key', shown(stream.key)],
-    ['state', stream.state],
+    ['source', stream.source === '' ? undefined : shown(stream.source)],
+    ['state', stream.status],
     ['last', String(stream.last)],
     ['next', String(stream.next)],
     ['held', `${stream.held}${stream.firstHeld === undefined ? '' : `, the first is ${stream.firstHeld}`}`],
+    ['counted', stream.counted === undefined ? undefined : `${stream.counted}: other than it should hold`],
     ['gap', gap && `${gap.from} to ${gap.to}`],
     ['waiting since', waitingSince?.toISOString()],
     [
@@ -89,7 +98,7 @@ function detailLines(stream: StreamDetails): readonly string[] {
     ['next try', nextTryAt?.toISOString()],
     ['lease', leaseOwner && `${leaseOwner} until ${leasedUntil?.toISOString() ?? ''}`],
     ['epoch', stream.epoch],
-    ['given up', skipped.length === 0 ? undefined : skipped.map(rangeText).join(', ')],
+    ['skipped', skipped.length === 0 ? undefined : skipped.map(rangeText).join(', ')],
   ];
   return fields.flatMap(([name, value]) => (value === undefined ? [] : [`${name.padEnd(14)}${value}`]));
 }
