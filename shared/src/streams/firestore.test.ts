@@ -8,6 +8,9 @@ import type { Firestore } from '@google-cloud/firestore';
 import { freePort, startFirestore } from 'pubsub-guarantees-emulator';
 import { systemClock } from '../clock.ts';
 import { codeOf } from '../errors.ts';
+import { compose, type Context } from '../handler.ts';
+import { silent } from '../log.ts';
+import { ack } from '../outcome.ts';
 import { countOperations } from '../testing/firestore-client.ts';
 import {
   clientOf,
@@ -15,9 +18,12 @@ import {
   onLocalStack,
   type OpenedFirestore,
 } from '../testing/firestore-servers.ts';
+import { messageOf } from './testing/bench.ts';
 import { heldAs, newStream, patchOf } from './testing/samples.ts';
 import { streamStoreContract } from './contract.ts';
+import { deliveryContract } from './delivery-contract.ts';
 import { firestoreStreams } from './firestore.ts';
+import { orderedDelivery } from './in-order.ts';
 import { freshStream } from './stream-state.ts';
 import type { StreamStore, StreamTransaction } from './stream-store.ts';
 
@@ -25,10 +31,12 @@ const FRESH = freshStream(1);
 const NEW = { version: undefined, state: FRESH };
 
 for (const [name, open] of firestoreServers('off')) {
-  streamStoreContract(name, async () => {
-    const { firestore, close } = await open();
-    return { store: firestoreStreams(firestore, { collection: 'test-streams' }), close };
-  });
+  for (const contract of [streamStoreContract, deliveryContract]) {
+    contract(name, async () => {
+      const { firestore, close } = await open();
+      return { store: firestoreStreams(firestore, { collection: 'test-streams' }), close };
+    });
+  }
 
   suite(`streams on ${name}`, () => {
     let opened: OpenedFirestore;
@@ -49,6 +57,20 @@ for (const [name, open] of firestoreServers('off')) {
         commit(FRESH, { patch: patchOf({ readyAt: null }) });
       });
       assert.deepEqual(reads(), ['batchGetDocuments in', 'runQuery in']);
+    });
+
+    test('a message in turn costs two writes and no read, and one ahead of its turn two writes', async () => {
+      const streams = orderedDelivery(firestoreStreams(opened.firestore));
+      const chain = compose(async () => ack(), [streams.middleware]);
+      const context = contextFor(randomUUID());
+      await chain(messageOf(1), context);
+      const counted = countOperations(opened.firestore);
+      for (let number = 2; number <= 11; number += 1)
+        assert.equal((await chain(messageOf(number), context)).kind, 'ack');
+      assert.deepEqual(counted(), { reads: 0, writes: 20 });
+      const held = countOperations(opened.firestore);
+      for (const number of [15, 14]) assert.deepEqual(await chain(messageOf(number), context), ack('held'));
+      assert.equal(held().writes, 4);
     });
 
     test('a commit is one write for the document and each message, and nothing else', async () => {
@@ -208,6 +230,15 @@ async function advancing({ read, commit }: StreamTransaction): Promise<void> {
   const { state = FRESH } = await read();
   commit(state, { patch: patchOf({ last: state.last + 1 }) });
 }
+
+const contextFor = (consumer: string): Context => ({
+  consumer,
+  source: 's',
+  now: Date.now,
+  deadline: performance.now() + 60_000,
+  signal: new AbortController().signal,
+  log: silent,
+});
 
 /** Every transaction that the client runs, also those that their caller has given up. */
 function followTransactions(firestore: Firestore): readonly Promise<unknown>[] {

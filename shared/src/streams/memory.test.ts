@@ -1,7 +1,10 @@
 import { systemClock } from '../clock.ts';
 import { streamStoreContract } from './contract.ts';
+import { deliveryContract } from './delivery-contract.ts';
 import { memoryStreams } from './memory.ts';
 
 const close = async (): Promise<void> => undefined;
 
-streamStoreContract('memory', async () => ({ store: memoryStreams({ clock: systemClock() }), close }));
+for (const contract of [streamStoreContract, deliveryContract]) {
+  contract('memory', async () => ({ store: memoryStreams({ clock: systemClock() }), close }));
+}
