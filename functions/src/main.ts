@@ -6,6 +6,7 @@
  *
  * A crash at any point leaves the message unacknowledged, so that Pub/Sub delivers it again.
  */
+import { once } from 'node:events';
 import { http, type Request, type Response } from '@google-cloud/functions-framework';
 import {
   clockFrom,
@@ -19,6 +20,7 @@ import {
 } from 'pubsub-guarantees';
 import { connect } from './clients.ts';
 import { type Config, readConfig } from './config.ts';
+import { endingWith } from './ending.ts';
 import { pipeline } from './pipelines.ts';
 import { bodyOf, headersOf, keepBodiesRaw, MAX_BODY_BYTES } from './raw-body.ts';
 import { runSweeps, withinLimit } from './sweeping.ts';
@@ -39,8 +41,7 @@ async function register(config: Config, clock: LocalClock): Promise<void> {
   });
   const ports = await connect(config, clock, log);
   const { handler, sweeps, wake, stop } = pipeline(config, ports);
-  // The framework closes its server on the same signal, and ends the process once every request is answered.
-  if (stop !== undefined) process.once('SIGTERM', () => void stop());
+  const ending = stop && endingWith(stop);
   const isSwept = Object.keys(sweeps).length > 0;
   const door = httpDoor(windowsChecked(config, ports)(handler), {
     consumer: config.consumer,
@@ -66,12 +67,17 @@ async function register(config: Config, clock: LocalClock): Promise<void> {
     }
     return answerBody(clock, path === '/wake' && wakeDoor ? wakeDoor : door, request, log);
   };
-  http(config.name, async (request: Request, response: Response) => {
+  const respond = async (request: Request, response: Response): Promise<void> => {
     const { status, body } = await answer(request);
     // Once it has answered the process may get no time any more.
     await ports.wakes?.settled();
+    const closed = once(response, 'close');
     response.status(status).type('json').send(body);
-  });
+    await closed;
+  };
+  http(config.name, (request: Request, response: Response) =>
+    ending === undefined ? respond(request, response) : ending.request(() => respond(request, response)),
+  );
 }
 
 async function answerBody(
