@@ -128,7 +128,7 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef): Cycle {
     return {
       state,
       version,
-      view: isSame ? before.view : heldView(state.held, state.last + 1),
+      view: isSame && !isCautious ? before.view : heldView(state.held, state.last + 1, isCautious),
       offsetMs: document.nowMs - now.monotonic,
       readAt: now,
     };

@@ -29,8 +29,11 @@ export type Page = Readonly<{ from: number; limit: number }>;
 /** A page begins this small, and doubles: most streams that have something held have little of it in one run. */
 const FIRST_PAGE = 2;
 
-/** `count`: of the document, `from`: the first number that can be held, the one after `last`. */
-export function heldView(count: number, from: number): HeldView {
+/**
+ * `count`: of the document, `from`: the first number that can be held, the one after `last`. `isDoubted`: the count has
+ * been found wrong, most likely, so that only what was looked at is known.
+ */
+export function heldView(count: number, from: number, isDoubted = false): HeldView {
   const known = new Map<number, HeldMessage>();
   const absent = new Set<number>();
   // Every held number from `from` up to `through` is known.
@@ -39,7 +42,7 @@ export function heldView(count: number, from: number): HeldView {
   let counted = count;
   let bytes = 0;
 
-  const isComplete = (): boolean => through === Infinity || known.size >= counted;
+  const isComplete = (): boolean => through === Infinity || (!isDoubted && known.size >= counted);
   const add = (message: HeldMessage): void => {
     if (!known.has(message.number)) bytes += message.message.length;
     known.set(message.number, message);

@@ -1,0 +1,75 @@
+/**
+ * In order in front of `once`: what a lost lease runs again comes to a duplicate there, so that each number takes effect
+ * once. The claims of this model are sound; what goes wrong goes wrong in front of them.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { dedup } from '../dedup/dedup.ts';
+import { memoryClaims } from '../dedup/memory.ts';
+import { compose } from '../handler.ts';
+import type { Mutation } from './testing/mutation.ts';
+import type { Schedule } from './testing/schedule.ts';
+import { checkPromises } from './testing/promises.ts';
+import { simulate } from './testing/simulation.ts';
+
+Error.stackTraceLimit = 0;
+
+const SCHEDULES = Number(process.env['ORDER_SCHEDULES'] ?? 200);
+
+/** Longer leases than those of the order, as in production: a claim outlives the process that took it. */
+const once = (): Mutation => {
+  let claims: ReturnType<typeof memoryClaims> | undefined;
+  return {
+    behindOnce: true,
+    handler(handler, clock) {
+      claims ??= memoryClaims({ clock });
+      return compose(handler, [dedup(claims, { clock, lease: '30s', waitBudget: '1s' })]);
+    },
+  };
+};
+
+const plans: fc.Arbitrary<Schedule> = fc.record({
+  seed: fc.integer({ min: 0, max: 2 ** 32 - 1 }),
+  workers: fc.integer({ min: 1, max: 4 }),
+  keys: fc.integer({ min: 1, max: 2 }),
+  numbers: fc.integer({ min: 1, max: 8 }),
+  faultRate: fc.constantFrom(0.03, 0.08, 0.2),
+  duplicates: fc.constantFrom(0, 0.3),
+  conflicts: fc.constant(0),
+  failing: fc.constantFrom(0, 0.2),
+  fatal: fc.constantFrom(0, 0.1),
+  dropped: fc.constantFrom(0, 0.1),
+  resets: fc.constant(0),
+  onPoison: fc.constantFrom('block', 'skip'),
+  operated: fc.boolean(),
+  onGap: fc.constantFrom('wait', 'skip'),
+  repairs: fc.boolean(),
+  large: fc.boolean(),
+  woken: fc.boolean(),
+  spreadMs: fc.constantFrom(1, 2_000, 60_000),
+  inTurn: fc.boolean(),
+});
+
+/** Schedules in which a number took effect twice. */
+async function search(mutation: () => Mutation): Promise<Readonly<{ twice: number; duplicates: number }>> {
+  let [twice, duplicates] = [0, 0];
+  await fc.assert(
+    fc.asyncProperty(plans, async (plan) => {
+      const run = await simulate(plan, mutation());
+      checkPromises(plan, run);
+      const names = run.witness.effects.map(({ key, number }) => `${key}#${number}`);
+      twice += Number(names.length > new Set(names).size);
+      duplicates += run.witness.starts.count - names.length;
+    }),
+    { numRuns: SCHEDULES },
+  );
+  return { twice, duplicates };
+}
+
+test('behind once each number takes effect once, whatever in-order delivery has to repeat', async () => {
+  const [bare, guarded] = [await search(() => ({})), await search(once)];
+  // Without it there is something to guard against.
+  assert.ok(bare.twice > 0);
+  assert.equal(guarded.twice, 0);
+});
