@@ -15,7 +15,7 @@ const COUNTED: readonly (readonly [row: string, formula: string, operations: Ope
   ['Firestore, once or inbox, fresh', '10 × (2 W + D)', { W: 2, D: 1 }],
   ['Firestore, duplicate', '10 × (W + R)', { W: 1, R: 1 }],
   ['inbox, each message returned', '10 × (W + D)', { W: 1, D: 1 }],
-  ['in order, in its turn', '10 × (R + 2 W)', { R: 1, W: 2 }],
+  ['in order, in its turn', '10 × 2 W', { W: 2 }],
 ];
 
 const dollars = (amount: number): string => `$${amount.toFixed(2)}`;

@@ -94,9 +94,6 @@ export function reportUnknownStale({ log }: Logging, ref: StreamRef, sequence: n
   count('unknownStale', { [ATTR.consumer]: ref.consumer });
   log.warn(
     'in order: a message was acknowledged as stale, and whether its number had this content is not remembered',
-    {
-      ...named(ref),
-      sequence,
-    },
+    { event: 'order_stale_unknown', ...named(ref), sequence },
   );
 }
