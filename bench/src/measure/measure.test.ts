@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { cyclesOf } from './cycles.ts';
+import { measure } from './measure.ts';
+
+test('cycles are found whole, each once, and a chain is none', () => {
+  const graph = new Map([
+    ['a', ['b']],
+    ['b', ['c', 'd']],
+    ['c', ['a']],
+    ['d', ['e']],
+    ['e', ['d', 'elsewhere']],
+    ['f', ['a']],
+    ['g', ['g']],
+  ]);
+  assert.deepEqual(
+    cyclesOf(graph).toSorted((left, right) => left.join('').localeCompare(right.join(''))),
+    [['a', 'b', 'c'], ['d', 'e'], ['g']],
+  );
+});
+
+test('it counts a folder of the library', async () => {
+  const { rows, rootNames } = await measure(['shared/src/firestore/']);
+  const [row] = rows;
+  assert.ok(row !== undefined);
+  assert.deepEqual([rows.length, row.files, row.exportedFunctions >= 3], [1, 2, true]);
+  assert.ok(row.code < row.lines && row.mostCode < row.code && rootNames > 20);
+});
