@@ -27,10 +27,12 @@ const WINDOW = 50;
 const warmUp: Case = { name: '', messages: 200, window: WINDOW, outstanding: 20 };
 
 const casesOf = (trickle: number, one: number, four: number, twenty: number): Sizes['cases'] => [
-  { name: 'in turn, 1 outstanding', messages: trickle, window: 0, outstanding: 1, most: 5 },
-  { name: 'shuffled over 50, 1 outstanding', messages: one, window: WINDOW, outstanding: 1, most: 7.2 },
-  { name: 'shuffled over 50, 4 outstanding', messages: four, window: WINDOW, outstanding: 4, most: 6.6 },
-  { name: 'shuffled over 50, 20 outstanding', messages: twenty, window: WINDOW, outstanding: 20, most: 5 },
+  { name: 'in turn, 1 outstanding', messages: trickle, window: 0, outstanding: 1, most: 2.1 },
+  { name: 'shuffled over 50, 1 outstanding', messages: one, window: WINDOW, outstanding: 1, most: 3 },
+  { name: 'shuffled over 50, 4 outstanding', messages: four, window: WINDOW, outstanding: 4, most: 2.1 },
+  { name: 'shuffled over 50, 20 outstanding', messages: twenty, window: WINDOW, outstanding: 20, most: 1.5 },
+  { name: 'shuffled over 10, 20 outstanding', messages: twenty, window: 10, outstanding: 20, most: 0.3 },
+  { name: 'in turn, 20 outstanding', messages: twenty, window: 0, outstanding: 20, most: 0.15 },
 ];
 const PLAIN: Sizes = {
   warmUp,
