@@ -32,6 +32,8 @@ export type Batch = Readonly<{
   host: Delivery | Visit | undefined;
   /** Attempts of the first number before this start. */
   attempts: number;
+  /** Its processes have died so often that it is not started again: the policy for poison applies. */
+  isExhausted: boolean;
 }>;
 
 /** What has become of a batch so far. `done` grows while it runs. */
@@ -82,7 +84,7 @@ export async function runBatch(
     if (entry.held !== undefined && now >= host.startUntil) return;
     const attempts = isFirst ? batch.attempts : 0;
     const ran =
-      attempts >= ports.maxAttempts ? undefined : await runEntry(ports, lease, signals.lost, entry, host);
+      isFirst && batch.isExhausted ? undefined : await runEntry(ports, lease, signals.lost, entry, host);
     if (ran?.kind === 'hung') {
       progress.end = { kind: 'hung', entry };
       return;

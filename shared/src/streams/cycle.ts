@@ -259,6 +259,7 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef): Cycle {
   return {
     async next(inputs, isWanted) {
       const until = clock.monotonic() + BUDGET_MS;
+      let failures = 0;
       for (const [id, { isCheckpoint }] of unknown) if (isCheckpoint) unknown.delete(id);
       for (;;) {
         try {
@@ -267,7 +268,9 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef): Cycle {
         } catch (error) {
           const isLate = clock.monotonic() + PAUSE_MS >= until || !isWanted();
           if (codeOf(error) !== 'STORE_UNAVAILABLE' || isLate) throw error;
-          await sleep(clock, PAUSE_MS);
+          failures += 1;
+          // One reply was lost, most likely: the document says at once what has become of the commit.
+          if (failures > 1) await sleep(clock, PAUSE_MS);
         }
       }
     },

@@ -10,7 +10,7 @@
  * All of it is one commit. Where something must be known or made first, the plan says so instead, and is asked again.
  */
 import { TransientError } from '../errors.ts';
-import { type Outcome, retry } from '../outcome.ts';
+import { ack, type Outcome, retry } from '../outcome.ts';
 import type { Batch, BatchEnd } from './batch.ts';
 import { choose, type Choice } from './choose.ts';
 import {
@@ -103,6 +103,7 @@ function hold(situation: Situation, draft: Draft, waiting: Waiting, choice: Choi
     }
     if (isCautious && view.at(number) === 'unknown') return look(view, number, policy.pageSize);
     draft.create.set(number, form);
+    draft.answers.push({ delivery, outcome: ack('held') });
     if (draft.state.epoch === null && delivery.arrival.epoch !== undefined) {
       write(draft, { epoch: delivery.arrival.epoch }, situation.nowMs);
     }
@@ -183,7 +184,7 @@ function rest(situation: Situation, draft: Draft, { takesOver }: Choice): Need |
 }
 
 function complete(situation: Situation, draft: Draft, { entries, host, takesOver }: Choice): Plan {
-  const { state: before, nowMs, visit, isFresh, running } = situation;
+  const { state: before, nowMs, visit, isFresh, running, policy } = situation;
   const { state, create, remove, answers } = draft;
   if (create.size !== remove.size) {
     write(draft, { held: state.held + create.size - remove.size }, nowMs);
@@ -203,7 +204,15 @@ function complete(situation: Situation, draft: Draft, { entries, host, takesOver
     remove: [...remove.values()],
     answers: answers.filter((one) => one !== keep),
     keep,
-    batch: isStarted ? { owner: situation.owner, entries, host, attempts: draft.state.attempts } : undefined,
+    batch: isStarted
+      ? {
+          owner: situation.owner,
+          entries,
+          host,
+          attempts: draft.state.attempts,
+          isExhausted: draft.state.died && draft.state.attempts >= policy.maxAttempts,
+        }
+      : undefined,
     endsVisit,
     wakeAt: isStarted || running !== undefined ? undefined : wakeAt(situation, draft),
     events: {

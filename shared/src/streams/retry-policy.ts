@@ -50,11 +50,11 @@ export function judgeFailure(
   };
 }
 
-/** A number whose process died, or that was refused, so often that it is not started again. */
+/** A number whose processes died, or lost their leases, so often that it is not started again. */
 export const exhausted = (attempts: number): Failure => ({
   error: new PermanentError(
     'ATTEMPTS_EXHAUSTED',
-    `the message was started ${attempts} times; the last time it failed, or its process died or lost its lease`,
+    `the message was started ${attempts} times; the last time its process died or lost its lease`,
   ),
   counts: false,
   permanent: true,

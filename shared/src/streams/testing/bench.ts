@@ -17,6 +17,8 @@ import { type Fault, faultyCall, faultyStore } from './faulty-store.ts';
 export const LEASE_MS = 12_000;
 export const CONSUMER = 'orders';
 export const SOURCE = 'sub';
+/** The stream of messages without another key. */
+export const REF = { consumer: CONSUMER, source: SOURCE, key: 'k' } as const;
 
 export type Sent = Readonly<{
   content?: string | Buffer;
