@@ -31,7 +31,7 @@ const casesOf = (trickle: number, one: number, four: number, twenty: number): Si
   { name: 'shuffled over 50, 1 outstanding', messages: one, window: WINDOW, outstanding: 1, most: 3 },
   { name: 'shuffled over 50, 4 outstanding', messages: four, window: WINDOW, outstanding: 4, most: 2.1 },
   { name: 'shuffled over 50, 20 outstanding', messages: twenty, window: WINDOW, outstanding: 20, most: 1.5 },
-  { name: 'shuffled over 10, 20 outstanding', messages: twenty, window: 10, outstanding: 20, most: 0.3 },
+  { name: 'shuffled over 10, 20 outstanding', messages: twenty, window: 10, outstanding: 20, most: 0.4 },
   { name: 'in turn, 20 outstanding', messages: twenty, window: 0, outstanding: 20, most: 0.15 },
 ];
 const PLAIN: Sizes = {
