@@ -151,10 +151,10 @@ const goingOn = (nowMs: number): StreamFields => ({
 });
 
 /** Lets a blocked stream go on with the number that it is blocked at. */
-export const resuming = ({ state, nowMs }: Looked): Decided<boolean> =>
+const resuming = ({ state, nowMs }: Looked): Decided<boolean> =>
   state.blocked === null ? { result: false } : { result: true, fields: goingOn(nowMs) };
 
-export type Skipped =
+type Skipped =
   | Readonly<{ kind: 'skipped' }>
   /** The stream has gone past it. */
   | Readonly<{ kind: 'passed' }>
@@ -170,7 +170,7 @@ export type Skipped =
  * Skips what the stream waits for, up to and with `number`: missing numbers, or the poison at which it is blocked.
  * `buried` is the held message that has its dead letter.
  */
-export function skipping(number: number, maxAhead: number, buried: HeldMessage | undefined) {
+function skipping(number: number, maxAhead: number, buried: HeldMessage | undefined) {
   return ({ state, first, nowMs }: Looked): Decided<Skipped> => {
     if (!Number.isSafeInteger(number) || number < 1 || number > state.last + maxAhead)
       return { result: { kind: 'tooFar', last: state.last } };

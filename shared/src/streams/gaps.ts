@@ -31,7 +31,7 @@ export const mendsGaps = ({ repair, onGap, counter }: StreamPolicy): boolean =>
   repair !== undefined || onGap === 'skip' || counter !== undefined;
 
 /** The gap in front of the first held message, if there is one and no process works on the stream. */
-export function gapOf(state: StreamState, first: HeldMessage | undefined): Gap | undefined {
+function gapOf(state: StreamState, first: HeldMessage | undefined): Gap | undefined {
   if (first === undefined || state.lease !== null || state.blocked !== null) return undefined;
   const gap = { from: state.last + 1, to: first.number - 1 };
   return gap.to < gap.from ? undefined : gap;
@@ -88,7 +88,7 @@ function skipped(ref: StreamRef, before: StreamState, gap: Gap, { log }: VisitCo
 }
 
 /** Skips the missing numbers of a gap whose time is over, as far as `missing` goes. */
-export function skippingGap(timeoutMs: number, missing: Gap) {
+function skippingGap(timeoutMs: number, missing: Gap) {
   return ({ state, nowMs, first }: Looked): Decided<Gap | undefined> => {
     // Its own commit, whose reply was lost.
     if (state.last >= missing.to && isSkipped(state, missing.to)) return { result: missing };
