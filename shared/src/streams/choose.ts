@@ -39,8 +39,7 @@ export function choose(situation: Situation, draft: Draft, waiting: Waiting): Ch
   let host: Choice['host'];
   for (let number = state.last + 1; entries.length < (isTroubled ? 1 : MOST); number += 1) {
     const delivery = waiting.first.get(number);
-    const isNext = number === state.last + 1;
-    const held = isNext && isMissing(draft) ? 'absent' : heldAt(draft, view, number);
+    const held = heldAt(draft, view, number);
     if (held === 'unknown') {
       if (delivery === undefined) host ??= hostOf(situation, draft, waiting, entries);
       if (delivery === undefined && host === undefined) break;
@@ -64,10 +63,6 @@ export function choose(situation: Situation, draft: Draft, waiting: Waiting): Ch
   }
   return { kind: 'choice', entries, host, takesOver };
 }
-
-/** The document shows the gap in front of what is held: the number after `last` is not held. */
-const isMissing = ({ state }: Draft): boolean =>
-  state.lease === null && state.readyAt === null && state.waitingSince !== null && state.gapAt === state.last;
 
 /**
  * A visit; or a delivery that is unanswered anyway, the one with most time; or else one whose answer is ready, and that

@@ -16,7 +16,7 @@ import { firstState } from './opening.ts';
 import type { StreamPolicy } from './options.ts';
 import { type Complete, plan, type Plan } from './plan.ts';
 import { storedForm } from './stored-form.ts';
-import { patched, type StreamState } from './stream-state.ts';
+import { patched, showsGap, type StreamState } from './stream-state.ts';
 import type { StreamChange, StreamRef, StreamTransaction } from './stream-store.ts';
 
 /** What the worker knows when a plan is made. It is asked each time, so that a plan has all that has arrived. */
@@ -128,7 +128,7 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef): Cycle {
     return {
       state,
       version,
-      view: isSame && !isCautious ? before.view : heldView(state.held, state.last + 1, isCautious),
+      view: isSame && !isCautious ? before.view : viewOf(state, isCautious),
       offsetMs: document.nowMs - now.monotonic,
       readAt: now,
     };
@@ -234,7 +234,7 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef): Cycle {
       remove.map(({ number }) => number),
       next.last,
     );
-    const kept = view.bytes() <= MOST_BYTES ? view : heldView(next.held, next.last + 1);
+    const kept = view.bytes() <= MOST_BYTES ? view : viewOf(next);
     seen = { state: next, version, view: kept, offsetMs, readAt };
     lastCommit = id;
     unknown.clear();
@@ -278,6 +278,10 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef): Cycle {
     forget: () => void (seen = undefined),
   };
 }
+
+/** What a document alone says about what is held. */
+const viewOf = (state: StreamState, isDoubted = false): HeldView =>
+  heldView(state.held, state.last + (showsGap(state) && !isDoubted ? 2 : 1), isDoubted);
 
 const isCommit = ({ fields, create, remove }: Complete): boolean =>
   Object.keys(fields).length > 0 || create.length > 0 || remove.length > 0;

@@ -30,7 +30,7 @@ export type Page = Readonly<{ from: number; limit: number }>;
 const FIRST_PAGE = 2;
 
 /**
- * `count`: of the document, `from`: the first number that can be held, the one after `last`. `isDoubted`: the count has
+ * `count`: of the document, `from`: the first number that may be held. `isDoubted`: the count has
  * been found wrong, most likely, so that only what was looked at is known.
  */
 export function heldView(count: number, from: number, isDoubted = false): HeldView {

@@ -153,6 +153,10 @@ export function gapFields(state: StreamState, firstHeld: number | undefined, now
   return isSame ? {} : { waitingSince: nowMs, gapAt: state.last, repairedAt: null };
 }
 
+/** The document itself says that the number after `last` is not held: every hold of it would have made the stream due. */
+export const showsGap = (state: StreamState): boolean =>
+  state.lease === null && state.readyAt === null && state.waitingSince !== null && state.gapAt === state.last;
+
 export const hasLiveLease = (state: StreamState, nowMs: number): boolean =>
   state.lease !== null && nowMs < state.lease.untilMs;
 

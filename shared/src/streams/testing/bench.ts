@@ -12,7 +12,7 @@ import type { StreamState } from '../stream-state.ts';
 import { type MemoryStreams, memoryStreams } from '../memory.ts';
 import type { StreamOptions } from '../options.ts';
 import type { SweepResult } from '../sweep.ts';
-import { type Fault, faultyCall, faultyStore } from './faulty-store.ts';
+import { type Fault, faultyCall, faultyStore, type Store } from './faulty-store.ts';
 
 export const LEASE_MS = 12_000;
 export const CONSUMER = 'orders';
@@ -25,6 +25,9 @@ export type Sent = Readonly<{
   key?: string;
   attributes?: Record<string, string>;
   orderingKey?: string;
+  /** How long the delivery has (default a minute), and the subscription that it comes through. */
+  limitMs?: number;
+  source?: string;
 }>;
 
 export type Worker = Readonly<{
@@ -38,6 +41,10 @@ type WorkerOptions = Readonly<{
   faults?: Readonly<Record<string, Fault>>;
   /** Instead of an immediate ack. */
   handler?: Handler;
+  /** Around the store of this process. */
+  wrap?(store: Store): Store;
+  /** How long each call of the store takes. */
+  callMs?: number;
 }>;
 
 export type Bench = Readonly<{
@@ -65,11 +72,11 @@ export function bench(options: Partial<StreamOptions> & Readonly<{ maxHeldBytes?
   const wake: StreamOptions['wake'] = ({ key }, atMs) => void wakes.push({ key, atMs });
   const settings: StreamOptions = { clock, lease: `${LEASE_MS}ms`, wake, ...rest };
 
-  const context = (): Context => {
+  const context = (limitMs = 60_000, source: string = SOURCE): Context => {
     const controller = new AbortController();
-    clock.after(60_000, () => controller.abort());
-    const deadline = clock.monotonic() + 60_000;
-    return { consumer: CONSUMER, source: SOURCE, now: clock.now, deadline, signal: controller.signal, log };
+    clock.after(limitMs, () => controller.abort());
+    const deadline = clock.monotonic() + limitMs;
+    return { consumer: CONSUMER, source, now: clock.now, deadline, signal: controller.signal, log };
   };
 
   return {
@@ -79,19 +86,29 @@ export function bench(options: Partial<StreamOptions> & Readonly<{ maxHeldBytes?
     contexts,
     wakes,
     errors,
-    worker({ faults = {}, handler = async () => ack() } = {}) {
+    worker({
+      faults = {},
+      handler = async () => ack(),
+      wrap = (plain: Store): Store => plain,
+      callMs = 0,
+    } = {}) {
       let isAlive = true;
       const calls = new Map<string, number>();
       const call = faultyCall(clock, {
         faultOf(method) {
           const nth = (calls.get(method) ?? 0) + 1;
           calls.set(method, nth);
-          return faults[`${method} ${nth}`] ?? { kind: 'none' };
+          return (
+            faults[`${method} ${nth}`] ?? {
+              kind: 'none',
+              ...(callMs > 0 && { beforeMs: callMs / 2, afterMs: callMs / 2 }),
+            }
+          );
         },
         alive: () => isAlive,
         crash: () => void (isAlive = false),
       });
-      const faulty = faultyStore(store, call);
+      const faulty = faultyStore(wrap(store), call);
       const recording: Handler = async (message, inner) => {
         runs.push(`${message.attributes.sequence}:${message.data.toString()}`);
         contexts.push(inner);
@@ -102,7 +119,7 @@ export function bench(options: Partial<StreamOptions> & Readonly<{ maxHeldBytes?
       const chain = compose(recording, [streams.middleware]);
       const sweep = streams.sweep(next);
       return {
-        deliver: (number, sent) => chain(messageOf(number, sent), context()),
+        deliver: (number, sent) => chain(messageOf(number, sent), context(sent?.limitMs, sent?.source)),
         sweep: () => sweep(context()),
         streams,
       };
