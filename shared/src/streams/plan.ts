@@ -192,8 +192,7 @@ function complete(situation: Situation, draft: Draft, { entries, host, takesOver
   const isStarted = entries.length > 0;
   const endsVisit = visit !== undefined && running === undefined && (!isStarted || visit.isOver());
   // An answer that no commit confirms rests on the document as it is, not as this process remembers it.
-  const isClaim = endsVisit || answers.some(({ outcome }) => outcome.kind !== 'retry');
-  if (isClaim && !isWritten(draft) && !isFresh) return { kind: 'read' };
+  if ((endsVisit || answers.length > 0) && !isWritten(draft) && !isFresh) return { kind: 'read' };
   const inBatchTime = running?.host ?? host;
   const opensGap = draft.state.waitingSince !== null && draft.state.gapAt !== before.gapAt;
   const keep = answers.find(({ delivery }) => delivery === inBatchTime);

@@ -23,6 +23,9 @@ export type StreamWorkers = Readonly<{
   stop(): Promise<void>;
   /** Workers in memory, busy and idle. */
   size(): number;
+  busy(): number;
+  /** Of held messages that idle workers remember. */
+  bytes(): number;
 }>;
 
 /** A few kilobytes each: a document with a hundred hashes. */
@@ -92,5 +95,7 @@ export function streamWorkers(policy: StreamPolicy): StreamWorkers {
       );
     },
     size: () => busy.size + idle.size,
+    busy: () => busy.size,
+    bytes: () => idleBytes,
   };
 }
