@@ -83,8 +83,8 @@ console.log(`published as ${published.join(', ')}; handled as ${seen.join(', ')}
 
 stopping.abort();
 await swept;
-await streams.stop();
 await receiver.close();
+await streams.stop();
 await publisher.close();
 await subscription.delete();
 await topic.delete();

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { sleep } from '../clock.ts';
 import { storeUnavailable, TransientError } from '../errors.ts';
 import { virtualClock } from '../testing/virtual-clock.ts';
 import { decidedCommit, type Decided, type Looked } from './decided-commit.ts';
@@ -13,9 +14,10 @@ const counting = ({ state }: Looked): Decided<number> => ({
 });
 
 function setUp() {
-  const store = memoryStreams({ clock: virtualClock() });
+  const clock = virtualClock();
+  const store = memoryStreams({ clock });
   let ids = 0;
-  return { store, newId: () => `id ${(ids += 1)}` };
+  return { store, clock, newId: () => `id ${(ids += 1)}` };
 }
 
 test('a stream that no message has come of is left alone', async () => {
@@ -40,7 +42,7 @@ test('it decides by the first message that is held behind `last`, and writes wha
 });
 
 test('a commit that is refused is decided again, and behind three refusals in a transaction', async () => {
-  const { store, newId } = setUp();
+  const { store, clock, newId } = setUp();
   const ref = await made(store);
   let refusals = 0;
   const crowded: StreamStore = {
@@ -53,13 +55,13 @@ test('a commit that is refused is decided again, and behind three refusals in a 
       return store.commit(to, seen, change);
     },
   };
-  assert.equal(await decidedCommit({ store: { ...store, ...crowded }, newId }, ref, counting), 1);
+  assert.equal(await decidedCommit({ store: { ...store, ...crowded }, clock, newId }, ref, counting), 1);
   assert.deepEqual([refusals, store.stateOf(ref)?.attempts], [3, 1]);
 });
 
 test('W11: a commit that was applied and whose reply was lost is not applied again', async () => {
   for (const covered of [false, true]) {
-    const { store, newId } = setUp();
+    const { store, clock, newId } = setUp();
     const ref = await made(store, { last: 1 }, [4]);
     let lost = 0;
     const losing: StreamStore = {
@@ -78,14 +80,14 @@ test('W11: a commit that was applied and whose reply was lost is not applied aga
       state.last === 4
         ? { result: 'done before' }
         : { result: 'done', fields: { last: 4, held: 0 }, remove: [4] };
-    const result = await decidedCommit({ store: { ...store, ...losing }, newId }, ref, decide);
+    const result = await decidedCommit({ store: { ...store, ...losing }, clock, newId }, ref, decide);
     assert.deepEqual([result, lost], [covered ? 'done before' : 'done', 1]);
     assert.deepEqual([store.stateOf(ref)?.last, store.heldNumbers(ref)], [4, []]);
   }
 });
 
 test('what cannot be read is not tried again, and a store that stays silent ends in its error', async () => {
-  const { store, newId } = setUp();
+  const { store, clock, newId } = setUp();
   const ref = await made(store);
   let [reads, commits] = [0, 0];
   const unreadable: StreamStore = {
@@ -95,20 +97,28 @@ test('what cannot be read is not tried again, and a store that stays silent ends
       throw new TransientError('UNREADABLE_STATE', 'a later version');
     },
   };
-  const ports = { store: { ...store, ...unreadable }, newId };
+  const ports = { store: { ...store, ...unreadable }, clock, newId };
   await assert.rejects(decidedCommit(ports, ref, counting), { code: 'UNREADABLE_STATE' });
   assert.equal(reads, 1);
   const silent = async (): Promise<never> => {
     commits += 1;
     throw storeUnavailable('no answer');
   };
-  const down = { store: { ...store, commit: silent, transact: silent }, newId };
+  const down = { store: { ...store, commit: silent, transact: silent }, clock, newId };
   await assert.rejects(decidedCommit(down, ref, counting), { code: 'STORE_UNAVAILABLE' });
   assert.ok(commits > 1 && commits < 10);
+  const slow = async (): Promise<never> => {
+    await sleep(clock, 10_000);
+    return silent();
+  };
+  commits = 0;
+  const hanging = { store: { ...store, commit: slow, transact: slow }, clock, newId };
+  await assert.rejects(clock.until(decidedCommit(hanging, ref, counting)), { code: 'STORE_UNAVAILABLE' });
+  assert.equal(commits, 2, 'other streams are waiting');
 });
 
 test('a message that is held while it decides is seen before anything is written', async () => {
-  const { store, newId } = setUp();
+  const { store, clock, newId } = setUp();
   const ref = await made(store, {}, [5]);
   const late: StreamStore = {
     ...store,
@@ -124,5 +134,5 @@ test('a message that is held while it decides is seen before anything is written
     result: first?.number,
     fields: { attempts: 1 },
   });
-  assert.equal(await decidedCommit({ store: { ...store, ...late }, newId }, ref, decide), 3);
+  assert.equal(await decidedCommit({ store: { ...store, ...late }, clock, newId }, ref, decide), 3);
 });

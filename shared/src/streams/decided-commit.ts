@@ -29,13 +29,15 @@ export type Decided<Result> = Readonly<{
 /** So many commits are refused or stay unknown, and the change goes on in transactions, which queue up. */
 const CONDITIONAL = 3;
 const MOST = 6;
+/** Longer than two calls of a store that does not answer; a sweep has other streams. */
+const BUDGET_MS = 20_000;
 
 /**
  * `decide` is pure, and is called again after each commit that was refused. Undefined where no message of the stream has
  * come. Rejects with what the store rejects with; nothing is known then.
  */
 export async function decidedCommit<Result>(
-  { store, newId }: Pick<StreamPolicy, 'store' | 'newId'>,
+  { store, clock, newId }: Pick<StreamPolicy, 'store' | 'clock' | 'newId'>,
   ref: StreamRef,
   decide: (looked: Looked) => Decided<Result>,
 ): Promise<Result | undefined> {
@@ -73,6 +75,7 @@ export async function decidedCommit<Result>(
     return { done: applied, result };
   };
 
+  const until = clock.monotonic() + BUDGET_MS;
   let failure: unknown = new TransientError('STREAM_BUSY', 'the stream changed with each try; try again');
   for (let turn = 0; turn < MOST; turn += 1) {
     try {
@@ -81,7 +84,7 @@ export async function decidedCommit<Result>(
     } catch (error) {
       failure = error;
       // Only what was sent and has no answer is worth another look.
-      if (tried.size === 0) throw error;
+      if (tried.size === 0 || clock.monotonic() >= until) throw error;
     }
   }
   throw failure;
