@@ -204,6 +204,9 @@ export function firestoreStreams(
  * The sequencer's counters as the place where streams begin: the option `start`. It reads, and writes nothing.
  * `collection` and `scope` are those of the publishers' `firestoreCounters` or outbox. `read` rejects with
  * `STORE_UNAVAILABLE`, or with `UNREADABLE_COUNTER` for a document that is no counter. The caller owns `firestore`.
+ *
+ * @example
+ * const streams = orderedDelivery(firestoreStreams(firestore), { start: firestoreCounterStart(firestore) });
  */
 export function firestoreCounterStart(
   firestore: Firestore,

@@ -41,6 +41,11 @@ const LIMIT_MS = 3_000;
 const LONGEST_MS = 29 * 86_400_000;
 const VERSION = 2;
 
+/**
+ * @example
+ * const wakes = wakeTasks(cloudTasksQueue(client, settings), { consumer: 'shipping', clock, log });
+ * const streams = orderedDelivery(store, { wake: wakes.wake });
+ */
 export function wakeTasks(queue: TaskQueue, { consumer, clock, log }: WakeTasksOptions): WakeTasks {
   const asked = new Set<Promise<void>>();
 
