@@ -73,6 +73,9 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef): Cycle {
   let refusedAt: Readonly<{ version: string | undefined }> | undefined;
   /** It was refused although its version stood: a message that was to be held exists already. */
   let isCautious = false;
+  /** Other processes work on the stream too: what is remembered is read again before it is planned with. */
+  let isShared = false;
+  /** They commit between this process's reads and commits: its cycles run in transactions. */
   let isContended = false;
   let lastCommit = '';
   /** By ID: commits that may have been applied, or may still be. */
@@ -121,14 +124,17 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef): Cycle {
     const state = document.state ?? (await firstState(policy, ref));
     const isSame = before !== undefined && before.version === version && version !== undefined;
     isDoubted = false;
-    if (state.commit === lastCommit) isContended = false;
+    if (state.commit === lastCommit) {
+      isShared = false;
+      isContended = false;
+    }
     if (refusedAt !== undefined) isCautious = refusedAt.version === version;
     refusedAt = undefined;
     const now = { monotonic: clock.monotonic(), wall: clock.now() };
     return {
       state,
       version,
-      view: isSame && !isCautious ? before.view : viewOf(state, isCautious),
+      view: isSame && !isCautious ? before.view : viewOf(state, isCautious, before),
       offsetMs: document.nowMs - now.monotonic,
       readAt: now,
     };
@@ -221,7 +227,9 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef): Cycle {
   };
 
   function refused(version: string | undefined): undefined {
-    isContended = true;
+    // The first time it may have been no more than an old memory.
+    isContended ||= isShared;
+    isShared = true;
     refusedAt = { version };
     return undefined;
   }
@@ -260,6 +268,8 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef): Cycle {
     async next(inputs, isWanted) {
       const until = clock.monotonic() + BUDGET_MS;
       let failures = 0;
+      // Under the lease the document changes seldom: only by what others hold.
+      if (isShared && inputs().progress === undefined) isDoubted = true;
       for (const [id, { isCheckpoint }] of unknown) if (isCheckpoint) unknown.delete(id);
       for (;;) {
         try {
@@ -279,9 +289,17 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef): Cycle {
   };
 }
 
-/** What a document alone says about what is held. */
-const viewOf = (state: StreamState, isDoubted = false): HeldView =>
-  heldView(state.held, state.last + (showsGap(state) && !isDoubted ? 2 : 1), isDoubted);
+/**
+ * What a document says about what is held, together with what is remembered of an earlier version: what was held behind
+ * `last` then, and is behind it still, is held.
+ */
+function viewOf(state: StreamState, isDoubted = false, before?: Seen): HeldView {
+  const isLater = before !== undefined && !isDoubted && before.state.last <= state.last;
+  const messages = isLater ? before.view.messages().filter(({ number }) => number > state.last) : [];
+  const isWrong = messages.length > state.held;
+  const from = state.last + (showsGap(state) && !isDoubted ? 2 : 1);
+  return heldView(state.held, from, isWrong ? [] : messages, isDoubted);
+}
 
 const isCommit = ({ fields, create, remove }: Complete): boolean =>
   Object.keys(fields).length > 0 || create.length > 0 || remove.length > 0;

@@ -10,7 +10,10 @@ import { patched, type StreamFields, type StreamState } from './stream-state.ts'
 import type { HeldMessage } from './stream-store.ts';
 
 export type Situation = Readonly<{
-  policy: Pick<StreamPolicy, 'leaseMs' | 'maxAhead' | 'maxAttempts' | 'onPoison' | 'onUnknownStale' | 'pageSize' | 'start'>;
+  policy: Pick<
+    StreamPolicy,
+    'leaseMs' | 'maxAhead' | 'maxAttempts' | 'onPoison' | 'onUnknownStale' | 'pageSize' | 'start'
+  >;
   /** The document, as this process remembers it or has read it in this cycle (`isFresh`). */
   state: StreamState;
   isFresh: boolean;

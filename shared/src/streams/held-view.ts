@@ -20,6 +20,8 @@ export type HeldView = Readonly<{
   changed(create: readonly HeldMessage[], remove: readonly number[], last: number): void;
   /** The document counts another number of messages than were found: one of the two was read at another version. */
   disagrees(): boolean;
+  /** All that is known to be held. */
+  messages(): readonly HeldMessage[];
   /** Bytes of content that are kept in memory. */
   bytes(): number;
 }>;
@@ -30,64 +32,79 @@ export type Page = Readonly<{ from: number; limit: number }>;
 const FIRST_PAGE = 2;
 
 /**
- * `count`: of the document, `from`: the first number that may be held. `isDoubted`: the count has
- * been found wrong, most likely, so that only what was looked at is known.
+ * `count`: of the document, `from`: the first number that may be held. `remembered`: of an earlier version; what is held
+ * stays held until the stream has passed it. `isDoubted`: the count has been found wrong, most likely, so that only
+ * what was looked at is known.
  */
-export function heldView(count: number, from: number, isDoubted = false): HeldView {
+export function heldView(
+  count: number,
+  from: number,
+  remembered: readonly HeldMessage[] = [],
+  isDoubted = false,
+): HeldView {
   const known = new Map<number, HeldMessage>();
-  const absent = new Set<number>();
-  // Every held number from `from` up to `through` is known.
-  let through = from - 1;
-  let limit = FIRST_PAGE;
+  /** Ranges that were looked at, both ends included: of a number in one of them it is known whether it is held. */
+  let looked: readonly (readonly [number, number])[] = [];
+  let start = from;
   let counted = count;
   let bytes = 0;
+  let [nextFrom, nextLimit] = [from, FIRST_PAGE];
 
-  const isComplete = (): boolean => through === Infinity || (!isDoubted && known.size >= counted);
   const add = (message: HeldMessage): void => {
     if (!known.has(message.number)) bytes += message.message.length;
     known.set(message.number, message);
-    absent.delete(message.number);
   };
+  /** The first number from `number` on of which it is not known whether it is held; Infinity where all is known. */
+  const unknownFrom = (number: number): number => {
+    for (let next = number; ; ) {
+      const range = looked.find(([first, last]) => first <= next && next <= last);
+      if (range !== undefined) next = range[1] + 1;
+      else if (known.has(next)) next += 1;
+      else return next;
+      if (next === Infinity) return next;
+    }
+  };
+  const isWhole = (): boolean => unknownFrom(start) === Infinity;
+  const isComplete = (): boolean => (!isDoubted && known.size >= counted) || isWhole();
+  for (const message of remembered) if (message.number >= from) add(message);
 
   return {
     at: (number) =>
-      known.get(number) ?? (isComplete() || number <= through || absent.has(number) ? 'absent' : 'unknown'),
-    first(start) {
+      known.get(number) ?? (isComplete() || unknownFrom(number) > number ? 'absent' : 'unknown'),
+    first(number) {
+      const end = isComplete() ? Infinity : unknownFrom(number);
       let found = Infinity;
-      for (const number of known.keys()) if (number >= start && number < found) found = number;
-      if (found <= through || isComplete()) return found === Infinity ? 'none' : found;
-      return 'unknown';
+      for (const one of known.keys()) if (one >= number && one < end && one < found) found = one;
+      if (found !== Infinity) return found;
+      return end === Infinity ? 'none' : 'unknown';
     },
     pageAt(number, pageSize) {
-      while (known.has(through + 1) || absent.has(through + 1)) through += 1;
-      // Where everything before it is known, the pages go on from there; another number is asked for alone.
-      if (number > through + 1) return { from: number, limit: 1 };
-      const page = { from: through + 1, limit: Math.min(limit, pageSize) };
-      limit *= 2;
+      const page = { from: unknownFrom(number), limit: FIRST_PAGE };
+      // It goes on where the page before it ended.
+      if (page.from === nextFrom) page.limit = nextLimit;
+      page.limit = Math.min(page.limit, pageSize);
+      nextLimit = page.limit * 2;
       return page;
     },
     learned(page, messages) {
       for (const message of messages) add(message);
-      if (page.from > through + 1) {
-        if (messages[0]?.number !== page.from) absent.add(page.from);
-      } else through = messages.length < page.limit ? Infinity : (messages.at(-1)?.number ?? Infinity);
+      const last = messages.length < page.limit ? Infinity : (messages.at(-1)?.number ?? Infinity);
+      looked = [...looked, [page.from, last]];
+      nextFrom = last + 1;
     },
     changed(create, remove, last) {
-      const isWhole = isComplete();
+      const wasComplete = isComplete();
       for (const number of remove) {
         bytes -= known.get(number)?.message.length ?? 0;
         known.delete(number);
-        absent.add(number);
       }
       for (const message of create) add(message);
       counted += create.length - remove.length;
-      through = isWhole ? Infinity : Math.max(through, last);
-      // Only what may be asked about again; numbers that are done never are.
-      if (absent.size > MOST_ABSENT) absent.clear();
+      start = Math.max(start, last + 1);
+      looked = wasComplete ? [[start, Infinity]] : looked.filter(([, end]) => end >= start);
     },
-    disagrees: () => known.size > counted || (through === Infinity && known.size !== counted),
+    disagrees: () => known.size > counted || (isWhole() && known.size !== counted),
+    messages: () => [...known.values()],
     bytes: () => bytes,
   };
 }
-
-const MOST_ABSENT = 1_000;

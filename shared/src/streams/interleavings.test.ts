@@ -233,7 +233,11 @@ for (const kind of ['reply lost', 'repeated'] as const) {
       const { clock, worker, runs, state, heldNumbers } = bench();
       const { deliver } = worker({ faults: { [`commit ${nth}`]: { kind } }, handler: failing(1, '2:a') });
       const answers = [clock.until(deliver(2)), clock.until(deliver(3)), clock.until(deliver(1))];
-      assert.deepEqual((await Promise.all(answers)).map(kindOf).sort(), ['ack handled', 'ack held', 'ack held']);
+      assert.deepEqual((await Promise.all(answers)).map(kindOf).sort(), [
+        'ack handled',
+        'ack held',
+        'ack held',
+      ]);
       await clock.advance(2_000);
       await worker().sweep();
       assert.deepEqual([runs, state().last], [['1:a', '2:a', '2:a', '3:a'], 3]);

@@ -32,7 +32,7 @@ function settleOwned(situation: Situation, draft: Draft, progress: Progress): Ne
     'a batch without a gap',
   );
   for (const { entry } of fresh) {
-    const need = removeHeld(situation, draft, entry.number);
+    const need = removeHeld(situation, draft, entry);
     if (need !== undefined) return need;
   }
   write(
@@ -54,12 +54,12 @@ function settleOwned(situation: Situation, draft: Draft, progress: Progress): Ne
   switch (end.kind) {
     case 'failed': {
       // Until here the lease was what kept other processes from the number.
-      const isHeld = view.at(end.entry.number);
+      const isHeld = end.entry.held ?? view.at(end.entry.number);
       if (isHeld === 'unknown') return look(view, end.entry.number, policy.pageSize);
       return fail(situation, draft, end, isHeld !== 'absent');
     }
     case 'skipped': {
-      const need = removeHeld(situation, draft, end.entry.number);
+      const need = removeHeld(situation, draft, end.entry);
       if (need !== undefined) return need;
       write(draft, skippingTo(draft.state, end.entry.number), situation.nowMs);
       answerEntry(draft, end.entry, end.outcome);
@@ -73,11 +73,11 @@ function settleOwned(situation: Situation, draft: Draft, progress: Progress): Ne
   }
 }
 
-/** The message of a number that is done, or a copy of it that another process has held meanwhile. */
-function removeHeld({ view, policy }: Situation, draft: Draft, number: number): Need | undefined {
-  const held = view.at(number);
-  if (held === 'unknown') return look(view, number, policy.pageSize);
-  if (held !== 'absent') draft.remove.set(number, held);
+/** The held message that has run; or a copy of a delivery that another process has held meanwhile. */
+function removeHeld({ view, policy }: Situation, draft: Draft, entry: Entry): Need | undefined {
+  const held = entry.held ?? view.at(entry.number);
+  if (held === 'unknown') return look(view, entry.number, policy.pageSize);
+  if (held !== 'absent') draft.remove.set(entry.number, held);
   return undefined;
 }
 
