@@ -62,10 +62,11 @@ test('a large message that fails is held, and retried by the sweep', async () =>
 
 test('a payload store that does not answer costs a redelivery, not the message', async () => {
   let isDown = true;
-  const { worker, state } = withRoom({}, () => isDown);
+  const { clock, worker, state } = withRoom({}, () => isDown);
   const { deliver } = worker({ handler: async () => retry(new Error('x')) });
   assert.equal(kindOf(await deliver(2, { content: LARGE })), 'retry STORE_UNAVAILABLE');
   assert.equal(kindOf(await deliver(1, { content: LARGE })), 'retry STORE_UNAVAILABLE');
+  await clock.advance(0);
   assert.equal(state().attempts, 1, 'its failure counts all the same');
   isDown = false;
   assert.equal(kindOf(await worker().deliver(1, { content: LARGE })), 'ack handled');
