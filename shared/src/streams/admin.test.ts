@@ -41,7 +41,7 @@ test('inspect says what a stream waits for, what is held, and which process has 
   const { clock, store, inspect } = setUp();
   assert.equal(await inspect(K), undefined);
   const since = clock.now();
-  const lease = { owner: 'mine', lengthMs: 5_000 };
+  const lease = { owner: 'mine', lengthMs: 5_000, to: 1 };
   await made(store, { lease, readyAt: since + 5_000, waitingSince: since, gapAt: 0, epoch: 'e' }, [4, 9]);
   assert.deepEqual(await inspect(K), {
     key: 'k',
@@ -75,8 +75,8 @@ test('each state of a stream has a name', async () => {
     idle: { last: 1 },
     blocked: { blocked: BLOCKED },
     retrying: { attempts: 1, readyAt: now + 50_000, nextTryAt: now + 50_000 },
-    stalled: { lease: { owner: 'dead', lengthMs: 0 }, readyAt: now },
-    running: { lease: { owner: 'alive', lengthMs: 9_000 }, readyAt: now + 9_000 },
+    stalled: { lease: { owner: 'dead', lengthMs: 0, to: 1 }, readyAt: now },
+    running: { lease: { owner: 'alive', lengthMs: 9_000, to: 1 }, readyAt: now + 9_000 },
     due: { readyAt: now },
     waiting: { waitingSince: now, gapAt: 0 },
   };
@@ -126,12 +126,12 @@ test('list pages through the streams of one state, the oldest first, of all sour
 
 test('a blocked stream that is resumed is due, with all its attempts; one that is not blocked is left alone', async () => {
   const { clock, store, resume } = setUp();
-  const ref = await made(store, { blocked: BLOCKED, attempts: 3, died: true, nextTryAt: 9e12 }, [1]);
+  const ref = await made(store, { blocked: BLOCKED, attempts: 3, nextTryAt: 9e12 }, [1]);
   assert.deepEqual([await resume(K), await resume(K)], [true, false]);
   const state = store.stateOf(ref);
   assert.deepEqual(
-    [state?.blocked, state?.attempts, state?.died, state?.nextTryAt, state?.readyAt],
-    [null, 0, false, 0, clock.now()],
+    [state?.blocked, state?.attempts, state?.nextTryAt, state?.readyAt],
+    [null, 0, 0, clock.now()],
   );
   assert.equal(await codesOf(resume({ ...K, key: 'unknown' })), 'STREAM_UNKNOWN');
 });
@@ -197,7 +197,7 @@ test('W11: a skip whose reply is lost removes and counts once, also where the st
 
 test('skip leaves a stream alone that a process works on', async () => {
   const { store, skip } = setUp();
-  const ref = await made(store, { lease: { owner: 'other', lengthMs: 9_000 } }, [3]);
+  const ref = await made(store, { lease: { owner: 'other', lengthMs: 9_000, to: 1 } }, [3]);
   assert.equal(await codesOf(skip(K, 1)), 'STREAM_BUSY');
   assert.equal(store.stateOf(ref)?.last, 0);
 });

@@ -145,7 +145,6 @@ export function streamAdmin(policy: StreamPolicy, hasDeadLetters: boolean): Stre
 const goingOn = (nowMs: number): StreamFields => ({
   blocked: null,
   attempts: 0,
-  died: false,
   nextTryAt: 0,
   readyAt: nowMs,
 });

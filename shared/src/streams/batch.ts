@@ -34,6 +34,8 @@ export type Batch = Readonly<{
   attempts: number;
   /** Its processes have died so often that it is not started again: the policy for poison applies. */
   isExhausted: boolean;
+  /** It runs in its stream's turn among those whose next number may end the process. */
+  needsTurn: boolean;
 }>;
 
 /** What has become of a batch so far. `done` grows while it runs. */

@@ -5,7 +5,7 @@ import type { Entry } from './batch.ts';
 import { type Answer, type Draft, heldAt, look, type Need, type Situation } from './draft.ts';
 import type { Waiting } from './judge.ts';
 import type { Delivery, Visit } from './mailbox.ts';
-import { hasLiveLease } from './stream-state.ts';
+import { hasLiveLease, isSuspect } from './stream-state.ts';
 
 export type Choice = Readonly<{
   kind: 'choice';
@@ -14,12 +14,14 @@ export type Choice = Readonly<{
   host: Delivery | Visit | undefined;
   /** The lease of another process has expired, and this worker may take the stream over. */
   takesOver: boolean;
+  /** The turn is kept until the batch is settled. */
+  needsTurn: boolean;
 }>;
 
 /** A batch is one commit, and a hundred writes of it are well below any store's limit. */
 const MOST = 50;
 
-const NOTHING: Choice = { kind: 'choice', entries: [], host: undefined, takesOver: false };
+const NOTHING: Choice = { kind: 'choice', entries: [], host: undefined, takesOver: false, needsTurn: false };
 
 /**
  * Consecutive numbers from the one after `last`, each of which is held or delivered. One alone where the first of them
@@ -34,10 +36,12 @@ export function choose(situation: Situation, draft: Draft, waiting: Waiting): Ch
     return NOTHING;
   if (takesOver && (hasLiveLease(state, nowMs) || visit === undefined)) return NOTHING;
 
-  const isTroubled = takesOver || state.attempts > 0 || state.died;
+  const isTroubled = takesOver || state.attempts > 0 || isSuspect(state);
+  // With a single attempt, no number may be started together with others that could end its process.
+  const most = isTroubled || policy.maxAttempts === 1 ? 1 : MOST;
   const entries: Entry[] = [];
   let host: Choice['host'];
-  for (let number = state.last + 1; entries.length < (isTroubled ? 1 : MOST); number += 1) {
+  for (let number = state.last + 1; entries.length < most; number += 1) {
     const delivery = waiting.first.get(number);
     const held = heldAt(draft, view, number);
     if (held === 'unknown') {
@@ -55,13 +59,17 @@ export function choose(situation: Situation, draft: Draft, waiting: Waiting): Ch
     }
     if (delivery === undefined) break;
     // Only a visit starts what has killed its process; what can be held is held until then.
-    if (state.died && visit === undefined && delivery.form() !== 'tooLarge') {
+    if (isSuspect(state) && visit === undefined && delivery.form() !== 'tooLarge') {
       if (delivery.form() === undefined) return { kind: 'encode', deliveries: [delivery] };
       break;
     }
     entries.push({ number, hash: delivery.arrival.hash, delivery });
   }
-  return { kind: 'choice', entries, host, takesOver };
+  const starts = state.attempts + (takesOver ? 1 : 0);
+  const needsTurn =
+    entries.length > 0 && (takesOver || isSuspect(state)) && starts >= Math.min(2, policy.maxAttempts - 1);
+  if (needsTurn && !situation.hasTurn) return { kind: 'turn' };
+  return { kind: 'choice', entries, host, takesOver, needsTurn };
 }
 
 /**

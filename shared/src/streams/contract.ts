@@ -17,7 +17,7 @@ import type { HeldMessage, StreamAdmin, StreamRef, StreamStore } from './stream-
 export type OpenedStreams = Readonly<{ store: StreamStore & StreamAdmin; close(): Promise<void> }>;
 
 const FRESH = freshStream(1);
-const LEASE = { owner: 'me', lengthMs: 5_000 };
+const LEASE = { owner: 'me', lengthMs: 5_000, to: 1 };
 
 export function streamStoreContract(name: string, open: () => Promise<OpenedStreams>): void {
   suite(`stream store: ${name}`, () => {
@@ -56,7 +56,7 @@ export function streamStoreContract(name: string, open: () => Promise<OpenedStre
         epoch: 'e',
         held: 4,
         attempts: 3,
-        died: true,
+        suspectsTo: 12,
         nextTryAt: 1_900_000_000_000,
         waitingSince: 1_900_000_000_001,
         gapAt: 7,
@@ -154,7 +154,7 @@ export function streamStoreContract(name: string, open: () => Promise<OpenedStre
         const { version } = await store().read(ref);
         const versions = await Promise.all(
           Array.from({ length: 16 }, (_, index) =>
-            commit(ref, version, { lease: { owner: `o${round} ${index}`, lengthMs: 5_000 } }),
+            commit(ref, version, { lease: { owner: `o${round} ${index}`, lengthMs: 5_000, to: 1 } }),
           ),
         );
         assert.equal(versions.filter((one) => one !== undefined).length, 1);

@@ -17,6 +17,7 @@ import type { StreamPolicy } from './options.ts';
 import { type Complete, plan, type Plan } from './plan.ts';
 import { storedForm } from './stored-form.ts';
 import { patched, showsGap, type StreamState } from './stream-state.ts';
+import type { Turns } from './turns.ts';
 import type { StreamChange, StreamRef, StreamTransaction } from './stream-store.ts';
 
 /** What the worker knows when a plan is made. It is asked each time, so that a plan has all that has arrived. */
@@ -64,7 +65,7 @@ const REMEMBERED_MS = 60_000;
 /** Of held messages, in one stream: beyond this they are read again. */
 const MOST_BYTES = 32_000_000;
 
-export function streamCycle(policy: StreamPolicy, ref: StreamRef): Cycle {
+export function streamCycle(policy: StreamPolicy, ref: StreamRef, suspects: Turns): Cycle {
   const { store, clock } = policy;
   let seen: Seen | undefined;
   /** Whether `seen` must be read again before anything rests on it. */
@@ -78,6 +79,8 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef): Cycle {
   /** They commit between this process's reads and commits: its cycles run in transactions. */
   let isContended = false;
   let lastCommit = '';
+  /** Ends the turn of this stream, where it has one. */
+  let leave: (() => void) | undefined;
   /** By ID: commits that may have been applied, or may still be. */
   const unknown = new Map<string, Sent>();
 
@@ -111,6 +114,7 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef): Cycle {
           break;
         }
         case 'encode':
+        case 'turn':
         case 'complete':
           return step;
       }
@@ -147,7 +151,18 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef): Cycle {
     const monotonic = clock.monotonic();
     const { state, view, offsetMs } = known;
     const nowMs = monotonic + offsetMs;
-    return { policy, state, view, nowMs, monotonic, isFresh, isCautious, owner: policy.newId(), ...inputs };
+    return {
+      policy,
+      state,
+      view,
+      nowMs,
+      monotonic,
+      isFresh,
+      isCautious,
+      hasTurn: leave !== undefined,
+      owner: policy.newId(),
+      ...inputs,
+    };
   }
 
   /** The plan whose commit the document shows, although its reply was lost. */
@@ -177,7 +192,7 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef): Cycle {
       inputs,
     );
     if (decided.kind === 'applied') return decided.committed;
-    if (decided.kind === 'encode') return encode(decided.deliveries);
+    if (decided.kind !== 'complete') return prepare(decided);
     const { state, version } = known();
     const sentAt = clock.monotonic();
     if (!isCommit(decided)) return { plan: decided, token: version ?? '', sentAt };
@@ -205,7 +220,7 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef): Cycle {
     });
     const { decided, id } = result;
     if (decided.kind === 'applied') return decided.committed;
-    if (decided.kind === 'encode') return encode(decided.deliveries);
+    if (decided.kind !== 'complete') return prepare(decided);
     if (id === undefined) return { plan: decided, token: known().version ?? '', sentAt };
     isDoubted = true;
     if (!applied) return refused(version);
@@ -250,6 +265,19 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef): Cycle {
     isCautious = false;
   }
 
+  /** What a plan needs before it can be complete, other than knowledge. */
+  async function prepare(need: Exclude<Decided, Complete | Applied>): Promise<undefined> {
+    if (need.kind === 'encode') return encode(need.deliveries);
+    leave = await suspects.enter();
+    isDoubted = true;
+    return undefined;
+  }
+
+  function endTurn(): void {
+    leave?.();
+    leave = undefined;
+  }
+
   async function encode(deliveries: readonly Delivery[]): Promise<undefined> {
     await Promise.all(
       deliveries.map(async (one) => {
@@ -274,10 +302,15 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef): Cycle {
       for (;;) {
         try {
           const committed = await (isContended ? attemptInTransaction(inputs) : attempt(inputs));
-          if (committed !== undefined) return committed;
+          if (committed === undefined) continue;
+          if (committed.plan.batch?.needsTurn !== true && inputs().running === undefined) endTurn();
+          return committed;
         } catch (error) {
           const isLate = clock.monotonic() + PAUSE_MS >= until || !isWanted();
-          if (codeOf(error) !== 'STORE_UNAVAILABLE' || isLate) throw error;
+          if (codeOf(error) !== 'STORE_UNAVAILABLE' || isLate) {
+            if (inputs().running === undefined) endTurn();
+            throw error;
+          }
           failures += 1;
           // One reply was lost, most likely: the document says at once what has become of the commit.
           if (failures > 1) await sleep(clock, PAUSE_MS);

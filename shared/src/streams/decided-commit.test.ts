@@ -50,7 +50,8 @@ test('a commit that is refused is decided again, and behind three refusals in a 
     async commit(to, seen, change) {
       // Another process is always a little faster.
       const { version, state } = await store.read(to);
-      if (state !== undefined) await store.commit(to, { version, state }, { patch: patchOf({ died: true }) });
+      if (state !== undefined)
+        await store.commit(to, { version, state }, { patch: patchOf({ suspectsTo: 1 }) });
       refusals += 1;
       return store.commit(to, seen, change);
     },

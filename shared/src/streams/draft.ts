@@ -31,6 +31,8 @@ export type Situation = Readonly<{
   /** Unanswered, in the order of their arrival. */
   mailbox: readonly Delivery[];
   visit: Visit | undefined;
+  /** It is this stream's turn among those whose next number may end the process (turns.ts). */
+  hasTurn: boolean;
   /** The process is about to end: nothing starts any more. */
   isStopping: boolean;
   /** The name of the lease, should a batch be started. */
@@ -43,6 +45,7 @@ export type Answer = Readonly<{ delivery: Delivery; outcome: Outcome }>;
 export type Need =
   | Readonly<{ kind: 'read' }>
   | Readonly<{ kind: 'look'; page: Page }>
+  | Readonly<{ kind: 'turn' }>
   | Readonly<{ kind: 'encode'; deliveries: readonly Delivery[] }>;
 
 export type Draft = {

@@ -38,6 +38,7 @@ export function streamFields(patch: StreamPatch, shard: string): DocumentData {
     ...(lease !== undefined && {
       owner: lease?.owner ?? null,
       leaseMs: lease?.lengthMs ?? 0,
+      leaseTo: lease?.to ?? 0,
       leasedAt: lease === null ? null : FieldValue.serverTimestamp(),
     }),
     ...(nextTryAt !== undefined && { nextTryAt: timestamp(nextTryAt) }),
@@ -77,9 +78,13 @@ export function streamState(snapshot: DocumentSnapshot): StreamState {
     lease:
       leasedAt === undefined || data.owner === null
         ? null
-        : { owner: data.owner as string, untilMs: Math.ceil(leasedAt / 1_000) + (data.leaseMs as number) },
+        : {
+            owner: data.owner as string,
+            untilMs: Math.ceil(leasedAt / 1_000) + (data.leaseMs as number),
+            to: data.leaseTo as number,
+          },
     attempts: data.attempts as number,
-    died: data.died as boolean,
+    suspectsTo: data.suspectsTo as number,
     nextTryAt: millis(data.nextTryAt) ?? 0,
     waitingSince: sortedMillis(data.waitingSince),
     gapAt: data.gapAt as number | null,
@@ -219,8 +224,9 @@ const STREAM_FIELDS: Fields = {
   owner: orNull(isText),
   leasedAt: orNull(isTime),
   leaseMs: isWhole,
+  leaseTo: isWhole,
   attempts: isWhole,
-  died: (value) => typeof value === 'boolean',
+  suspectsTo: isWhole,
   nextTryAt: orNull(isTime),
   waitingSince: orNull(isSortable),
   gapAt: orNull(isWhole),

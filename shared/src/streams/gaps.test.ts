@@ -121,7 +121,7 @@ test('a stream that is due, blocked, leased, or waits for its next try has no ga
   for (const fields of [
     { readyAt: 9e12 },
     { blocked: { code: 'BAD', text: '', atMs: 1 } },
-    { lease: { owner: 'dead', lengthMs: 1_000 } },
+    { lease: { owner: 'dead', lengthMs: 1_000, to: 1 } },
   ] satisfies StreamFields[]) {
     const { clock, sweep, context, state } = await withGap({ onGap: 'skip', gap: { repair } }, fields);
     await clock.advance(60 * MINUTE);
@@ -151,7 +151,7 @@ test('a skip whose reply is lost, and two sweeps at once, skip once', async () =
 test('a gap that closes, or whose number has started, between the look and the skip is not skipped', async () => {
   for (const change of [
     { last: 2, waitingSince: null, gapAt: null },
-    { lease: { owner: 'other', lengthMs: 60_000 }, readyAt: 9e12 },
+    { lease: { owner: 'other', lengthMs: 60_000, to: 1 }, readyAt: 9e12 },
   ] satisfies StreamFields[]) {
     let isFirst = true;
     const closing = (store: MemoryStreams): MemoryStreams => ({

@@ -159,11 +159,11 @@ test('a stale arrival goes on with a stream that was left with something due', a
 test('a sweep leaves a live lease alone even when its stream looks due', async () => {
   const { clock, worker, store } = bench();
   const ref = REF;
-  const lease = { owner: 'another', lengthMs: LEASE_MS };
+  const lease = { owner: 'another', lengthMs: LEASE_MS, to: 1 };
   await store.commit(
     ref,
     { version: undefined, state: freshStream(1) },
-    { patch: { commit: 'test', ...{ lease, readyAt: clock.now() - 1 } } },
+    { patch: { commit: 'test', lease, readyAt: clock.now() - 1 } },
   );
   assert.deepEqual(await worker().sweep(), {
     due: 1,
@@ -292,7 +292,7 @@ test('B15: a message inside a range that was skipped is a LATE_ARRIVAL', async (
   await store.commit(
     ref,
     { version: undefined, state: freshStream(1) },
-    { patch: { commit: 'test', ...{ last: 4, skipped } } },
+    { patch: { commit: 'test', last: 4, skipped } },
   );
   const { deliver } = worker();
   assert.equal(kindOf(await deliver(3)), 'deadLetter LATE_ARRIVAL');

@@ -33,7 +33,7 @@ const SWEEP_EVERY_MS = 2_000;
 const HURRY = 2;
 const LIMIT_MS = 240_000;
 const SUBSCRIPTION = 'projects/demo-project/subscriptions/orders';
-const MODULE = new URL('./testing/killed-by-handler.ts', import.meta.url);
+const MODULE = new URL('./testing/pubsub-killer.ts', import.meta.url);
 
 for (const native of [false, true]) {
   const policy = native ? 'with a dead-letter policy of the subscription' : 'without a dead-letter policy';

@@ -16,7 +16,7 @@ import type { Visited, VisitContext } from './visits.ts';
 export type Arrival = Readonly<{ key: string; number: number; hash: string; epoch: string | undefined }>;
 
 /** In whose time a held message runs: it has no delivery of its own. */
-export type Host = Readonly<{
+type Host = Readonly<{
   context: VisitContext;
   next: Handler;
   /** Monotonic. No held message is started in its time after this: half of the time that it had at first is its own. */

@@ -65,6 +65,10 @@ const searched: Readonly<Record<string, readonly [Mutation, Partial<Schedule>]>>
   'no identity of what is done or started': [mutations.noIdentity, { conflicts: 0.3 }],
   'a commit whatever was committed meanwhile': [mutations.unconditional, {}],
   'ack without a confirming commit': [mutations.ackWithoutCommit, { faultRate: 0.2 }],
+  'numbers of a batch whose process died, started as any others': [
+    mutations.suspectsAreForgotten,
+    { fatal: 0.3, operated: false, inTurn: true },
+  ],
   'attempts counted for claims in progress elsewhere': [
     mutations.countsElsewhere,
     { faultRate: 0, operated: false, failing: 0.5 },

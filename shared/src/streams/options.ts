@@ -209,9 +209,9 @@ function checkNames(path: string, given: object, known: object): void {
 /** The fewest letters to insert, remove or replace (Levenshtein). */
 function distance(left: string, right: string): number {
   let row = Array.from({ length: right.length + 1 }, (_, index) => index);
-  for (const [index, letter] of [...left.toLowerCase()].entries()) {
+  for (const [index, letter] of left.toLowerCase().split('').entries()) {
     const next = [index + 1];
-    for (const [at, other] of [...right.toLowerCase()].entries()) {
+    for (const [at, other] of right.toLowerCase().split('').entries()) {
       const replaced = (row[at] ?? 0) + Number(letter !== other);
       next.push(Math.min(replaced, (row[at + 1] ?? 0) + 1, (next[at] ?? 0) + 1));
     }

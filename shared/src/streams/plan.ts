@@ -28,7 +28,16 @@ import {
 import { judgeAll, judgeLater, type Waiting } from './judge.ts';
 import type { Delivery } from './mailbox.ts';
 import { settle } from './settle.ts';
-import { gapFields, hasLiveLease, isDue, NO_GAP, startedRun, type StreamFields } from './stream-state.ts';
+import {
+  gapFields,
+  hasLiveLease,
+  isDue,
+  isSuspect,
+  NO_GAP,
+  startedRun,
+  type StreamFields,
+  type StreamState,
+} from './stream-state.ts';
 import type { HeldMessage } from './stream-store.ts';
 
 export type Complete = Readonly<{
@@ -139,17 +148,23 @@ function start(situation: Situation, draft: Draft, { entries, takesOver }: Choic
   write(
     draft,
     {
-      lease: { owner, lengthMs: policy.leaseMs },
+      lease: { owner, lengthMs: policy.leaseMs, to: state.last + entries.length },
       readyAt: nowMs + policy.leaseMs,
       ...(entries.some(({ delivery }) => delivery !== undefined) && {
         run: startedRun(state, state.last + 1, hashes),
       }),
       ...(state.epoch === null && epoch !== undefined && { epoch }),
-      ...(takesOver && { attempts: state.attempts + 1, died: true }),
+      ...(takesOver && takenOver(state)),
     },
     nowMs,
   );
 }
+
+/** What a takeover says about the batch whose process died. */
+const takenOver = (state: StreamState): StreamFields => ({
+  attempts: state.attempts + 1,
+  suspectsTo: Math.max(state.suspectsTo, state.lease?.to ?? 0),
+});
 
 /** Step 5, without a batch: the lease is released, and the document shows what the stream waits for. */
 function rest(situation: Situation, draft: Draft, { takesOver }: Choice): Need | undefined {
@@ -157,7 +172,7 @@ function rest(situation: Situation, draft: Draft, { takesOver }: Choice): Need |
   if (running !== undefined) return undefined;
   const isReleased = draft.isOwner || takesOver;
   // A takeover that finds nothing to run: its process died, and what it ran is not here.
-  if (takesOver) write(draft, { lease: null, attempts: before.attempts + 1, died: true }, nowMs);
+  if (takesOver) write(draft, { lease: null, ...takenOver(before) }, nowMs);
   else if (draft.isOwner) write(draft, { lease: null }, nowMs);
   const { state } = draft;
   const isVisited = visit !== undefined && state.lease === null && isDue(state, nowMs);
@@ -183,7 +198,8 @@ function rest(situation: Situation, draft: Draft, { takesOver }: Choice): Need |
   return undefined;
 }
 
-function complete(situation: Situation, draft: Draft, { entries, host, takesOver }: Choice): Plan {
+function complete(situation: Situation, draft: Draft, choice: Choice): Plan {
+  const { entries, host, takesOver, needsTurn } = choice;
   const { state: before, nowMs, visit, isFresh, running, policy } = situation;
   const { state, create, remove, answers } = draft;
   if (create.size !== remove.size) {
@@ -209,7 +225,8 @@ function complete(situation: Situation, draft: Draft, { entries, host, takesOver
           entries,
           host,
           attempts: draft.state.attempts,
-          isExhausted: draft.state.died && draft.state.attempts >= policy.maxAttempts,
+          needsTurn,
+          isExhausted: isSuspect(draft.state) && draft.state.attempts >= policy.maxAttempts,
         }
       : undefined,
     endsVisit,

@@ -147,7 +147,31 @@ test('P16: a delivery does not start what has killed its process: it is held, an
   assert.equal(kindOf(await worker().deliver(1)), 'ack held');
   assert.deepEqual([runs.length, wakes.length, state().readyAt], [1, 1, clock.now()]);
   await worker().sweep();
-  assert.deepEqual([runs.length, state().last, state().died, state().attempts], [2, 1, false, 0]);
+  assert.deepEqual([runs.length, state().last, state().attempts], [2, 1, 0]);
+});
+
+test('P16: all numbers of a batch whose process died are suspects: a killer among them has its attempts and no more', async () => {
+  const { clock, worker, runs, state, heldNumbers } = bench({ retry: { attempts: 3 } });
+  const numbers = Array.from({ length: 20 }, (_, index) => index + 1);
+  for (let round = 0; round < 8; round += 1) {
+    // It dies with its batch: nothing of it is counted as done.
+    const { deliver } = worker({
+      handler: killing(7),
+      faults: { 'commit 2': { kind: 'crash', when: 'before' } },
+    });
+    // Redelivered after lease and sweep, all together, as long as they are not acknowledged.
+    for (const number of numbers) void deliver(number);
+    await clock.advance(LEASE_MS + 1_000);
+    for (let sweeps = 0; sweeps < 3; sweeps += 1) {
+      void worker({ handler: killing(7) }).sweep();
+      await clock.advance(LEASE_MS + 1_000);
+    }
+  }
+  const starts = (number: number): number => runs.filter((run) => run === `${number}:a`).length;
+  assert.equal(starts(7), 3);
+  assert.deepEqual([state().last, state().blocked?.code], [6, 'ATTEMPTS_EXHAUSTED']);
+  for (const number of [1, 2, 3, 4, 5, 6]) assert.equal(starts(number), 2, 'in the batch, and alone');
+  assert.equal(heldNumbers().includes(7), true);
 });
 
 /** A store that stops answering, until it is healed. */

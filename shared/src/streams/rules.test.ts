@@ -129,7 +129,7 @@ test('P5: a takeover that finds nothing to run is one write, and counts the atte
     },
   });
   await worker({ wrap: counted }).sweep();
-  assert.deepEqual([commits, state().lease, state().attempts, state().died], [1, null, 1, true]);
+  assert.deepEqual([commits, state().lease, state().attempts, state().suspectsTo], [1, null, 1, 1]);
   assert.deepEqual([state().readyAt, state().waitingSince], [null, null]);
 });
 

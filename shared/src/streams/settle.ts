@@ -102,8 +102,6 @@ function fail(
     {
       lease: null,
       attempts,
-      // Whether it kills its process is answered where it has come to its end.
-      ...((failure.counts || failure.permanent) && { died: false }),
       // What could not be held is tried again by its redelivery, whenever that comes.
       nextTryAt: isBlocked || !isKept ? 0 : nowMs + pauseMs,
       ...(isBlocked && { blocked: blockedBy(failure.error, nowMs), ...NO_GAP }),

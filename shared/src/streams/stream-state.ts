@@ -18,12 +18,18 @@ export type StreamState = Readonly<{
   commit: string;
   /** How many messages are held. */
   held: number;
-  /** Which start of a batch has the stream, and until when. Still set after `untilMs`: its process died or lost the store. */
-  lease: Readonly<{ owner: string; untilMs: number }> | null;
+  /**
+   * Which start of a batch has the stream, until when, and the last number of the batch. Still set after `untilMs`: its
+   * process died or lost the store.
+   */
+  lease: Readonly<{ owner: string; untilMs: number; to: number }> | null;
   /** Failures of the next number, and takeovers of an expired lease, since the last progress. */
   attempts: number;
-  /** A process died, or lost its lease, while it ran the next number; only a visit starts that number again. */
-  died: boolean;
+  /**
+   * Up to here numbers may have been running in a process that died, or lost its lease; 0 for none. While `last` is
+   * below, each next number is a suspect: it is started alone, by a visit, and its start in that batch is counted.
+   */
+  suspectsTo: number;
   /** The next number is not started before this; 0 when it never failed. */
   nextTryAt: number;
   /** Since when something is held behind a number that has not come; belongs to `gapAt`. */
@@ -56,7 +62,7 @@ export type Blocked = Readonly<{ code: string; text: string; atMs: number }>;
 export type StreamPatch = Readonly<
   Partial<Omit<StreamState, 'lease' | 'commit'>> & {
     commit: string;
-    lease?: Readonly<{ owner: string; lengthMs: number }> | null;
+    lease?: Readonly<{ owner: string; lengthMs: number; to: number }> | null;
   }
 >;
 
@@ -64,7 +70,7 @@ export type StreamPatch = Readonly<
 export type StreamFields = Omit<StreamPatch, 'commit'>;
 
 /** How many content hashes a stream remembers; see `onUnknownStale` for what becomes of older numbers. */
-export const RECENT_HASHES = 100;
+const RECENT_HASHES = 100;
 
 /** A stream that no commit has written yet; `start` is its first number. */
 export const freshStream = (start: number): StreamState => ({
@@ -74,7 +80,7 @@ export const freshStream = (start: number): StreamState => ({
   held: 0,
   lease: null,
   attempts: 0,
-  died: false,
+  suspectsTo: 0,
   nextTryAt: 0,
   waitingSince: null,
   gapAt: null,
@@ -91,7 +97,7 @@ export function patched(state: StreamState, patch: StreamFields, nowMs: number):
   const { lease, ...fields } = patch;
   const merged = { ...state, ...fields };
   if (lease === undefined) return merged;
-  return { ...merged, lease: lease && { owner: lease.owner, untilMs: nowMs + lease.lengthMs } };
+  return { ...merged, lease: lease && { owner: lease.owner, untilMs: nowMs + lease.lengthMs, to: lease.to } };
 }
 
 /** What moving `last` over `hashes` (of last + 1, last + 2, …) writes. */
@@ -101,8 +107,8 @@ export function progress(state: StreamState, hashes: readonly string[]): StreamF
   return {
     last,
     recentHashes: [...state.recentHashes, ...hashes].slice(-RECENT_HASHES),
-    attempts: 0,
-    died: false,
+    // The start of a suspect in the batch whose process died is one of its attempts.
+    attempts: last < state.suspectsTo ? 1 : 0,
     nextTryAt: 0,
     // The identities of what was started outlive its failures, until `last` passes them.
     ...(state.run !== null && state.run.number + state.run.hashes.length <= last + 1 && { run: null }),
@@ -156,6 +162,9 @@ export function gapFields(state: StreamState, firstHeld: number | undefined, now
 /** The document itself says that the number after `last` is not held: every hold of it would have made the stream due. */
 export const showsGap = (state: StreamState): boolean =>
   state.lease === null && state.readyAt === null && state.waitingSince !== null && state.gapAt === state.last;
+
+/** The next number may have been running in a process that died. */
+export const isSuspect = (state: StreamState): boolean => state.last < state.suspectsTo;
 
 export const hasLiveLease = (state: StreamState, nowMs: number): boolean =>
   state.lease !== null && nowMs < state.lease.untilMs;

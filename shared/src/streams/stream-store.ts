@@ -38,7 +38,7 @@ export type StreamDocument = Readonly<{
 }>;
 
 /** What a commit rests on: the version that was read, and the state. Of an absent document: what it starts from. */
-export type Seen = Readonly<{ version: string | undefined; state: StreamState }>;
+type Seen = Readonly<{ version: string | undefined; state: StreamState }>;
 
 /** One commit. `patch` is never empty: it names at least the commit's own ID. */
 export type StreamChange = Readonly<{

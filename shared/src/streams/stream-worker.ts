@@ -33,6 +33,7 @@ import {
 } from './report.ts';
 import { discard } from './stored-form.ts';
 import type { HeldMessage, StreamRef } from './stream-store.ts';
+import type { Turns } from './turns.ts';
 import type { VisitContext } from './visits.ts';
 
 export type StreamWorker = Readonly<{
@@ -53,10 +54,11 @@ const CHORES_MS = 3_000;
 export function streamWorker(
   policy: StreamPolicy,
   ref: StreamRef,
+  suspects: Turns,
   { onIdle, onBusy }: Readonly<{ onIdle(): void; onBusy(): void }>,
 ): StreamWorker {
   const { clock } = policy;
-  const cycle = streamCycle(policy, ref);
+  const cycle = streamCycle(policy, ref, suspects);
   const stop = new AbortController();
   let mailbox: readonly Delivery[] = [];
   let visiting: { readonly visit: Visit; taken: boolean; drained: number } | undefined;

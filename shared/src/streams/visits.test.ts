@@ -64,7 +64,7 @@ test('sweeps of several processes at the same time take each stream once', async
 test('P5: a stream whose process died with nothing held is released, and its next number runs', async () => {
   const bed = bench();
   const { clock, store, worker, state } = bed;
-  const lease = { owner: 'dead', lengthMs: 1_000 };
+  const lease = { owner: 'dead', lengthMs: 1_000, to: 1 };
   const patch = patchOf({ lease, readyAt: clock.now() + 1_000 });
   await store.commit(K, { version: undefined, state: freshStream(1) }, { patch });
   await clock.advance(2_000);

@@ -43,7 +43,7 @@ test('nothing is done for a stream that is idle, blocked or worked on, and none 
   const left: Readonly<Record<string, StreamFields>> = {
     idle: { last: 1 },
     blocked: { blocked: { code: 'BAD', text: '', atMs: now } },
-    running: { lease: { owner: 'other', lengthMs: 10_000 }, readyAt: now + 10_000 },
+    running: { lease: { owner: 'other', lengthMs: 10_000, to: 1 }, readyAt: now + 10_000 },
   };
   for (const [key, fields] of Object.entries(left)) {
     await made(bed.store, fields, [], key);

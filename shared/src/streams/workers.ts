@@ -14,6 +14,7 @@ import { delivery, visit } from './mailbox.ts';
 import { type StreamPolicy, streamRef } from './options.ts';
 import { type StreamWorker, streamWorker } from './stream-worker.ts';
 import type { StreamRef } from './stream-store.ts';
+import { turns } from './turns.ts';
 import type { VisitStream } from './visits.ts';
 
 export type StreamWorkers = Readonly<{
@@ -39,6 +40,7 @@ export function streamWorkers(policy: StreamPolicy): StreamWorkers {
   const busy = new Map<string, StreamWorker>();
   // In the order in which they became idle.
   const idle = new Map<string, StreamWorker>();
+  const suspects = turns();
   let idleBytes = 0;
   let isStopping = false;
 
@@ -46,7 +48,7 @@ export function streamWorkers(policy: StreamPolicy): StreamWorkers {
     const name = JSON.stringify([ref.consumer, ref.source, ref.key]);
     const known = busy.get(name) ?? idle.get(name);
     if (known !== undefined) return known;
-    const made: StreamWorker = streamWorker(policy, ref, {
+    const made: StreamWorker = streamWorker(policy, ref, suspects, {
       onBusy() {
         if (idle.delete(name)) idleBytes -= made.bytes();
         busy.set(name, made);

@@ -25,6 +25,8 @@ export type Witness = Readonly<{
   violations: string[];
   /** How often a number's handler has failed in a way that says something about the message, by `key#number`. */
   failures: Map<string, number>;
+  /** How often content was started that kills its process each time. */
+  kills: Map<string, number>;
   /** Calls so far. */
   starts: { count: number };
   handler(habits: Habits): Handler;
@@ -39,6 +41,7 @@ export function witness(clock: Clock, store: MemoryStreams, behindOnce = false):
   const failures = new Map<string, number>();
   const failed = (name: string): void => void failures.set(name, (failures.get(name) ?? 0) + 1);
   const starts = { count: 0 };
+  const kills = new Map<string, number>();
   const running = new Set<Run>();
   const newest = new Map<string, bigint>();
   const check = (holds: boolean, text: string): void => {
@@ -71,6 +74,7 @@ export function witness(clock: Clock, store: MemoryStreams, behindOnce = false):
     violations,
     failures,
     starts,
+    kills,
     handler: (habits) => async (message, context) => {
       const content = message.data.toString();
       const [key = '', text = ''] = content.split('#');
@@ -78,6 +82,7 @@ export function witness(clock: Clock, store: MemoryStreams, behindOnce = false):
       const token = context.fencingToken ?? '0';
       const run: Run = { key, token, until: context.deadline, alive: habits.alive };
       starts.count += 1;
+      if (habits.traffic.fatal.get(content) === 'kills') kills.set(content, (kills.get(content) ?? 0) + 1);
       checkStart(key, number, run);
       running.add(run);
       const { takesMs, obeys, dies } = habits.next();

@@ -137,11 +137,11 @@ export const ackWithoutCommit: Mutation = {
 export const withoutRuleOfFailedNumbers: Mutation = reading((state) => ({
   ...state,
   attempts: 0,
-  died: false,
+  suspectsTo: 0,
 }));
 
-/** A number that kills its process is started by its delivery. */
-export const diedIsForgotten: Mutation = reading((state) => ({ ...state, died: false }));
+/** Numbers of a batch whose process died are started as any others. */
+export const suspectsAreForgotten: Mutation = reading((state) => ({ ...state, suspectsTo: 0 }));
 
 /** What another delivery is at work on counts as a failure of the message. */
 export const countsElsewhere: Mutation = {

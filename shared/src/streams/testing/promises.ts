@@ -4,12 +4,15 @@
 import assert from 'node:assert/strict';
 import { codeOf } from '../../errors.ts';
 import { isSkipped, type StreamState } from '../stream-state.ts';
-import { refOf, type Schedule } from './schedule.ts';
+import { MAX_ATTEMPTS, refOf, type Schedule } from './schedule.ts';
 import type { Simulated } from './simulation.ts';
 import { keysOf } from './traffic.ts';
 
 export function checkPromises(plan: Schedule, run: Simulated): void {
   assert.deepEqual(run.witness.violations, []);
+  for (const [content, starts] of run.witness.kills) {
+    assert.ok(starts <= MAX_ATTEMPTS, `${content}, which kills its process, was started ${starts} times`);
+  }
   const contents = new Map<string, string>();
   for (const key of keysOf(plan)) checkKey(plan, run, key, contents);
   checkMessages(run, contents);
@@ -75,7 +78,10 @@ function checkEnd(plan: Schedule, run: Simulated, key: string, state: StreamStat
     assert.ok(plan.onPoison === 'block' && !plan.operated, `${key} stands still`);
     const isFatal = [...run.traffic.fatal.keys()].some((content) => isOf(content, key, state.last + 1));
     // Processes that died count as attempts: on top of its failures an innocent head may then stand still too.
-    assert.ok(isFatal || run.faults > 0, `${key} stands still at a message that does not fail`);
+    assert.ok(
+      isFatal || run.faults > 0 || run.witness.kills.size > 0,
+      `${key} stands still at a message that does not fail`,
+    );
     assert.ok(held.includes(state.last + 1), `${key} stands still without its message`);
     return;
   }
@@ -88,7 +94,7 @@ function checkEnd(plan: Schedule, run: Simulated, key: string, state: StreamStat
 
 /** Each message ran, is a dead letter, or waits visibly in the store. */
 function checkMessages(
-  { traffic, settled, letters, store, faults }: Simulated,
+  { traffic, settled, letters, store, faults, witness }: Simulated,
   contents: ReadonlyMap<string, string>,
 ): void {
   for (const message of traffic.sent) {
@@ -117,7 +123,7 @@ function checkMessages(
       assert.ok(letters.has(content), `${content} was given up without a dead letter`);
       // As above: an innocent head may be given up too, where processes died in it.
       assert.ok(
-        code === 'FATAL' || code === 'ATTEMPTS_EXHAUSTED' || faults > 0,
+        code === 'FATAL' || code === 'ATTEMPTS_EXHAUSTED' || faults > 0 || witness.kills.size > 0,
         `${content} was given up for ${code}`,
       );
     }

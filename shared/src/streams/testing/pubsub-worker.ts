@@ -65,7 +65,8 @@ function notingTakeovers(inner: StreamStore & StreamAdmin): StreamStore & Stream
     async commit(...args) {
       const version = await inner.commit(...args);
       const { patch } = args[2];
-      if (version !== undefined && patch.died === true) note({ what: 'takeover', worker: task.name });
+      if (version !== undefined && patch.suspectsTo !== undefined)
+        note({ what: 'takeover', worker: task.name });
       return version;
     },
   };

@@ -13,7 +13,7 @@ export type Sent = Readonly<{
   epoch: string | undefined;
 }>;
 
-export type Fate = 'permanent' | 'retry' | 'kills';
+type Fate = 'permanent' | 'retry' | 'kills';
 
 export type Traffic = Readonly<{
   sent: readonly Sent[];
