@@ -10,13 +10,13 @@ import { sleep } from '../clock.ts';
 import { codeOf, TransientError } from '../errors.ts';
 import { retry } from '../outcome.ts';
 import type { Situation } from './draft.ts';
-import { type HeldView, heldView } from './held-view.ts';
+import { type HeldView, viewOf } from './held-view.ts';
 import type { Delivery } from './mailbox.ts';
 import { firstState } from './opening.ts';
 import type { StreamPolicy } from './options.ts';
 import { type Complete, plan, type Plan } from './plan.ts';
 import { storedForm } from './stored-form.ts';
-import { patched, showsGap, type StreamState } from './stream-state.ts';
+import { patched, type StreamState } from './stream-state.ts';
 import type { Turns } from './turns.ts';
 import type { StreamChange, StreamRef, StreamTransaction } from './stream-store.ts';
 
@@ -320,18 +320,6 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef, suspects: Turn
     bytes: () => seen?.view.bytes() ?? 0,
     forget: () => void (seen = undefined),
   };
-}
-
-/**
- * What a document says about what is held, together with what is remembered of an earlier version: what was held behind
- * `last` then, and is behind it still, is held.
- */
-function viewOf(state: StreamState, isDoubted = false, before?: Seen): HeldView {
-  const isLater = before !== undefined && !isDoubted && before.state.last <= state.last;
-  const messages = isLater ? before.view.messages().filter(({ number }) => number > state.last) : [];
-  const isWrong = messages.length > state.held;
-  const from = state.last + (showsGap(state) && !isDoubted ? 2 : 1);
-  return heldView(state.held, from, isWrong ? [] : messages, isDoubted);
 }
 
 const isCommit = ({ fields, create, remove }: Complete): boolean =>

@@ -5,6 +5,7 @@
  * them, and also which numbers are not held, without another read. The knowledge belongs to one version: a commit of
  * this process carries it to the next one, and a commit of another process ends it.
  */
+import { showsGap, type StreamState } from './stream-state.ts';
 import type { HeldMessage } from './stream-store.ts';
 
 export type HeldView = Readonly<{
@@ -30,6 +31,22 @@ export type Page = Readonly<{ from: number; limit: number }>;
 
 /** A page begins this small, and doubles: most streams that have something held have little of it in one run. */
 const FIRST_PAGE = 2;
+
+/**
+ * What a document says about what is held, together with what is remembered of an earlier version: what was held behind
+ * `last` then, and is behind it still, is held.
+ */
+export function viewOf(
+  state: StreamState,
+  isDoubted = false,
+  before?: Readonly<{ state: StreamState; view: HeldView }>,
+): HeldView {
+  const isLater = before !== undefined && !isDoubted && before.state.last <= state.last;
+  const messages = isLater ? before.view.messages().filter(({ number }) => number > state.last) : [];
+  const isWrong = messages.length > state.held;
+  const from = state.last + (showsGap(state) && !isDoubted ? 2 : 1);
+  return heldView(state.held, from, isWrong ? [] : messages, isDoubted);
+}
 
 /**
  * `count`: of the document, `from`: the first number that may be held. `remembered`: of an earlier version; what is held
