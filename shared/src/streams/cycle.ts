@@ -60,6 +60,8 @@ type Decided = Exclude<Plan, { kind: 'read' | 'look' }> | Applied;
 /** Of the retries of one cycle together. */
 const BUDGET_MS = 10_000;
 const PAUSE_MS = 500;
+/** Commits whose outcome is not known: by far more than fit into the time of one that can still be applied. */
+const MOST_UNKNOWN = 200;
 /** What is older is read again: by then the difference between the clocks may be another one. */
 const REMEMBERED_MS = 60_000;
 /** Of held messages, in one stream: beyond this they are read again. */
@@ -180,6 +182,8 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef, suspects: Turn
 
   function changeOf(complete: Complete, isCheckpoint: boolean): StreamChange & Readonly<{ id: string }> {
     const id = policy.newId();
+    const [oldest] = unknown.keys();
+    if (unknown.size >= MOST_UNKNOWN && oldest !== undefined) unknown.delete(oldest);
     unknown.set(id, { plan: complete, sentAt: clock.monotonic(), isCheckpoint });
     const { fields, create, remove } = complete;
     return { id, patch: { ...fields, commit: id }, create, remove: remove.map(({ number }) => number) };
@@ -201,6 +205,7 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef, suspects: Turn
     const committed = await store.commit(ref, { version, state }, change);
     if (committed === undefined) return refused(version);
     adopt(decided, id, committed);
+    unknown.clear();
     return { plan: decided, token: committed, sentAt };
   }
 
@@ -222,11 +227,9 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef, suspects: Turn
     if (decided.kind === 'applied') return decided.committed;
     if (decided.kind !== 'complete') return prepare(decided);
     if (id === undefined) return { plan: decided, token: known().version ?? '', sentAt };
-    isDoubted = true;
     if (!applied) return refused(version);
-    lastCommit = id;
-    isCautious = false;
-    seen = undefined;
+    adopt(decided, id, undefined);
+    isDoubted = true;
     if (decided.batch === undefined) {
       unknown.clear();
       return { plan: decided, token: '', sentAt };
@@ -242,6 +245,7 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef, suspects: Turn
   };
 
   function refused(version: string | undefined): undefined {
+    isDoubted = true;
     // The first time it may have been no more than an old memory.
     isContended ||= isShared;
     isShared = true;
@@ -249,7 +253,7 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef, suspects: Turn
     return undefined;
   }
 
-  function adopt({ fields, create, remove }: Complete, id: string, version: string): void {
+  function adopt({ fields, create, remove }: Complete, id: string, version: string | undefined): void {
     const { state, view, offsetMs, readAt } = known();
     const next = patched({ ...state, commit: id }, fields, clock.monotonic() + offsetMs);
     view.changed(
@@ -260,7 +264,6 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef, suspects: Turn
     const kept = view.bytes() <= MOST_BYTES ? view : viewOf(next);
     seen = { state: next, version, view: kept, offsetMs, readAt };
     lastCommit = id;
-    unknown.clear();
     isDoubted = false;
     isCautious = false;
   }

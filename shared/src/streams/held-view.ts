@@ -73,7 +73,7 @@ export function heldView(
   };
   /** The first number from `number` on of which it is not known whether it is held; Infinity where all is known. */
   const unknownFrom = (number: number): number => {
-    for (let next = number; ; ) {
+    for (let next = Math.max(number, start); ; ) {
       const range = looked.find(([first, last]) => first <= next && next <= last);
       if (range !== undefined) next = range[1] + 1;
       else if (known.has(next)) next += 1;

@@ -17,14 +17,17 @@ Error.stackTraceLimit = 0;
 
 const SCHEDULES = Number(process.env['ORDER_SCHEDULES'] ?? 200);
 
-/** Longer leases than those of the order, as in production: a claim outlives the process that took it. */
+/**
+ * Longer leases than those of the stream, as in production: a claim outlives the process that took it, and a handler that
+ * ignores its signal (40 s at most here), beside which no claim can keep a second one from starting.
+ */
 const once = (): Mutation => {
   let claims: ReturnType<typeof memoryClaims> | undefined;
   return {
     behindOnce: true,
     handler(handler, clock) {
       claims ??= memoryClaims({ clock });
-      return compose(handler, [dedup(claims, { clock, lease: '30s', waitBudget: '1s' })]);
+      return compose(handler, [dedup(claims, { clock, lease: '60s', waitBudget: '1s' })]);
     },
   };
 };
