@@ -17,11 +17,11 @@ import { compose } from './handler.ts';
 import { silent } from './log.ts';
 import type { Message } from './message.ts';
 import { deadLetter } from './outcome.ts';
-import { firestoreStreams } from './streams/firestore.ts';
-import { orderedDelivery } from './streams/in-order.ts';
-import { memoryStreams } from './streams/memory.ts';
-import { freshStream } from './streams/stream-state.ts';
-import { CONSUMER, made, patchOf } from './streams/testing/samples.ts';
+import { firestoreStreams } from './order/firestore.ts';
+import { orderedDelivery } from './order/in-order.ts';
+import { memoryStreams } from './order/memory.ts';
+import { freshStream } from './order/stream-state.ts';
+import { CONSUMER, made, patchOf } from './order/testing/samples.ts';
 
 const messageOf = (number: number): Message => ({
   id: `k-${number}`,

@@ -30,14 +30,14 @@ export { type Attributes, checkOutgoing, LIMITS, type Message, type OutgoingMess
 export type { CounterStore } from './sequence/counter-store.ts';
 export { memoryCounters } from './sequence/memory.ts';
 export { type Numbered, type Sequencer, type SequencerOptions, sequencer } from './sequence/sequencer.ts';
-export type { StreamListing, StreamListOptions, StreamName, StreamOperations } from './streams/admin.ts';
-export { type OrderedDelivery, orderedDelivery } from './streams/in-order.ts';
-export { type MemoryStreams, memoryStreams, type MemoryStreamsOptions } from './streams/memory.ts';
-export type { CounterStart, GapOptions, RetryOptions, StreamOptions } from './streams/options.ts';
-export type { ListedState, StreamAdmin, StreamRef, StreamStore } from './streams/stream-store.ts';
-export type { StreamDetails, StreamStatus, StreamView } from './streams/stream-view.ts';
-export type { StreamSweep, SweepResult } from './streams/sweep.ts';
-export type { StreamWake, Woken } from './streams/wake.ts';
+export type { StreamListing, StreamListOptions, StreamName, StreamOperations } from './order/admin.ts';
+export { type OrderedDelivery, orderedDelivery } from './order/in-order.ts';
+export { type MemoryStreams, memoryStreams, type MemoryStreamsOptions } from './order/memory.ts';
+export type { CounterStart, GapOptions, RetryOptions, StreamOptions } from './order/options.ts';
+export type { ListedState, StreamAdmin, StreamRef, StreamStore } from './order/stream-store.ts';
+export type { StreamDetails, StreamStatus, StreamView } from './order/stream-view.ts';
+export type { StreamSweep, SweepResult } from './order/sweep.ts';
+export type { StreamWake, Woken } from './order/wake.ts';
 export {
   readWake,
   type WakeCall,
@@ -45,7 +45,7 @@ export {
   type WakeTasks,
   wakeTasks,
   type WakeTasksOptions,
-} from './streams/wake-tasks.ts';
+} from './order/wake-tasks.ts';
 export { type GapRepair, gapRepair } from './outbox/gap-repair.ts';
 export { memoryOutbox, type MemoryOutbox, type MemoryOutboxTransaction } from './outbox/memory.ts';
 export {

@@ -3,9 +3,9 @@
  */
 import { Firestore } from '@google-cloud/firestore';
 import { deadLettering } from '../dead-letter/dead-lettering.ts';
-import type { StreamOperations } from '../streams/admin.ts';
-import { firestoreStreams } from '../streams/firestore.ts';
-import { orderedDelivery } from '../streams/in-order.ts';
+import type { StreamOperations } from '../order/admin.ts';
+import { firestoreStreams } from '../order/firestore.ts';
+import { orderedDelivery } from '../order/in-order.ts';
 import type { StreamsLine } from './command-line.ts';
 
 export type OpenedStreams = Readonly<{ streams: StreamOperations; close(): Promise<void> }>;

@@ -2,8 +2,8 @@
  * What each command of `streams` does, and what it prints. Nothing is printed before the store has answered.
  */
 import { codeOf, PermanentError, textOf } from '../errors.ts';
-import type { StreamOperations } from '../streams/admin.ts';
-import type { StreamDetails, StreamView } from '../streams/stream-view.ts';
+import type { StreamOperations } from '../order/admin.ts';
+import type { StreamDetails, StreamView } from '../order/stream-view.ts';
 import type { StreamsCommand } from './streams-command.ts';
 import { columns, type Printed, shown } from './usage.ts';
 

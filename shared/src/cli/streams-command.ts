@@ -1,7 +1,7 @@
 /**
  * The commands of `streams`. Pure.
  */
-import type { ListedState } from '../streams/stream-store.ts';
+import type { ListedState } from '../order/stream-store.ts';
 import { CommandLineError, counted, noCommand, numberOf, pageSizeOf } from './usage.ts';
 
 export const STREAMS_HELP = `Streams of in-order delivery of one consumer:

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { Firestore } from '@google-cloud/firestore';
 import { firestoreClaims, firestoreInbox } from '../dedup/firestore.ts';
 import { ConfigError } from '../errors.ts';
-import { firestoreCounters, firestoreCounterStart, firestoreStreams } from '../streams/firestore.ts';
+import { firestoreCounters, firestoreCounterStart, firestoreStreams } from '../order/firestore.ts';
 import { firestoreOutbox } from '../outbox/firestore.ts';
 import { firestorePayloads } from '../payload/firestore.ts';
 import { firestoreLedger } from '../schedules/firestore.ts';

@@ -7,8 +7,8 @@ import { test } from 'node:test';
 import { codeOf, inProgressElsewhere, storeUnavailable, TransientError } from '../errors.ts';
 import type { Handler, Middleware } from '../handler.ts';
 import { ack, type Outcome, retry } from '../outcome.ts';
-import { orders } from './orders.ts';
-import { bench, CONSUMER } from './testing/bench.ts';
+import { orderedDelivery } from './in-order.ts';
+import { bench, REF } from './testing/bench.ts';
 
 const failed = (): Outcome => retry(new Error('its handler failed'));
 /** What says nothing about the message. */
@@ -40,7 +40,7 @@ function refusing(): Readonly<{ letters: string[]; deadLetters: Middleware }> {
 for (const [name, other] of Object.entries(OTHERS)) {
   test(`${name} gives nothing up, even where the attempts are used up and the dead letter was refused`, async () => {
     const { letters, deadLetters } = refusing();
-    const { clock, worker, runs, state } = bench({ poison: 'skip', deadLetters, maxAttempts: 2 });
+    const { clock, worker, runs, state } = bench({ onPoison: 'skip', deadLetters, retry: { attempts: 2 } });
     const { deliver, sweep } = worker({ handler: inTurn(failed, failed, other, other) });
     await deliver(1);
     for (let round = 0; round < 4; round += 1) {
@@ -52,18 +52,23 @@ for (const [name, other] of Object.entries(OTHERS)) {
 
   test(`${name} gives nothing up that is too large to be held`, async () => {
     const { letters, deadLetters } = refusing();
-    const { worker, runs, state } = bench({ poison: 'skip', deadLetters, maxAttempts: 2, maxHeldBytes: 1 });
+    const { worker, runs, state } = bench({
+      onPoison: 'skip',
+      deadLetters,
+      retry: { attempts: 2 },
+      maxHeldBytes: 1,
+    });
     const { deliver } = worker({ handler: inTurn(failed, failed, other) });
     for (let delivery = 0; delivery < 4; delivery += 1) await deliver(1);
     assert.deepEqual([letters, runs.length, state().last, state().skipped], [[], 4, 1, []]);
   });
 
-  test(`${name} does not use up attempts: a head halts after its own failures and no sooner`, async () => {
-    const { clock, worker, runs, state } = bench({ maxAttempts: 2 });
+  test(`${name} does not use up attempts: a head blocks after its own failures and no sooner`, async () => {
+    const { clock, worker, runs, state } = bench({ retry: { attempts: 2 } });
     const { deliver, sweep } = worker({ handler: inTurn(other, failed, other, other, failed) });
     await deliver(1);
     for (let round = 0; round < 6; round += 1) {
-      assert.equal(state().halted === null, round < 4, `after ${runs.length} runs`);
+      assert.equal(state().blocked === null, round < 4, `after ${runs.length} runs`);
       await clock.advance(60_000);
       await sweep();
     }
@@ -73,7 +78,7 @@ for (const [name, other] of Object.entries(OTHERS)) {
 
 test('a run that was aborted gives nothing up, even where the attempts are used up', async () => {
   const { letters, deadLetters } = refusing();
-  const { clock, worker, state } = bench({ poison: 'skip', deadLetters, maxAttempts: 1 });
+  const { clock, worker, state } = bench({ onPoison: 'skip', deadLetters, retry: { attempts: 1 } });
   const first = worker({ handler: inTurn(failed) });
   await first.deliver(1);
   const aborted = worker({
@@ -95,7 +100,7 @@ test('a failure whose commit did not arrive is written again, and not taken for 
   await worker().deliver(2);
   const { deliver } = worker({
     handler: inTurn(ack, failed),
-    faults: { 'write 2': { kind: 'refused' } },
+    faults: { 'commit 2': { kind: 'refused' } },
   });
   await deliver(1);
   const { last, attempts, lease, readyAt, nextTryAt } = state();
@@ -104,12 +109,12 @@ test('a failure whose commit did not arrive is written again, and not taken for 
 });
 
 test('a stream that is resumed, or goes on behind what was skipped, has all its attempts again', async () => {
-  const { clock, store, worker, runs, state } = bench({ maxAttempts: 2 });
+  const { clock, store, worker, runs, state } = bench({ retry: { attempts: 2 } });
   const deadLetters: Middleware = (next) => async (message, context) => {
     const outcome = await next(message, context);
     return outcome.kind === 'deadLetter' ? { ...outcome, published: true } : outcome;
   };
-  const { resume, skip } = orders(store, { consumer: CONSUMER, clock, deadLetters });
+  const { resume, skip } = orderedDelivery(store, { clock, deadLetters });
   const { deliver, sweep } = worker({ handler: async () => failed() });
   const sweeps = async (): Promise<void> => {
     await clock.advance(60_000);
@@ -118,15 +123,15 @@ test('a stream that is resumed, or goes on behind what was skipped, has all its 
   await deliver(1);
   await deliver(2);
   await sweeps();
-  assert.deepEqual([state().halted !== null, runs.length], [true, 2]);
-  assert.equal(await resume('k'), true);
+  assert.deepEqual([state().blocked !== null, runs.length], [true, 2]);
+  assert.equal(await resume(REF), true);
   await sweeps();
-  assert.deepEqual([state().halted, state().attempts, runs.length], [null, 1, 3]);
+  assert.deepEqual([state().blocked, state().attempts, runs.length], [null, 1, 3]);
   await sweeps();
-  assert.deepEqual([state().halted !== null, runs.length], [true, 4]);
-  assert.equal(await skip('k', 1), true);
+  assert.deepEqual([state().blocked !== null, runs.length], [true, 4]);
+  assert.equal(await skip(REF, 1), true);
   await sweeps();
-  assert.deepEqual([state().halted, state().attempts, runs.at(-1)], [null, 1, '2:a']);
+  assert.deepEqual([state().blocked, state().attempts, runs.at(-1)], [null, 1, '2:a']);
   await sweeps();
-  assert.deepEqual([state().halted !== null, state().last], [true, 1]);
+  assert.deepEqual([state().blocked !== null, state().last], [true, 1]);
 });

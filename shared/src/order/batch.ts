@@ -1,126 +1,158 @@
 /**
- * One batch of a drain: numbers are run in turn, and then one commit says what became of them.
+ * A batch: consecutive numbers of one stream that run one after the other under one lease. What became of them is
+ * written by a commit afterwards; a crash before that runs them again, in their order.
  *
- * A crash before the commit runs all of them again, in their order. Nothing is committed for a handler that was left
- * behind.
+ * A delivery runs in its own asynchronous context, trace and time. A held message has no delivery: it runs in the time
+ * of the batch's host, which is entered first, with the message's own span inside it.
  */
-import type { Context, Handler } from '../handler.ts';
+import type { Context } from '../handler.ts';
+import type { Outcome } from '../outcome.ts';
 import type { Message } from '../message.ts';
-import { decodeMessage } from '../stored-message.ts';
 import { observedHeld } from '../telemetry/stages.ts';
-import { halting, retrying } from './decisions.ts';
-import { givingUp, type KeyPatch, patched, progress } from './key-state.ts';
-import { commit, type Lease, storeTime } from './lease.ts';
-import type { Ports } from './options.ts';
-import type { HeldMessage, KeyRef } from './order-store.ts';
-import { contentOf, discard } from './hold.ts';
-import { buried, haltOf, logPoison, readable } from './poison.ts';
-import { logFailure, requestWake } from './report.ts';
-import { type Failure, failureOf, headRetry, isPoison } from './retry-policy.ts';
-import { assertInTime, runUnderLease } from './run.ts';
+import type { Delivery, Visit } from './mailbox.ts';
+import type { StreamPolicy } from './options.ts';
+import { burying, isBuried, readable } from './poison.ts';
+import { exhausted, failureOf, judgeFailure, type Verdict } from './retry-policy.ts';
+import { assertInTime, type Lease, type Ran, runUnderLease } from './run-under-lease.ts';
+import { loaded } from './stored-form.ts';
+import type { HeldMessage, StreamRef } from './stream-store.ts';
+
+/** One number of a batch: a delivery, or a message that is held. */
+export type Entry = Readonly<{ number: number; hash: string }> &
+  (
+    | Readonly<{ delivery: Delivery; held?: undefined }>
+    | Readonly<{ delivery?: undefined; held: HeldMessage }>
+  );
 
 export type Batch = Readonly<{
-  done: readonly HeldMessage[];
-  failed?: Readonly<{ held: HeldMessage; failure: Failure }>;
-  /** The number after `done` ignores its signal and may still be writing. */
-  hung?: true;
+  /** The name of its lease. */
+  owner: string;
+  entries: readonly Entry[];
+  /** Present where an entry is held. */
+  host: Delivery | Visit | undefined;
+  /** Attempts of the first number before this start. */
+  attempts: number;
+  /** Its processes have died so often that it is not started again: the policy for poison applies. */
+  isExhausted: boolean;
+  /** It runs in its stream's turn among those whose next number may end the process. */
+  needsTurn: boolean;
 }>;
 
-export async function runBatch(
-  ports: Ports,
-  lease: Lease,
-  run: readonly HeldMessage[],
-  batchEnd: number,
-  next: Handler,
-  context: Context,
-): Promise<Batch> {
-  const done: HeldMessage[] = [];
-  for (const held of run) {
-    const now = ports.clock.monotonic();
-    // The first one runs as long as there is a lease: a drain with little time left would never make progress.
-    if (now >= lease.deadline || now >= context.deadline || (done.length > 0 && now >= batchEnd)) break;
-    // Decoded inside the run: bytes that nobody can read are a failure of their number like any other.
-    const ran = await runUnderLease(ports.clock, lease, held.source, context, async (inner) => {
-      const message = decodeMessage(await contentOf(ports.payloads, held));
-      assertInTime(ports.clock, inner);
-      return observedHeld(message, () => next(message, inner));
-    });
-    if (ran.kind === 'hung') return { done, hung: true };
-    if (ran.outcome.kind !== 'ack') {
-      return { done, failed: { held, failure: failureOf(ran.outcome, ran.aborted) } };
-    }
-    done.push(held);
-    // One at a time behind a head that has failed or killed its process, until it is past.
-    if (lease.state.attempts > 0) break;
-  }
-  return { done };
-}
+/** What has become of a batch so far. `done` grows while it runs. */
+export type Progress = {
+  readonly owner: string;
+  /** The batch's host, where that is a delivery: it stays unanswered until the batch has ended. */
+  readonly host: Delivery | Visit | undefined;
+  readonly done: Readonly<{ entry: Entry; outcome: Outcome }>[];
+  /** Absent where the batch ended because all have run, or for want of time. */
+  end?: BatchEnd;
+};
+
+export type BatchEnd =
+  | Readonly<{ kind: 'failed'; entry: Entry; verdict: Verdict }>
+  /** It is poison, and its dead letter is confirmed. */
+  | Readonly<{ kind: 'skipped'; entry: Entry; verdict: Verdict; outcome: Outcome }>
+  /** Its handler ignores its signal and may still be writing. */
+  | Readonly<{ kind: 'hung'; entry: Entry }>;
+
+type Ports = Pick<StreamPolicy, 'clock' | 'payloads' | 'deadLetters' | 'onPoison' | 'leaseMs'> &
+  Parameters<typeof judgeFailure>[0];
+
+export const newProgress = ({ owner, host }: Batch): Progress => ({ owner, host, done: [] });
 
 /**
- * One commit: what is done and its removal, with the failure, the budget's end or the renewal that follows it. Behind a
- * handler that was left behind nothing follows: the lease is not let go of, so that it has until its end to come back.
+ * Runs the batch, and writes into `progress` what has become of it; never rejects. `stop` is aborted when no further
+ * number may start, `lost` when another process has the lease. It ends after a third of the lease, so that the commit
+ * behind it has its time.
  */
-export async function commitBatch(
+export async function runBatch(
   ports: Ports,
-  ref: KeyRef,
+  ref: StreamRef,
   lease: Lease,
   batch: Batch,
-  budgetEnd: number,
-  context: Context,
-): Promise<Lease | undefined> {
-  const committed = await committedBatch(ports, ref, lease, batch, budgetEnd, context);
-  if (committed !== undefined) {
-    const all = [...batch.done, ...(batch.failed === undefined ? [] : [batch.failed.held])];
-    await discard(
-      ports.payloads,
-      context,
-      all.filter(({ number }) => number <= committed.state.last),
-    );
+  progress: Progress,
+  signals: Readonly<{ stop: AbortSignal; lost: AbortSignal }>,
+  onDone: () => void,
+): Promise<void> {
+  const { clock } = ports;
+  const endsAt = clock.monotonic() + ports.leaseMs / 3;
+  for (const entry of batch.entries) {
+    const now = clock.monotonic();
+    const isFirst = progress.done.length === 0;
+    // The first one starts as long as there is a lease: a batch with little time would never make progress.
+    const isLate = now >= lease.deadline || (!isFirst && now >= endsAt);
+    const host = entry.delivery ?? batch.host;
+    if (isLate || signals.stop.aborted || signals.lost.aborted || host === undefined || host.isOver()) return;
+    if (entry.held !== undefined && now >= host.startUntil) return;
+    const attempts = isFirst ? batch.attempts : 0;
+    const ran =
+      isFirst && batch.isExhausted ? undefined : await runEntry(ports, lease, signals.lost, entry, host);
+    if (ran?.kind === 'hung') {
+      progress.end = { kind: 'hung', entry };
+      return;
+    }
+    if (ran?.outcome.kind === 'ack') {
+      progress.done.push({ entry, outcome: ran.outcome });
+      onDone();
+      continue;
+    }
+    const failure = ran === undefined ? exhausted(attempts) : failureOf(ran.outcome, ran.aborted);
+    const verdict = judgeFailure(ports, attempts, failure);
+    progress.end = await ended(ports, ref, lease, signals.lost, entry, host, verdict);
+    return;
   }
-  return committed;
 }
 
-async function committedBatch(
-  ports: Ports,
-  ref: KeyRef,
+function runEntry(
+  { clock, payloads }: Ports,
   lease: Lease,
-  { done, failed, hung }: Batch,
-  budgetEnd: number,
-  context: Context,
-): Promise<Lease | undefined> {
-  const hashes = done.map(({ hash }) => hash);
-  let moved: KeyPatch = hashes.length === 0 ? {} : progress(lease.state, hashes);
-  const remove = done.map(({ number }) => number);
-  if (hung) return done.length === 0 ? undefined : commit(ports, ref, lease, moved, remove);
-  if (failed !== undefined) {
-    const { held, failure } = failed;
-    const { attempts, pauseMs } = headRetry(ports, done.length > 0 ? 0 : lease.state.attempts, failure);
-    const poison = isPoison(ports.maxAttempts, attempts, failure);
-    if (poison && ports.poison === 'halt') {
-      const halted = { ...haltOf(failure.error), atMs: storeTime(ports, lease) };
-      const committed = await commit(ports, ref, lease, { ...moved, ...halting(attempts, halted) }, remove);
-      logPoison('halt', context, ref, held.number, attempts, failure.error);
-      return committed;
-    }
-    const message = (): Promise<Message> => readable(ports.payloads, ref, held);
-    if (!poison || !(await buried(ports, lease, message, held.source, failure, context))) {
-      const nextTryAt = storeTime(ports, lease) + pauseMs;
-      const patch: KeyPatch = { ...moved, ...retrying(attempts, nextTryAt) };
-      const committed = await commit(ports, ref, lease, patch, remove);
-      logFailure(context, ref, held.number, attempts, failure.error);
-      requestWake(ports, context, ref, nextTryAt);
-      return committed;
-    }
-    logPoison('skip', context, ref, held.number, attempts, failure.error);
-    moved = { ...moved, ...givingUp(patched(lease.state, moved, 0), held.number) };
-    remove.push(held.number);
+  lost: AbortSignal,
+  entry: Entry,
+  host: Delivery | Visit,
+): Promise<Ran> {
+  const { delivery, held } = entry;
+  return host.within(() =>
+    runUnderLease(clock, lease, lost, sourceOf(entry), host.context, async (inner) => {
+      if (held === undefined) return host.next(delivery.message, inner);
+      // Decoded inside the run: bytes that no reader understands are a failure of their number like any other.
+      const message = await loaded(payloads, held);
+      assertInTime(clock, inner);
+      return observedHeld(message, () => host.next(message, inner));
+    }),
+  );
+}
+
+const sourceOf = ({ delivery, held }: Entry): string => delivery?.context.source ?? held?.source ?? '';
+
+/** Under the policy `skip` the dead letter is published while the lease still keeps others from the stream. */
+async function ended(
+  ports: Ports,
+  ref: StreamRef,
+  lease: Lease,
+  lost: AbortSignal,
+  entry: Entry,
+  host: Delivery | Visit,
+  verdict: Verdict,
+): Promise<BatchEnd> {
+  const { failure, isPoison } = verdict;
+  const failed: BatchEnd = { kind: 'failed', entry, verdict };
+  if (!isPoison || ports.onPoison !== 'skip') return failed;
+  if (failure.published) {
+    const outcome: Outcome = { kind: 'deadLetter', error: failure.error, published: true };
+    return { kind: 'skipped', entry, verdict, outcome };
   }
-  const now = storeTime(ports, lease);
-  if (ports.clock.monotonic() >= budgetEnd) {
-    const committed = await commit(ports, ref, lease, { ...moved, readyAt: now, lease: null }, remove);
-    requestWake(ports, context, ref, now);
-    return committed;
-  }
-  const renewal = { lease: { owner: lease.owner, lengthMs: ports.leaseMs }, readyAt: now + ports.leaseMs };
-  return commit(ports, ref, lease, { ...moved, ...renewal }, remove);
+  const bury = burying(ports, failure.error);
+  const message = (): Promise<Message> =>
+    entry.held === undefined
+      ? Promise.resolve(entry.delivery.message)
+      : readable(ports.payloads, ref, entry.held);
+  const ran = await host.within(() =>
+    runUnderLease(ports.clock, lease, lost, sourceOf(entry), host.context, async (inner: Context) => {
+      const poison = await message();
+      assertInTime(ports.clock, inner);
+      return bury(poison, inner);
+    }),
+  );
+  if (ran.kind !== 'finished' || !isBuried(ran.outcome)) return failed;
+  return { kind: 'skipped', entry, verdict, outcome: ran.outcome };
 }

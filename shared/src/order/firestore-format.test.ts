@@ -1,154 +1,147 @@
 /**
- * Documents of another format, or that somebody else has written to: nothing is guessed, and nothing else is hidden.
+ * Documents of another format, or that another program has written to: nothing is guessed, and nothing else is hidden.
  */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, suite, test } from 'node:test';
-import { FieldValue } from '@google-cloud/firestore';
-import { systemClock } from '../clock.ts';
+import type { DocumentReference } from '@google-cloud/firestore';
 import { codeOf } from '../errors.ts';
-import { compose, type Context } from '../handler.ts';
-import { silent } from '../log.ts';
-import { ack } from '../outcome.ts';
-import { firestoreOrder } from './firestore.ts';
-import { inOrder } from './in-order.ts';
-import { freshKey } from './key-state.ts';
-import { sweepOrder } from './sweep.ts';
-import { messageOf } from './testing/bench.ts';
 import { firestoreServers, type OpenedFirestore } from '../testing/firestore-servers.ts';
+import { heldAs, newStream, patchOf } from './testing/samples.ts';
+import { firestoreStreams } from './firestore.ts';
+import { freshStream, type StreamFields } from './stream-state.ts';
+import type { HeldMessage, StreamAdmin, StreamRef, StreamStore } from './stream-store.ts';
+
+const FRESH = freshStream(1);
 
 for (const [name, open] of firestoreServers('off')) {
-  suite(`the formats of in-order delivery on ${name}`, () => {
+  suite(`the format of streams on ${name}`, () => {
     let opened: OpenedFirestore;
     before(async () => {
       opened = await open();
     });
     after(() => opened.close());
 
-    test('a key in another format is reported by the sweep and does not hide the others', async () => {
-      const clock = systemClock();
+    type Made = Readonly<{
+      store: StreamStore & StreamAdmin;
+      create(ref: StreamRef, fields: StreamFields, held?: readonly HeldMessage[]): Promise<unknown>;
+      document(kind: 'streams' | 'held'): Promise<DocumentReference>;
+    }>;
+    /** In a collection of its own, so that a query of the group finds nothing else. */
+    function made(): Made {
       const collection = `order-${randomUUID()}`;
-      const store = firestoreOrder(opened.firestore, { collection });
-      const consumer = randomUUID();
-      const base = freshKey(1);
-      await store.write({ consumer, key: 'old' }, { version: undefined, base }, { readyAt: 1 });
-      await store.write({ consumer, key: 'new' }, { version: undefined, base }, { readyAt: 2 });
-      const keys = await opened.firestore
-        .collectionGroup(`${collection}-keys`)
-        .where('key', '==', 'old')
-        .get();
-      await keys.docs[0]?.ref.update({ v: 99 });
-      await assert.rejects(store.read({ consumer, key: 'old' }), { code: 'UNREADABLE_STATE' });
-      const result = await sweepOrder(store, { clock }, async () => ack())(contextFor(consumer));
-      assert.deepEqual(result, { ready: 2, taken: 1, drained: 0, failed: 1, repaired: 0, skipped: 0 });
+      const store = firestoreStreams(opened.firestore, { collection });
+      return {
+        store,
+        create: (ref, fields, create = []) =>
+          store.commit(ref, { version: undefined, state: FRESH }, { patch: patchOf(fields), create }),
+        async document(kind) {
+          const [found] = (await opened.firestore.collectionGroup(`${collection}-${kind}`).get()).docs;
+          return found?.ref ?? assert.fail('no document');
+        },
+      };
+    }
+
+    test('a stream in an older or newer format is answered with its error, and does not hide the others', async () => {
+      for (const v of [1, 2, 99, '3', null]) {
+        const { store, create, document } = made();
+        const ref = newStream('old');
+        await create(ref, { readyAt: 1, waitingSince: 1 });
+        await (await document('streams')).update({ v });
+        await create({ ...ref, key: 'new' }, { readyAt: 2, waitingSince: 2 });
+        await assert.rejects(store.read(ref), { code: 'UNREADABLE_STATE', message: /accepted: 3/ });
+        await assert.rejects(
+          store.transact(ref, ({ read }) => read()),
+          { code: 'UNREADABLE_STATE' },
+        );
+        for (const state of ['due', 'waiting'] as const) {
+          const { streams } = await store.list(ref.consumer, { state, limit: 10 });
+          assert.deepEqual(
+            streams.map((one) => [one.ref.key, 'state' in one ? 'read' : codeOf(one.error)]),
+            [
+              ['old', 'UNREADABLE_STATE'],
+              ['new', 'read'],
+            ],
+          );
+        }
+      }
     });
 
-    test('a document that somebody else has written to is refused as a whole, and its message waits', async () => {
-      const collection = `order-${randomUUID()}`;
-      const store = firestoreOrder(opened.firestore, { collection });
-      const clock = systemClock();
+    test('a stream that another program has written to is refused as a whole', async () => {
       const wrongs: Record<string, unknown>[] = [
         { last: '4' },
         { last: null },
         { last: -1 },
+        { held: null },
+        { held: -1 },
+        { commit: 7 },
+        { suspectsTo: 'no' },
+        { leaseTo: null },
         { attempts: NaN },
         { owner: 7 },
         { leasedAt: 'now' },
         { leaseMs: null },
         { readyAt: 5 },
+        { readyAt: '07 2026' },
+        { waitingSince: new Date() },
         { run: { number: 5 } },
         { skipped: [{ from: 1 }] },
-        { ring: ['x'] },
+        { recentHashes: ['x'] },
         { epoch: 1 },
-        { halted: true },
+        { blocked: true },
         { repairedAt: 7 },
       ];
+      const { store, create, document } = made();
+      const ref = newStream();
+      await create(ref, { last: 1, readyAt: 5, waitingSince: 5 });
+      const stream = await document('streams');
+      const right = (await stream.get()).data() ?? {};
       for (const wrong of wrongs) {
-        const ref = { consumer: randomUUID(), key: 'k' };
-        const chain = compose(async () => ack(), [inOrder(store, { clock })]);
-        await chain(messageOf(1), contextFor(ref.consumer));
-        const group = opened.firestore.collectionGroup(`${collection}-keys`);
-        const [document] = (await group.where('consumer', '==', ref.consumer).get()).docs;
-        await document?.ref.update(wrong);
-        const outcome = await chain(messageOf(2), contextFor(ref.consumer));
-        assert.equal(
-          outcome.kind === 'retry' && codeOf(outcome.error),
-          'UNREADABLE_STATE',
-          JSON.stringify(wrong),
-        );
-        assert.deepEqual(await store.held(ref, 1, 10), []);
+        await stream.update(wrong);
+        await assert.rejects(store.read(ref), { code: 'UNREADABLE_STATE' }, JSON.stringify(wrong));
+        await stream.set(right);
       }
+      assert.equal((await store.read(ref)).state?.last, 1);
     });
 
-    test('a key of format version 1 is read and goes on; once it stands still, no reader of version 1 takes it', async () => {
-      const collection = `order-${randomUUID()}`;
-      const store = firestoreOrder(opened.firestore, { collection });
-      const ref = { consumer: randomUUID(), key: 'k' };
-      await store.write(ref, { version: undefined, base: freshKey(1) }, { last: 3, ring: ['a'] });
-      const [document] = (await opened.firestore.collectionGroup(`${collection}-keys`).get()).docs;
-      await document?.ref.update({ halted: FieldValue.delete(), repairedAt: FieldValue.delete() });
-      assert.equal((await document?.ref.get())?.get('v'), 1);
-      const { state, version } = await store.read(ref);
-      assert.deepEqual([state?.last, state?.halted, state?.repairedAt], [3, null, null]);
-      const halted = { code: 'BAD', text: '', atMs: 1 };
-      await store.write(ref, { version, base: freshKey(1) }, { halted });
-      assert.equal((await document?.ref.get())?.get('v'), 2);
-      assert.deepEqual((await store.read(ref)).state?.halted, halted);
+    test('a held message of another format, or that was written to, is refused', async () => {
+      const { store, create, document } = made();
+      const ref = newStream();
+      await create(ref, { held: 1 }, [heldAs(2)]);
+      const held = await document('held');
+      const right = (await held.get()).data() ?? {};
+      for (const wrong of [
+        { v: 2 },
+        { number: 2.5 },
+        { message: 'text' },
+        { payload: 'x' },
+        { hash: null },
+      ]) {
+        await held.update(wrong);
+        await assert.rejects(store.held(ref, 1, 9), { code: 'UNREADABLE_STATE' }, JSON.stringify(wrong));
+        await held.set(right);
+      }
+      assert.deepEqual(await store.held(ref, 1, 9), [heldAs(2)]);
+    });
+
+    test('a document under another stream’s name is reported, and takes no number of that stream', async () => {
+      for (const wrong of [{ key: 'another' }, { source: 'another' }]) {
+        const { store, create, document } = made();
+        const ref = newStream();
+        await create(ref, { readyAt: 1 });
+        await (await document('streams')).update(wrong);
+        const { streams } = await store.list(ref.consumer, { state: 'due', limit: 10 });
+        assert.equal(codeOf(streams[0]?.error), 'UNREADABLE_STATE');
+      }
     });
 
     test('a page that no list has answered is refused', async () => {
-      const store = firestoreOrder(opened.firestore);
-      for (const after of ['x', '', Buffer.from('["a/b"]').toString('base64url')]) {
-        await assert.rejects(
-          store.list('c', { state: 'any', limit: 1, after }),
-          /no[nt]e? .*page|page is none/,
-        );
+      const { store } = made();
+      for (const after of ['x', '', '["a/b"]', '["", "a/b"]', '["a"]']) {
+        const token = Buffer.from(after).toString('base64url');
+        for (const state of ['any', 'due'] as const)
+          await assert.rejects(store.list('c', { state, limit: 1, after: token }), { code: 'INVALID_PAGE' });
       }
-    });
-
-    test('a held message in another form stops its key visibly, and runs once it is mended', async () => {
-      const collection = `order-${randomUUID()}`;
-      const store = firestoreOrder(opened.firestore, { collection });
-      const settings = { clock: systemClock(), lease: '1s' } as const;
-      const context = contextFor(randomUUID());
-      const chain = compose(async () => ack(), [inOrder(store, settings)]);
-      await chain(messageOf(2), context);
-      const [held] = (await opened.firestore.collectionGroup(`${collection}-held`).get()).docs;
-      await held?.ref.update({ message: 'text' });
-      const stopped = await chain(messageOf(1), context);
-      assert.equal(stopped.kind === 'retry' && codeOf(stopped.error), 'UNREADABLE_STATE');
-      await held?.ref.set(held.data());
-      const ref = { consumer: context.consumer, key: 'k' };
-      const sweep = sweepOrder(store, settings, async () => ack());
-      const enough = performance.now() + 10_000;
-      while ((await store.read(ref)).state?.last !== 2 && performance.now() < enough) {
-        assert.equal((await chain(messageOf(1), context)).kind, 'ack');
-        await sweep(context);
-        await new Promise((resolve) => setTimeout(resolve, 200));
-      }
-      assert.equal((await store.read(ref)).state?.last, 2);
-    });
-
-    test('a key document under another key’s name is reported, and takes no number of that key', async () => {
-      const collection = `order-${randomUUID()}`;
-      const store = firestoreOrder(opened.firestore, { collection });
-      const consumer = randomUUID();
-      const base = freshKey(1);
-      await store.write({ consumer, key: 'copied' }, { version: undefined, base }, { readyAt: 1 });
-      const group = opened.firestore.collectionGroup(`${collection}-keys`);
-      const [document] = (await group.where('key', '==', 'copied').get()).docs;
-      await document?.ref.update({ key: 'another' });
-      const [found] = await store.ready(consumer, 10);
-      assert.equal(codeOf(found?.error), 'UNREADABLE_STATE');
     });
   });
 }
-
-const contextFor = (consumer: string): Context => ({
-  consumer,
-  source: 's',
-  now: Date.now,
-  deadline: performance.now() + 60_000,
-  signal: new AbortController().signal,
-  log: silent,
-});

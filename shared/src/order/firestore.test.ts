@@ -11,14 +11,6 @@ import { codeOf } from '../errors.ts';
 import { compose, type Context } from '../handler.ts';
 import { silent } from '../log.ts';
 import { ack } from '../outcome.ts';
-import { orderContract } from './contract.ts';
-import { counterContract } from '../sequence/contract.ts';
-import { firestoreCounters, firestoreOrder } from './firestore.ts';
-import { inOrder } from './in-order.ts';
-import { freshKey } from './key-state.ts';
-import { sequencer } from '../sequence/sequencer.ts';
-import { streamContract } from './stream-contract.ts';
-import { messageOf } from './testing/bench.ts';
 import { countOperations } from '../testing/firestore-client.ts';
 import {
   clientOf,
@@ -26,97 +18,114 @@ import {
   onLocalStack,
   type OpenedFirestore,
 } from '../testing/firestore-servers.ts';
+import { messageOf } from './testing/bench.ts';
+import { heldAs, newStream, patchOf } from './testing/samples.ts';
+import { streamStoreContract } from './contract.ts';
+import { deliveryContract } from './delivery-contract.ts';
+import { firestoreStreams } from './firestore.ts';
+import { orderedDelivery } from './in-order.ts';
+import { freshStream } from './stream-state.ts';
+import type { StreamStore, StreamTransaction } from './stream-store.ts';
+
+const FRESH = freshStream(1);
+const NEW = { version: undefined, state: FRESH };
 
 for (const [name, open] of firestoreServers('off')) {
-  for (const contract of [orderContract, streamContract]) {
+  for (const contract of [streamStoreContract, deliveryContract]) {
     contract(name, async () => {
       const { firestore, close } = await open();
-      return { store: firestoreOrder(firestore, { collection: 'test-order' }), close };
+      return { store: firestoreStreams(firestore, { collection: 'test-streams' }), close };
     });
   }
-  counterContract(name, async () => {
-    const { firestore, close } = await open();
-    return {
-      counters: firestoreCounters(firestore, { collection: 'test-counters', maxAttempts: 20 }),
-      close,
-    };
-  });
 
-  suite(`order on ${name}`, () => {
+  suite(`streams on ${name}`, () => {
     let opened: OpenedFirestore;
     before(async () => {
       opened = await open();
     });
     after(() => opened.close());
 
-    test('a message in its turn costs one read and two writes', async () => {
-      const clock = systemClock();
-      const store = firestoreOrder(opened.firestore);
-      const chain = compose(async () => ack(), [inOrder(store, { clock })]);
+    test('what a transaction decides by is read inside it: the document, and the first held ones', async () => {
+      // A server that locks documents exclusively hides a read beside the transaction: it would be seen nowhere else.
+      const store = firestoreStreams(opened.firestore);
+      const ref = newStream();
+      await store.commit(ref, NEW, { patch: patchOf({ readyAt: 1 }) });
+      const reads = readsOf(opened.firestore);
+      await store.transact(ref, async ({ read, held, commit }) => {
+        await read();
+        await held(1, 1);
+        commit(FRESH, { patch: patchOf({ readyAt: null }) });
+      });
+      assert.deepEqual(reads(), ['batchGetDocuments in', 'runQuery in']);
+    });
+
+    test('a message in turn costs two writes and no read, and one ahead of its turn two writes', async () => {
+      const streams = orderedDelivery(firestoreStreams(opened.firestore));
+      const chain = compose(async () => ack(), [streams.middleware]);
       const context = contextFor(randomUUID());
       await chain(messageOf(1), context);
       const counted = countOperations(opened.firestore);
-      const messages = 10;
-      for (let number = 2; number <= messages + 1; number += 1) {
+      for (let number = 2; number <= 11; number += 1)
         assert.equal((await chain(messageOf(number), context)).kind, 'ack');
-      }
-      const { reads, writes } = counted();
-      assert.deepEqual([reads / messages, writes / messages], [1, 2]);
+      assert.deepEqual(counted(), { reads: 0, writes: 20 });
+      const held = countOperations(opened.firestore);
+      for (const number of [15, 14]) assert.deepEqual(await chain(messageOf(number), context), ack('held'));
+      assert.equal(held().writes, 4);
     });
 
-    test('a counter takes 20 numbers of parallel callers in few transactions, without a hole', async () => {
-      const { next } = sequencer(firestoreCounters(opened.firestore));
+    test('a commit is one write for the document and each message, and nothing else', async () => {
+      const store = firestoreStreams(opened.firestore);
+      const ref = newStream();
+      const version = await store.commit(ref, NEW, { patch: patchOf({}), create: [2, 3].map(heldAs) });
       const counted = countOperations(opened.firestore);
-      const key = randomUUID();
-      const numbers = await Promise.all(Array.from({ length: 20 }, async () => (await next(key)).number));
-      assert.deepEqual(
-        numbers,
-        Array.from({ length: 20 }, (_, index) => index + 1),
-      );
-      assert.deepEqual(counted(), { reads: 2, writes: 2 });
-    });
-
-    test('what a transaction decides by is read inside it: the key, one held number, and the first ones', async () => {
-      // A server that locks documents exclusively hides a read beside the transaction: it would be seen nowhere else.
-      const store = firestoreOrder(opened.firestore);
-      const ref = { consumer: randomUUID(), key: 'k' };
-      const base = freshKey(1);
-      await store.write(ref, { version: undefined, base }, { readyAt: 1 });
-      for (const query of [{ numbers: [1] }, { from: 1, limit: 1 }]) {
-        const reads = readsOf(opened.firestore);
-        await store.transact(ref, base, query, () => ({ result: undefined, patch: { readyAt: null } }));
-        assert.deepEqual(reads(), [
-          'batchGetDocuments in',
-          'numbers' in query ? 'batchGetDocuments in' : 'runQuery in',
-        ]);
-      }
-    });
-
-    test('B3: numbers whose reply was lost are not given up when the repeats meet other publishers', async () => {
-      for (const lostRead of [false, true]) {
-        const counters = firestoreCounters(opened.firestore, { maxAttempts: 2 });
-        const { next } = sequencer(counters);
-        const key = randomUUID();
-        const restore = failing(opened.firestore, { lostRead });
-        assert.equal((await next(key)).number, 1, `lostRead ${lostRead}`);
-        restore();
-        assert.equal((await next(key)).number, 2, `lostRead ${lostRead}`);
-      }
+      const seen = { version, state: FRESH };
+      await store.commit(ref, seen, { patch: patchOf({}), create: [heldAs(4)], remove: [2] });
+      assert.deepEqual(counted(), { reads: 0, writes: 3 });
     });
 
     test('a process whose clock is behind, or jumps, finds what is due on the server’s clock', async () => {
       let behindMs = 3_600_000;
       const clock = { ...systemClock(), now: () => Date.now() - behindMs };
-      const store = firestoreOrder(opened.firestore, { clock, collection: `order-${randomUUID()}` });
-      const ref = { consumer: randomUUID(), key: 'k' };
+      const store = firestoreStreams(opened.firestore, { clock, collection: `order-${randomUUID()}` });
+      const ref = newStream();
       const { nowMs } = await store.read(ref);
-      const readyAt = nowMs - 1_000;
-      await store.write(ref, { version: undefined, base: freshKey(1) }, { readyAt });
-      assert.equal((await store.ready(ref.consumer, 10)).length, 1);
-      behindMs = 7_200_000;
-      assert.equal((await store.ready(ref.consumer, 10)).length, 1);
-      behindMs = -7_200_000;
-      assert.equal((await store.ready(ref.consumer, 10)).length, 1);
+      await store.commit(ref, NEW, { patch: patchOf({ readyAt: nowMs - 1_000 }) });
+      for (const jumped of [3_600_000, 7_200_000, -7_200_000]) {
+        behindMs = jumped;
+        const { streams } = await store.list(ref.consumer, { state: 'due', limit: 10 });
+        assert.equal(streams.length, 1, `${jumped}`);
+      }
+    });
+
+    test('times are spread over all shards, and another number of shards finds what fewer have written', async () => {
+      const collection = `order-${randomUUID()}`;
+      const [few, many] = [2, 16].map((shards) => firestoreStreams(opened.firestore, { collection, shards }));
+      const { consumer, source } = newStream();
+      const keys = Array.from({ length: 60 }, (_, index) => `k${index}`);
+      for (const key of keys)
+        await few?.commit({ consumer, source, key }, NEW, {
+          patch: patchOf({ readyAt: 1, waitingSince: 1 }),
+        });
+      const group = opened.firestore.collectionGroup(`${collection}-streams`);
+      const shardsOf = async (field: string): Promise<Set<string>> =>
+        new Set((await group.get()).docs.map((found) => String(found.get(field)).slice(0, 3)));
+      assert.deepEqual(await shardsOf('readyAt'), new Set(['00 ', '01 ']));
+      const found: string[] = [];
+      let page = await many?.list(consumer, { state: 'due', limit: 100 });
+      while (page !== undefined && found.length <= 60) {
+        found.push(...page.streams.map(({ ref }) => ref.key));
+        const { next: after } = page;
+        page =
+          after === undefined ? undefined : await many?.list(consumer, { state: 'due', limit: 100, after });
+      }
+      assert.deepEqual(found.toSorted(), keys.toSorted());
+      for (const key of keys) {
+        const ref = { consumer, source, key };
+        const { version, state = FRESH } = (await many?.read(ref)) ?? NEW;
+        const patch = patchOf({ readyAt: 2, waitingSince: 2 });
+        await many?.commit(ref, { version, state }, { patch });
+      }
+      for (const field of ['readyAt', 'waitingSince']) assert.ok((await shardsOf(field)).size > 10, field);
     });
   });
 }
@@ -125,20 +134,16 @@ test('a server that is down gives STORE_UNAVAILABLE in time, and works once it i
   const port = await freePort();
   const firestore = clientOf(`127.0.0.1:${port}`);
   const transactions = followTransactions(firestore);
-  const short = { callTimeout: '300ms', transactionTimeout: '400ms' } as const;
-  const store = firestoreOrder(firestore, short);
-  const ref = { consumer: 'c', key: 'k' };
-  const base = freshKey(1);
+  const store = firestoreStreams(firestore, { callTimeout: '300ms', transactionTimeout: '400ms' });
+  const ref = newStream();
   const calls = [
     store.read(ref),
-    store.write(ref, { version: undefined, base }, { last: 1 }),
-    store.transact(ref, base, { numbers: [1] }, () => ({ result: undefined })),
+    store.commit(ref, NEW, { patch: patchOf({ last: 1 }) }),
+    store.transact(ref, ({ read }) => read()),
     store.held(ref, 1, 1),
-    store.ready('c', 1),
-    store.list('c', { state: 'halted', limit: 1 }),
+    store.list('c', { state: 'due', limit: 1 }),
     store.count('c', 'any'),
     store.countHeld(ref),
-    firestoreCounters(firestore, short).take('k', { id: 'i', count: 1, epoch: 'e' }),
   ];
   const all = async () => {
     const codes = await Promise.all(calls.map((call) => call.then(() => 'answered', codeOf)));
@@ -147,10 +152,8 @@ test('a server that is down gives STORE_UNAVAILABLE in time, and works once it i
   assert.ok((await turnsDuring(all)) < 5_000);
   // A client that is ended while it still tries has an unhandled rejection of its own: first it gets its answers.
   const server = await startFirestore({ port, clock: systemClock() });
-  assert.equal(
-    (await firestoreOrder(firestore, { callTimeout: '30s' }).read(ref)).state?.epoch ?? null,
-    null,
-  );
+  const { state } = await firestoreStreams(firestore, { callTimeout: '30s' }).read(ref);
+  assert.equal(state?.epoch ?? null, null);
   await Promise.allSettled(transactions);
   await firestore.terminate();
   await server.close();
@@ -170,10 +173,8 @@ test('a transaction that was given up sends nothing more', async () => {
     throw Object.assign(new Error('made for a test'), { code: 10 });
   };
   try {
-    const store = firestoreOrder(firestore, { transactionTimeout: '500ms' });
-    const decide = () => ({ result: undefined, patch: { last: 1 } });
-    const transaction = store.transact({ consumer: 'c', key: 'k' }, freshKey(1), { numbers: [1] }, decide);
-    await assert.rejects(transaction, { code: 'STORE_UNAVAILABLE' });
+    const store = firestoreStreams(firestore, { transactionTimeout: '500ms' });
+    await assert.rejects(store.transact(newStream(), advancing), { code: 'STORE_UNAVAILABLE' });
     const before = commits;
     await Promise.allSettled(transactions);
     assert.equal(commits, before);
@@ -182,11 +183,62 @@ test('a transaction that was given up sends nothing more', async () => {
   }
 });
 
+test('W11: a commit that was applied although its reply was lost is refused as a repeat, and shows its ID', async () => {
+  const { firestore, close } = await onLocalStack('off');
+  type Call = (method: string, ...rest: unknown[]) => Promise<unknown>;
+  const client = firestore as unknown as { request: Call };
+  const { request } = client;
+  let sent = 0;
+  client.request = async (method, ...rest) => {
+    const answer = await request.call(firestore, method, ...rest);
+    if (method !== 'commit') return answer;
+    sent += 1;
+    if (sent === 1) throw Object.assign(new Error('made for a test'), { code: 14 });
+    return answer;
+  };
+  try {
+    const store: StreamStore = firestoreStreams(firestore);
+    const ref = newStream();
+    const patch = patchOf({ last: 1 });
+    const version = await store.commit(ref, NEW, { patch, create: [heldAs(3)] }).catch(() => 'unknown');
+    assert.ok(version === undefined || version === 'unknown', 'the client repeats by itself, or gives up');
+    assert.equal((await store.read(ref)).state?.commit, patch.commit);
+    sent = 0;
+    // A transaction whose commit was applied runs its work again, which finds its own ID.
+    const mine = patchOf({ last: 2 });
+    const runs: boolean[] = [];
+    await store.transact(ref, async ({ read, commit }) => {
+      const { state = FRESH } = await read();
+      runs.push(state.commit === mine.commit);
+      if (state.commit !== mine.commit) commit(state, { patch: mine });
+    });
+    assert.deepEqual([runs, (await store.read(ref)).state?.last], [[false, true], 2]);
+  } finally {
+    await close();
+  }
+});
+
 test('invalid settings are refused by name', async () => {
   const firestore = clientOf('127.0.0.1:1');
-  assert.throws(() => firestoreOrder(firestore, { maxAttempts: 0 }), /maxAttempts is 0/);
-  assert.throws(() => firestoreCounters(firestore, { callTimeout: '1x' as never }), /callTimeout/);
+  assert.throws(() => firestoreStreams(firestore, { maxAttempts: 0 }), /maxAttempts is 0/);
+  for (const shards of [0, 1.5, 101, '4' as never]) {
+    assert.throws(() => firestoreStreams(firestore, { shards }), /shards is .*; accepted: .*1 to 100/);
+  }
   await firestore.terminate();
+});
+
+async function advancing({ read, commit }: StreamTransaction): Promise<void> {
+  const { state = FRESH } = await read();
+  commit(state, { patch: patchOf({ last: state.last + 1 }) });
+}
+
+const contextFor = (consumer: string): Context => ({
+  consumer,
+  source: 's',
+  now: Date.now,
+  deadline: performance.now() + 60_000,
+  signal: new AbortController().signal,
+  log: silent,
 });
 
 /** Every transaction that the client runs, also those that their caller has given up. */
@@ -218,36 +270,3 @@ function readsOf(firestore: Firestore): () => readonly string[] {
     return reads;
   };
 }
-
-/** The first commit is applied and its reply lost, the attempt after it is aborted: at its read, or at its commit. */
-function failing(firestore: Firestore, { lostRead }: Readonly<{ lostRead: boolean }>): () => void {
-  type Call = (method: string, ...rest: unknown[]) => Promise<unknown>;
-  const client = firestore as unknown as Record<'request' | 'requestStream', Call>;
-  const { request, requestStream } = client;
-  const failure = (code: number): Error => Object.assign(new Error('made for a test'), { code });
-  let commits = 0;
-  let reads = 0;
-  client.request = async (method, ...rest) => {
-    if (method !== 'commit') return request.call(firestore, method, ...rest);
-    commits += 1;
-    if (commits === 2 && !lostRead) throw failure(10);
-    const answer = await request.call(firestore, method, ...rest);
-    if (commits === 1) throw failure(14);
-    return answer;
-  };
-  client.requestStream = async (method, ...rest) => {
-    reads += 1;
-    if (reads === 2 && lostRead) throw failure(10);
-    return requestStream.call(firestore, method, ...rest);
-  };
-  return () => void Object.assign(client, { request, requestStream });
-}
-
-const contextFor = (consumer: string): Context => ({
-  consumer,
-  source: 's',
-  now: Date.now,
-  deadline: performance.now() + 60_000,
-  signal: new AbortController().signal,
-  log: silent,
-});

@@ -1,184 +1,231 @@
 /**
- * The order store in Firestore.
+ * The stream store in Firestore.
  *
- *   <collection>/<hashOf(consumer)>/<collection>-keys/<hashOf(consumer, key)>                            a key
- *   <collection>/<hashOf(consumer)>/<collection>-keys/<…>/<collection>-held/<hashOf(key id, number)>    a held message
+ *   <collection>/<hashOf(consumer)>/<collection>-streams/<hashOf(consumer, source, key)>                a stream
+ *   <collection>/<hashOf(consumer)>/<collection>-streams/<…>/<collection>-held/<hashOf(stream, number)>  a held message
  *
- * Held messages stand under their key and keys under their consumer, so that the queries (`number` from; `readyAt`,
- * `waitingSince` and `halted.at` until) need only the single-field indexes that Firestore makes by itself. All other
- * fields should be exempt from indexing. Names are hashes: increasing ones would put all writes on one server.
+ * Held messages stand under their stream and streams under their consumer, so that the queries (`number`, `readyAt`,
+ * `waitingSince`, `blocked.at`) need only single-field indexes. All other fields should be exempt from indexing. Names
+ * are hashes: increasing ones would put all writes on one server.
  *
- * Neither kind has an expiry: a held message is work, and a key without its pointer would start again at 1.
+ * Neither kind has an expiry: a held message is work, and a stream without its pointer would start again at 1.
  */
 import type {
   CollectionReference,
   DocumentReference,
-  Firestore,
-  QuerySnapshot,
-  Transaction,
+  DocumentSnapshot,
+  Query,
 } from '@google-cloud/firestore';
-import { Timestamp } from '@google-cloud/firestore';
+import type { Firestore } from '@google-cloud/firestore';
+import { ConfigError } from '../errors.ts';
+import { boundedCalls, type CallOptions, isRefused } from '../firestore/calls.ts';
 import { sameFirestore } from '../firestore/copy.ts';
 import { hashOf } from '../hash.ts';
-import { boundedCalls, type CallOptions, isRefused } from '../firestore/calls.ts';
+import { counterDocuments, counterOf, type FirestoreCountersOptions } from '../sequence/firestore.ts';
 import {
   heldFields,
   heldMessage,
-  keyFields,
-  keyState,
+  listedStream,
   millisOf,
-  newKeyFields,
+  newStreamFields,
+  streamFields,
+  streamState,
   updateTimeOf,
   versionOf,
 } from './firestore-documents.ts';
-import { cursorOf, pageOf, readyKey } from './firestore-queries.ts';
-import { oneByOne } from './one-by-one.ts';
-import type { HeldMessage, HeldQuery, KeyRef, OrderStore } from './order-store.ts';
+import { countOf, pageOf, shardOf } from './firestore-lists.ts';
+import type { CounterStart } from './options.ts';
+import type { StreamState } from './stream-state.ts';
+import type { StreamAdmin, StreamChange, StreamDocument, StreamRef, StreamStore } from './stream-store.ts';
 
-export { firestoreCounterStart } from './firestore-counter-start.ts';
 export { type FirestoreCountersOptions, firestoreCounters } from '../sequence/firestore.ts';
 
-export type FirestoreOrderOptions = CallOptions & Readonly<{ collection?: string }>;
+export type FirestoreStreamsOptions = CallOptions &
+  Readonly<{
+    /** Default `pubsub-guarantees-order`. */
+    collection?: string;
+    /**
+     * Over how many ranges of their index the streams' times are spread (default 16, 1 to 100). Some 500 changes a second
+     * fit into one; each sweep asks all of them. May be raised later, and lowered only while no stream is stored.
+     */
+    shards?: number;
+  }>;
 
 /** A document has at most 1,048,576 bytes with its name and field names: https://cloud.google.com/firestore/quotas#collections_documents_and_fields */
 const MAX_HELD_BYTES = 1_040_000;
-
-/** A key that is due this much longer is found by the next sweep; a second query for it would not be worth its price. */
+const MOST_SHARDS = 100;
+/** A stream that is due this much longer is found by the next sweep; asking again would not be worth its price. */
 const TOLERATED_SKEW_MS = 5_000;
 
-/** The caller owns `firestore` and closes it. Throws ConfigError for a client of another copy of its package. */
-export function firestoreOrder(firestore: Firestore, options: FirestoreOrderOptions = {}): OrderStore {
-  const { collection = 'pubsub-guarantees-order' } = options;
+/**
+ * The caller owns `firestore` and closes it. Throws ConfigError for a client of another copy of its package
+ * (`FOREIGN_FIRESTORE`), and `INVALID_OPTION`.
+ *
+ * @example
+ * const store = firestoreStreams(new Firestore());
+ */
+export function firestoreStreams(
+  firestore: Firestore,
+  options: FirestoreStreamsOptions = {},
+): StreamStore & StreamAdmin {
+  const { collection = 'pubsub-guarantees-order', shards = 16 } = options;
+  if (!Number.isInteger(shards) || shards < 1 || shards > MOST_SHARDS) {
+    const text = `shards is ${JSON.stringify(shards)}; accepted: a whole number from 1 to ${MOST_SHARDS}`;
+    throw new ConfigError('INVALID_OPTION', text);
+  }
   const calls = boundedCalls(options);
   const client = sameFirestore(firestore);
 
-  const keysOf = (consumer: string): CollectionReference =>
-    client.collection(collection).doc(hashOf(consumer)).collection(`${collection}-keys`);
-  const keyOf = (ref: KeyRef): DocumentReference => keysOf(ref.consumer).doc(hashOf(ref.consumer, ref.key));
-  const heldOf = (key: DocumentReference): CollectionReference => key.collection(`${collection}-held`);
-  const heldDoc = (key: DocumentReference, number: number): DocumentReference =>
-    heldOf(key).doc(hashOf(key.id, String(number)));
-  const heldFrom = (key: DocumentReference, from: number, limit: number) =>
-    heldOf(key).where('number', '>=', from).orderBy('number').limit(limit);
+  const streamsOf = (consumer: string): CollectionReference =>
+    client.collection(collection).doc(hashOf(consumer)).collection(`${collection}-streams`);
+  const documentOf = (ref: StreamRef): DocumentReference =>
+    streamsOf(ref.consumer).doc(hashOf(ref.consumer, ref.source, ref.key));
+  const heldOf = (stream: DocumentReference): CollectionReference => stream.collection(`${collection}-held`);
+  const heldDocument = (stream: DocumentReference, number: number): DocumentReference =>
+    heldOf(stream).doc(hashOf(stream.id, String(number)));
+  const heldFrom = (ref: StreamRef, from: number, limit: number): Query =>
+    heldOf(documentOf(ref)).where('number', '>=', from).orderBy('number').limit(limit);
 
-  async function heldIn(
-    transaction: Transaction,
-    key: DocumentReference,
-    query: HeldQuery,
-  ): Promise<HeldMessage[]> {
-    if ('numbers' in query) {
-      const all = await transaction.getAll(...query.numbers.map((number) => heldDoc(key, number)));
-      return all.filter(({ exists }) => exists).map(heldMessage);
-    }
-    return (await transaction.get(heldFrom(key, query.from, query.limit))).docs.map(heldMessage);
-  }
+  /** What a batch of writes and a transaction have in common. Both refuse to create what exists. */
+  type Writer = Readonly<{
+    create(document: DocumentReference, data: object): unknown;
+    update(document: DocumentReference, data: object): unknown;
+    delete(document: DocumentReference): unknown;
+  }>;
+  const write = (
+    writer: Writer,
+    ref: StreamRef,
+    exists: boolean,
+    base: StreamState,
+    change: StreamChange,
+  ): void => {
+    const { patch, create = [], remove = [] } = change;
+    const stream = documentOf(ref);
+    const shard = shardOf(stream.id, shards);
+    if (exists) writer.update(stream, streamFields(patch, shard));
+    else writer.create(stream, newStreamFields(ref, base, patch, shard));
+    for (const held of create) writer.create(heldDocument(stream, held.number), heldFields(held));
+    for (const number of remove) writer.delete(heldDocument(stream, number));
+  };
 
-  const readyKeys = (consumer: string, untilMs: number, limit: number): Promise<QuerySnapshot> =>
-    keysOf(consumer)
-      .where('readyAt', '<=', Timestamp.fromMillis(untilMs))
-      .orderBy('readyAt')
-      .limit(limit)
-      .get();
-
-  // Each has its own time, counted from its turn: those before it end within theirs.
-  const inTurn = oneByOne();
-  // The server's clock minus this process's, from the latest query: it says until when keys are due.
+  // The server's clock minus this process's, from the latest list: it says until when streams are due.
   let skewMs = 0;
 
   return {
     maxHeldBytes: MAX_HELD_BYTES,
 
-    read: (ref) =>
-      calls.call('read of a key', async () => {
-        const snapshot = await keyOf(ref).get();
-        return {
-          state: snapshot.exists ? keyState(snapshot) : undefined,
-          version: snapshot.updateTime && versionOf(snapshot.updateTime),
-          nowMs: millisOf(snapshot.readTime),
-        };
-      }),
+    read: (ref) => calls.call('read of a stream', async () => streamDocument(await documentOf(ref).get())),
 
-    async write(ref, expected, patch, remove = []) {
-      const key = keyOf(ref);
+    held: (ref, from, limit) =>
+      calls.call('read of held messages', async () =>
+        (await heldFrom(ref, from, limit).get()).docs.map(heldMessage),
+      ),
+
+    async commit(ref, { version, state }, change) {
       const batch = firestore.batch();
-      if (expected.version === undefined) batch.create(key, newKeyFields(ref, expected.base, patch));
-      else batch.update(key, keyFields(patch), { lastUpdateTime: updateTimeOf(expected.version) });
-      for (const number of remove) batch.delete(heldDoc(key, number));
+      const guarded: Writer = {
+        create: (document, data) => batch.create(document, data),
+        update: (document, data) =>
+          batch.update(document, data, { lastUpdateTime: updateTimeOf(version ?? '0') }),
+        delete: (document) => batch.delete(document),
+      };
+      write(guarded, ref, version !== undefined, state, change);
       try {
-        const [result] = await inTurn(key.path, () => calls.call('write of a key', () => batch.commit()));
-        return result && versionOf(result.writeTime);
+        const [result] = await calls.call('commit to a stream', () => batch.commit());
+        return versionOf(result?.writeTime);
       } catch (error) {
         if (isRefused(error)) return undefined;
         throw error;
       }
     },
 
-    transact: (ref, base, query, decide) =>
-      inTurn(keyOf(ref).path, () =>
-        calls.transaction('transaction on a key', (alive) =>
-          firestore.runTransaction(
+    transact: (ref, work) =>
+      calls.transaction('transaction on a stream', async (alive) => {
+        let answer: Readonly<{ result: Awaited<ReturnType<typeof work>> }> | undefined;
+        try {
+          await firestore.runTransaction(
             async (transaction) => {
               alive();
-              const key = keyOf(ref);
-              const snapshot = await transaction.get(key);
-              const held = await heldIn(transaction, key, query);
-              const state = snapshot.exists ? keyState(snapshot) : base;
-              const decision = decide(state, held, millisOf(snapshot.readTime));
-              const { patch, create = [], remove = [] } = decision;
-              if (patch !== undefined && snapshot.exists) transaction.update(key, keyFields(patch));
-              else if (patch !== undefined) transaction.create(key, newKeyFields(ref, base, patch));
-              for (const held of create) transaction.create(heldDoc(key, held.number), heldFields(held));
-              for (const number of remove) transaction.delete(heldDoc(key, number));
+              answer = undefined;
+              let exists: boolean | undefined;
+              const result = await work({
+                async read() {
+                  const snapshot = await transaction.get(documentOf(ref));
+                  exists = snapshot.exists;
+                  return streamDocument(snapshot);
+                },
+                held: async (from, limit) =>
+                  (await transaction.get(heldFrom(ref, from, limit))).docs.map(heldMessage),
+                commit: (state, change) => write(transaction, ref, exists ?? true, state, change),
+              });
               alive();
-              return decision.result;
+              answer = { result };
             },
             { maxAttempts: calls.maxAttempts },
-          ),
-        ),
-      ),
-
-    held: (ref, from, limit) =>
-      calls.call('read of held messages', async () =>
-        (await heldFrom(keyOf(ref), from, limit).get()).docs.map(heldMessage),
-      ),
-
-    ready: (consumer, limit) =>
-      calls.call('query of ready keys', async () => {
-        let untilMs = Math.floor(calls.clock.now() + skewMs);
-        let found = await readyKeys(consumer, untilMs, limit);
-        // This process's clock is behind, or has just jumped: the server says what time it is.
-        if (found.size < limit && millisOf(found.readTime) - untilMs > TOLERATED_SKEW_MS) {
-          untilMs = millisOf(found.readTime);
-          found = await readyKeys(consumer, untilMs, limit);
+          );
+        } catch (error) {
+          if (answer === undefined || !isRefused(error)) throw error;
+          return { applied: false, result: answer.result };
         }
-        skewMs = millisOf(found.readTime) - calls.clock.now();
-        return found.docs.map((document) => readyKey(document, consumer, keyOf));
+        if (answer === undefined) throw new Error('the transaction ended without its work');
+        return { applied: true, result: answer.result };
       }),
 
     list: (consumer, query) =>
-      calls.call('list of keys', async () => {
-        const limit = query.limit + 1;
-        const found = await pageOf(keysOf(consumer), query, calls.clock.now() + skewMs)
-          .limit(limit)
-          .get();
-        skewMs = millisOf(found.readTime) - calls.clock.now();
-        const documents = found.docs.slice(0, query.limit);
-        const end = documents.at(-1);
+      calls.call('list of streams', async () => {
+        const streams = streamsOf(consumer);
+        let untilMs = calls.clock.now() + skewMs;
+        let found = await pageOf(streams, query, shards, untilMs);
+        // This process's clock is behind, or has just jumped: the server says what time it is.
+        if (found.documents.length < query.limit && found.nowMs - untilMs > TOLERATED_SKEW_MS) {
+          untilMs = found.nowMs;
+          found = await pageOf(streams, query, shards, untilMs);
+        }
+        skewMs = found.nowMs - calls.clock.now();
         return {
-          keys: documents.map((document) => readyKey(document, consumer, keyOf)),
-          ...(end !== undefined && found.size > query.limit && { next: cursorOf(query.state, end) }),
+          streams: found.documents.map((document) => listedStream(document, consumer, documentOf)),
+          ...(found.next !== undefined && { next: found.next }),
         };
       }),
 
     count: (consumer, state) =>
-      calls.call('count of keys', async () => {
-        const query = pageOf(keysOf(consumer), { state, limit: 0 }, calls.clock.now() + skewMs);
-        return (await query.count().get()).data().count;
-      }),
+      calls.call('count of streams', () =>
+        countOf(streamsOf(consumer), state, shards, calls.clock.now() + skewMs),
+      ),
 
     countHeld: (ref) =>
       calls.call('count of held messages', async () => {
-        return (await heldOf(keyOf(ref)).count().get()).data().count;
+        return (await heldOf(documentOf(ref)).count().get()).data().count;
       }),
   };
 }
+
+/**
+ * The sequencer's counters as the place where streams begin: the option `start`. It reads, and writes nothing.
+ * `collection` and `scope` are those of the publishers' `firestoreCounters` or outbox. `read` rejects with
+ * `STORE_UNAVAILABLE`, or with `UNREADABLE_COUNTER` for a document that is no counter. The caller owns `firestore`.
+ *
+ * @example
+ * const streams = orderedDelivery(firestoreStreams(firestore), { start: firestoreCounterStart(firestore) });
+ */
+export function firestoreCounterStart(
+  firestore: Firestore,
+  options: FirestoreCountersOptions = {},
+): CounterStart {
+  const calls = boundedCalls(options);
+  const documentOf = counterDocuments(firestore, options);
+  return {
+    read: (key) =>
+      calls.call('read of a counter', async () => {
+        const snapshot = await documentOf(key).get();
+        const counter = counterOf(snapshot.data(), snapshot.ref.path);
+        return counter && { next: counter.next, epoch: counter.epoch };
+      }),
+  };
+}
+
+const streamDocument = (snapshot: DocumentSnapshot): StreamDocument => ({
+  state: snapshot.exists ? streamState(snapshot) : undefined,
+  version: versionOf(snapshot.updateTime),
+  nowMs: millisOf(snapshot.readTime),
+});

@@ -1,23 +1,23 @@
 /**
- * Numbers that never come: asked of the publisher's outbox, then waited for or given up. Nothing is decided on an
- * answer that did not come, and what comes late is a dead letter.
+ * Numbers that never come: asked of the publisher's outbox, then waited for or skipped. Nothing is decided on an answer
+ * that did not come.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { sleep } from '../clock.ts';
-import { PermanentError, TransientError } from '../errors.ts';
+import { storeUnavailable, TransientError } from '../errors.ts';
 import type { GapRepair } from '../outbox/gap-repair.ts';
-import { ack, deadLetter, type Outcome, retry } from '../outcome.ts';
-import type { GapOptions } from './options.ts';
-import { bench, CONSUMER, LEASE_MS, kindOf, type Bench } from './testing/bench.ts';
-import { orders } from './orders.ts';
+import type { MemoryStreams } from './memory.ts';
+import type { StreamOptions } from './options.ts';
+import { isSkipped, type StreamFields, type StreamState } from './stream-state.ts';
+import type { StreamRef } from './stream-store.ts';
+import { made, patchOf } from './testing/samples.ts';
+import { type Visiting, visiting } from './testing/visiting.ts';
 
 const MINUTE = 60_000;
-
-type Asked = Readonly<{ asked: string[]; repair: GapRepair }>;
+const NOTHING = { due: 0, taken: 0, drained: 0, failed: 0, repaired: 0, skipped: 0 };
 
 /** An outbox that answers with what `answers` gives, one after the other, and then with nothing. */
-function outboxOf(...answers: readonly (readonly number[] | Error)[]): Asked {
+function outboxOf(...answers: readonly (readonly number[] | Error)[]) {
   const asked: string[] = [];
   const left = [...answers];
   const repair: GapRepair = {
@@ -31,183 +31,174 @@ function outboxOf(...answers: readonly (readonly number[] | Error)[]): Asked {
   return { asked, repair };
 }
 
-/** 1 is done, 5 and 6 wait for 2 to 4. */
-async function withGap(gaps: GapOptions): Promise<Bench> {
-  const made = bench({ gaps: { timeout: '2m', ...gaps } });
-  const { deliver } = made.worker();
-  for (const number of [1, 5, 6]) await deliver(number);
-  return made;
+type Gapped = Visiting & Readonly<{ ref: StreamRef; state(): StreamState }>;
+
+/** 1 is done, 5 and 6 wait for 2 to 4 from now on. */
+async function withGap(
+  options: StreamOptions,
+  fields: StreamFields = {},
+  wrap?: (store: MemoryStreams) => MemoryStreams,
+): Promise<Gapped> {
+  const { gap = {}, ...rest } = options;
+  const bed = visiting({ gap: { timeout: '2m', ...gap }, ...rest }, wrap === undefined ? {} : { wrap });
+  const since = bed.clock.now();
+  const ref = await made(
+    bed.store,
+    { last: 1, recentHashes: ['x'], waitingSince: since, gapAt: 1, ...fields },
+    [5, 6],
+  );
+  return { ...bed, ref, state: () => bed.store.stateOf(ref) ?? assert.fail('no stream') };
 }
 
-test('B15: a gap is skipped after its time, not before; what waits runs, what comes late is a dead letter', async () => {
-  const { clock, worker, runs, state, heldNumbers } = await withGap({ policy: 'skip' });
-  const { sweep, deliver } = worker();
+test('B15: a gap is skipped after its time, not before, and what waits behind it runs in the same sweep', async () => {
+  const { clock, sweep, context, runs, state, lines } = await withGap({ onGap: 'skip' });
   await clock.advance(2 * MINUTE - 1);
-  assert.equal((await sweep()).skipped, 0);
+  assert.deepEqual(await sweep(context()), NOTHING);
   await clock.advance(1);
-  assert.deepEqual(await sweep(), { ready: 1, taken: 1, drained: 2, failed: 0, repaired: 0, skipped: 3 });
-  assert.deepEqual([runs, state().last, state().skipped], [['1:a', '5:a', '6:a'], 6, [{ from: 2, to: 4 }]]);
-  assert.deepEqual([state().waitingSince, state().readyAt, heldNumbers()], [null, null, []]);
-  for (const number of [2, 3, 4]) assert.equal(kindOf(await deliver(number)), 'deadLetter LATE_ARRIVAL');
-  assert.equal(kindOf(await deliver(1)), 'ack stale');
-  assert.equal(kindOf(await deliver(7)), 'ack handled');
+  assert.deepEqual(await sweep(context()), { ...NOTHING, due: 1, taken: 1, drained: 2, skipped: 3 });
+  assert.deepEqual([runs, state().last, state().skipped], [['k#5', 'k#6'], 6, [{ from: 2, to: 4 }]]);
+  assert.deepEqual([state().waitingSince, state().readyAt, state().held], [null, null, 0]);
+  const told = lines.find(({ event }) => event === 'order_gap_skipped');
+  assert.deepEqual([told?.level, told?.['from'], told?.['to'], told?.['numbers']], ['error', 2, 4, 3]);
 });
 
-test('B15: by default a gap is waited for without end, and is visible', async () => {
-  const { clock, worker, state, store } = await withGap({});
+test('B15: by default a gap is waited for without end, and stays visible', async () => {
+  const { clock, sweep, context, state } = await withGap({});
+  const since = state().waitingSince;
   for (let round = 0; round < 5; round += 1) {
     await clock.advance(60 * MINUTE);
-    assert.equal((await worker().sweep()).skipped, 0);
+    assert.deepEqual(await sweep(context()), NOTHING);
   }
-  const { inspect } = orders(store, { consumer: CONSUMER });
-  const seen = await inspect('k');
-  assert.deepEqual([state().last, seen?.state, seen?.gap, seen?.held], [1, 'waiting', { from: 2, to: 4 }, 2]);
+  assert.deepEqual([state().last, state().waitingSince], [1, since]);
 });
 
 test('numbers that the outbox has are published again, and then have their time to come', async () => {
   const { asked, repair } = outboxOf([2, 3, 4]);
-  const { clock, worker, runs, state } = await withGap({ policy: 'skip', repair });
-  const { sweep, deliver } = worker();
+  const { clock, sweep, context, state } = await withGap({ onGap: 'skip', gap: { repair } });
   await clock.advance(2 * MINUTE);
-  assert.deepEqual([(await sweep()).repaired, (await sweep()).repaired, asked], [3, 0, ['k 2-4']]);
-  await clock.advance(MINUTE);
-  for (const number of [3, 2, 4]) await deliver(number);
-  assert.deepEqual([runs.map((run) => run[0]).join(''), state().last, state().skipped], ['123456', 6, []]);
-});
-
-test('what was published again and still does not come is skipped after another time', async () => {
-  const { asked, repair } = outboxOf([2, 3, 4]);
-  const { clock, worker, state } = await withGap({ policy: 'skip', repair });
-  const { sweep } = worker();
-  await clock.advance(2 * MINUTE);
-  await sweep();
+  assert.deepEqual(
+    [(await sweep(context())).repaired, (await sweep(context())).repaired, asked],
+    [3, 0, ['k 2-4']],
+  );
   await clock.advance(2 * MINUTE - 1);
-  assert.equal((await sweep()).skipped, 0);
+  assert.equal((await sweep(context())).skipped, 0);
   await clock.advance(1);
-  assert.deepEqual([(await sweep()).skipped, asked.length, state().last], [3, 1, 6]);
+  assert.deepEqual([(await sweep(context())).skipped, asked.length, state().last], [3, 1, 6]);
 });
 
 test('numbers that the outbox never had are skipped at once, or waited for', async () => {
   const never = outboxOf([]);
-  const skips = await withGap({ policy: 'skip', repair: never.repair });
+  const skips = await withGap({ onGap: 'skip', gap: { repair: never.repair } });
   await skips.clock.advance(2 * MINUTE);
-  assert.equal((await skips.worker().sweep()).skipped, 3);
+  assert.equal((await skips.sweep(skips.context())).skipped, 3);
   const waits = outboxOf([]);
-  const made = await withGap({ repair: waits.repair });
+  const bed = await withGap({ gap: { repair: waits.repair } });
   for (let minute = 0; minute < 9; minute += 1) {
-    await made.clock.advance(MINUTE);
-    await made.worker().sweep();
+    await bed.clock.advance(MINUTE);
+    await bed.sweep(bed.context());
   }
-  assert.deepEqual([waits.asked.length, made.state().last], [4, 1], 'asked once in each two minutes');
+  assert.deepEqual([waits.asked.length, bed.state().last], [4, 1], 'asked once in each two minutes');
 });
 
 test('an outbox that does not answer decides nothing', async () => {
   const down = new TransientError('STORE_UNAVAILABLE', 'down');
   const { asked, repair } = outboxOf(down, down, []);
-  const { clock, worker, state } = await withGap({ policy: 'skip', repair });
+  const { clock, sweep, context, state } = await withGap({ onGap: 'skip', gap: { repair } });
   await clock.advance(2 * MINUTE);
-  assert.deepEqual(await worker().sweep(), {
-    ready: 0,
-    taken: 0,
-    drained: 0,
-    failed: 1,
-    repaired: 0,
-    skipped: 0,
-  });
-  assert.equal((await worker().sweep()).failed, 1);
+  for (const _ of [1, 2]) assert.deepEqual(await sweep(context()), { ...NOTHING, failed: 1 });
   assert.deepEqual([state().last, state().repairedAt], [1, null]);
-  assert.deepEqual([(await worker().sweep()).skipped, asked.length], [3, 3]);
+  assert.deepEqual([(await sweep(context())).skipped, asked.length], [3, 3]);
 });
 
-test('a gap that closes in part is another gap, with a time of its own', async () => {
-  const { clock, worker, state } = await withGap({ policy: 'skip' });
-  await clock.advance(MINUTE);
-  await worker().deliver(2);
-  await clock.advance(MINUTE);
-  assert.equal((await worker().sweep()).skipped, 0);
-  await clock.advance(MINUTE);
-  assert.deepEqual([(await worker().sweep()).skipped, state().last], [2, 6]);
+test('a gap of another `last` is another gap, with a time of its own', async () => {
+  const { clock, sweep, context } = await withGap({ onGap: 'skip' }, { gapAt: 0 });
+  await clock.advance(60 * MINUTE);
+  assert.deepEqual(await sweep(context()), NOTHING);
+});
+
+test('a stream that is due, blocked, leased, or waits for its next try has no gap to skip', async () => {
+  const { repair, asked } = outboxOf();
+  for (const fields of [
+    { readyAt: 9e12 },
+    { blocked: { code: 'BAD', text: '', atMs: 1 } },
+    { lease: { owner: 'dead', lengthMs: 1_000, to: 1 } },
+  ] satisfies StreamFields[]) {
+    const { clock, sweep, context, state } = await withGap({ onGap: 'skip', gap: { repair } }, fields);
+    await clock.advance(60 * MINUTE);
+    assert.deepEqual(await sweep(context()), NOTHING);
+    assert.deepEqual([state().last, asked], [1, []]);
+  }
 });
 
 test('a skip whose reply is lost, and two sweeps at once, skip once', async () => {
-  for (const kind of ['reply lost', 'repeated'] as const) {
-    const { clock, worker, state, runs } = await withGap({ policy: 'skip' });
+  const losing = (store: MemoryStreams): MemoryStreams => ({
+    ...store,
+    async commit(...given) {
+      const version = await store.commit(...given);
+      if (given[2].patch.skipped !== undefined) throw storeUnavailable('the reply was lost');
+      return version;
+    },
+  });
+  for (const wrap of [losing, undefined]) {
+    const { clock, sweep, context, state, runs } = await withGap({ onGap: 'skip' }, {}, wrap);
     await clock.advance(2 * MINUTE);
-    await Promise.all([worker({ faults: { 'transact 1': { kind } } }).sweep(), worker().sweep()]);
-    await worker().sweep();
-    assert.deepEqual([state().skipped, state().last, runs.length], [[{ from: 2, to: 4 }], 6, 3], kind);
+    await Promise.all([sweep(context()), sweep(context())]);
+    await sweep(context());
+    assert.deepEqual([state().skipped, state().last, runs.length], [[{ from: 2, to: 4 }], 6, 2]);
   }
 });
 
 test('a gap that closes, or whose number has started, between the look and the skip is not skipped', async () => {
-  for (const takesMs of [0, 5_000]) {
-    const { clock, worker, runs, state } = await withGap({ policy: 'skip' });
+  for (const change of [
+    { last: 2, waitingSince: null, gapAt: null },
+    { lease: { owner: 'other', lengthMs: 60_000, to: 1 }, readyAt: 9e12 },
+  ] satisfies StreamFields[]) {
+    let isFirst = true;
+    const closing = (store: MemoryStreams): MemoryStreams => ({
+      ...store,
+      async commit(ref, seen, given) {
+        if (isFirst) {
+          isFirst = false;
+          const { version, state } = await store.read(ref);
+          if (state !== undefined) await store.commit(ref, { version, state }, { patch: patchOf(change) });
+        }
+        return store.commit(ref, seen, given);
+      },
+    });
+    const { clock, sweep, context, state } = await withGap({ onGap: 'skip' }, {}, closing);
     await clock.advance(2 * MINUTE);
-    const late = worker({ faults: { 'transact 1': { kind: 'none', beforeMs: 3_000 } } });
-    const sweeping = late.sweep();
-    await clock.advance(1_000);
-    const handler = async (): Promise<Outcome> => {
-      await sleep(clock, takesMs);
-      return ack();
-    };
-    const running = worker({ handler }).deliver(2);
-    assert.equal((await clock.until(sweeping)).skipped, 0, `${takesMs}`);
-    assert.equal(kindOf(await clock.until(running)), 'ack handled');
-    assert.deepEqual([runs, state().last, state().skipped], [['1:a', '2:a'], 2, []]);
+    assert.equal((await sweep(context())).skipped, 0);
+    assert.deepEqual([isFirst, isSkipped(state(), 3)], [false, false]);
   }
 });
 
-test('a number that is given up while a stalled run of it fails is late, and not acknowledged away', async () => {
-  const { clock, worker, state } = bench({ gaps: { timeout: '1m', policy: 'skip' } });
-  const handler = async (): Promise<Outcome> => retry(new Error('down'));
-  const stalls = worker({ handler, faults: { 'transact 1': { kind: 'none', beforeMs: 3 * MINUTE } } });
-  const failed = stalls.deliver(1);
-  await clock.advance(1_000);
-  await worker().deliver(2);
-  await clock.advance(LEASE_MS);
-  const { deliver, sweep } = worker();
-  await sweep();
-  await clock.advance(MINUTE);
-  assert.equal((await sweep()).skipped, 1);
-  assert.equal(kindOf(await clock.until(failed)), 'retry LEASE_LOST');
-  assert.equal(kindOf(await deliver(1)), 'deadLetter LATE_ARRIVAL');
-  assert.equal(state().last, 2);
+test('gaps of more streams than one page holds are all looked after, and one that fails starves no other', async () => {
+  const bad = new Set(['k0', 'k1', 'k2']);
+  const wrap = (store: MemoryStreams): MemoryStreams => ({
+    ...store,
+    async held(ref, from, limit) {
+      if (bad.has(ref.key)) throw new TransientError('UNREADABLE_STATE', 'a later version');
+      return store.held(ref, from, limit);
+    },
+  });
+  const bed = visiting({ onGap: 'skip', gap: { timeout: '1m' } }, { wrap });
+  const fields = { waitingSince: bed.clock.now(), gapAt: 0 };
+  for (let key = 0; key < 230; key += 1) await made(bed.store, fields, [2], `k${key}`);
+  await bed.clock.advance(MINUTE);
+  const { skipped, failed, drained } = await bed.sweep(bed.context());
+  assert.deepEqual([skipped, failed, drained], [227, 3, 227]);
 });
 
-test('a sweep that dies between the skip and the drain leaves a key that is ready', async () => {
-  const { clock, worker, state } = await withGap({ policy: 'skip' });
+test('what is older than its consumer is skipped without a word of loss, and never published again', async () => {
+  const { asked, repair } = outboxOf();
+  const start = { read: async () => ({ next: 12, epoch: 'e' }) };
+  const opening = { last: 0, recentHashes: [], gapAt: 0, opening: 12 };
+  const { clock, sweep, context, state, lines } = await withGap({ start, gap: { repair } }, opening);
   await clock.advance(2 * MINUTE);
-  void worker({ faults: { 'transact 1': { kind: 'crash', when: 'after' } } }).sweep();
-  await clock.advance(LEASE_MS);
-  assert.equal((await worker().sweep()).drained, 2);
-  assert.equal(state().last, 6);
-});
-
-test('keys that stand still are left alone, however long something waits behind them', async () => {
-  const { repair, asked } = outboxOf();
-  const made = bench({ gaps: { timeout: '1m', policy: 'skip', repair } });
-  const { clock, worker, state } = made;
-  const { deliver } = worker({ handler: async () => deadLetter(new PermanentError('BAD', 'x')) });
-  for (const number of [1, 3]) await deliver(number);
-  await clock.advance(60 * MINUTE);
-  const result = await worker().sweep();
-  assert.deepEqual(result, { ready: 0, taken: 0, drained: 0, failed: 0, repaired: 0, skipped: 0 });
-  assert.deepEqual([state().last, state().halted?.code, state().waitingSince, asked], [0, 'BAD', null, []]);
-});
-
-test('a head that fails behind a gap that is over is no gap', async () => {
-  const { clock, worker, state } = await withGap({ policy: 'skip' });
-  const { deliver, sweep } = worker({ handler: async () => Promise.reject(new Error('down')) });
-  await deliver(2);
-  await clock.advance(10 * MINUTE);
-  await sweep();
-  assert.deepEqual([state().last, state().attempts, state().skipped], [1, 2, []]);
-});
-
-test('gaps of more keys than one page holds are all looked after', async () => {
-  const { clock, worker, state } = bench({ gaps: { timeout: '1m', policy: 'skip' } });
-  const { deliver, sweep } = worker({ handler: async () => ack() });
-  for (let key = 0; key < 230; key += 1) await deliver(2, { key: `k${key}` });
-  await clock.advance(MINUTE);
-  assert.deepEqual([(await sweep()).skipped, state('k0').last, state('k229').last], [230, 2, 2]);
+  assert.deepEqual(await sweep(context()), { ...NOTHING, due: 1, taken: 1, drained: 2 });
+  assert.deepEqual([state().last, asked], [6, []]);
+  assert.deepEqual(
+    lines.map(({ level, event }) => [level, event]),
+    [['info', 'order_stream_began']],
+  );
 });

@@ -24,19 +24,19 @@ test(`consumers and publishers killed ${KILLS} times: streams stay in order and 
   const repeats = [...committed].map(([key, ofKey]) => checkKey(found, key, ofKey));
   t.diagnostic(
     `${killed.publisher} publishers and ${killed.consumer} consumers killed, ${texts.length} orders on ${committed.size} keys; ` +
-      `recovered: ${takeovers} takeovers, ${sweeps} keys taken by sweeps, ${leftBehind} rows left to the last relay; ` +
+      `recovered: ${takeovers} takeovers, ${sweeps} streams taken by sweeps, ${leftBehind} rows left to the last relay; ` +
       `${repeats.reduce((sum, count) => sum + count, 0)} runs were repeats`,
   );
   assert.equal(killed.publisher + killed.consumer, KILLS);
   assert.equal(streams.size, committed.size);
-  assert.ok((takeovers ?? 0) > 0, 'nobody took over what a killed process had');
+  assert.ok((takeovers ?? 0) > 0, 'no process took over what a killed one had');
 });
 
 /** Answers the number of repeats. */
 function checkKey({ lines, streams }: Reckoning, key: string, texts: readonly string[]): number {
   const stream = streams.get(key);
-  const end = { state: stream?.state, last: stream?.last, held: stream?.held, skipped: stream?.skipped };
-  assert.deepEqual(end, { state: 'idle', last: texts.length, held: 0, skipped: [] }, `${key} is drained`);
+  const end = { status: stream?.status, last: stream?.last, held: stream?.held, skipped: stream?.skipped };
+  assert.deepEqual(end, { status: 'idle', last: texts.length, held: 0, skipped: [] }, `${key} is drained`);
 
   const runs = lines.filter((line): line is RunLine => 'key' in line && line.key === key);
   const effects = runs.filter(({ what }) => what === 'effect');

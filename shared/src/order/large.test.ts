@@ -1,5 +1,5 @@
 /**
- * Messages that are larger than the store can hold: they wait in the payload room, and leave it when they are done.
+ * Messages that are larger than the store can hold: their content is in the payload store until they are done.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -10,8 +10,8 @@ import { ack, deadLetter, type Outcome, retry } from '../outcome.ts';
 import { memoryPayloads } from '../payload/memory.ts';
 import type { PayloadRoom } from '../payload/payload-room.ts';
 import { virtualClock } from '../testing/virtual-clock.ts';
-import { orders } from './orders.ts';
-import { bench, CONSUMER, LEASE_MS, kindOf, type Bench } from './testing/bench.ts';
+import { orderedDelivery } from './in-order.ts';
+import { bench, type Bench, CONSUMER, kindOf, LEASE_MS, SOURCE } from './testing/bench.ts';
 
 const LARGE = 'x'.repeat(2_000);
 type Room = Bench & Readonly<{ live: Set<string>; payloads: PayloadRoom; seen: string[]; reading: Handler }>;
@@ -41,7 +41,7 @@ function withRoom(options: Parameters<typeof bench>[0] = {}, refused: () => bool
   return { ...bench({ maxHeldBytes: 1_000, payloads, ...options }), live, payloads, seen, reading };
 }
 
-test('a large message ahead of its turn waits in the room, and leaves it when it is done', async () => {
+test('a large message ahead of its turn is in the payload store until it is done', async () => {
   const { worker, live, seen, reading, heldNumbers, state } = withRoom();
   const { deliver } = worker({ handler: reading });
   for (const number of [3, 2, 3]) assert.equal(kindOf(await deliver(number, { content: LARGE })), 'ack held');
@@ -50,7 +50,7 @@ test('a large message ahead of its turn waits in the room, and leaves it when it
   assert.deepEqual([seen, live.size, state().last], [['1 1', '2 2000', '3 2000'], 0, 3]);
 });
 
-test('a large head that fails is held, and retried by the sweep', async () => {
+test('a large message that fails is held, and retried by the sweep', async () => {
   const { clock, worker, live, state } = withRoom();
   const { deliver } = worker({ handler: async () => retry(new Error('once')) });
   assert.equal(kindOf(await deliver(1, { content: LARGE })), 'ack held');
@@ -60,18 +60,20 @@ test('a large head that fails is held, and retried by the sweep', async () => {
   assert.deepEqual([live.size, state().last], [0, 1]);
 });
 
-test('a room that does not answer costs a redelivery, not the message', async () => {
+test('a payload store that does not answer costs a redelivery, not the message', async () => {
   let isDown = true;
-  const { worker, state } = withRoom({}, () => isDown);
+  const { clock, worker, state } = withRoom({}, () => isDown);
   const { deliver } = worker({ handler: async () => retry(new Error('x')) });
   assert.equal(kindOf(await deliver(2, { content: LARGE })), 'retry STORE_UNAVAILABLE');
-  assert.equal(kindOf(await deliver(1, { content: LARGE })), 'retry ORDER_HEAD_FAILED');
+  assert.equal(kindOf(await deliver(1, { content: LARGE })), 'retry STORE_UNAVAILABLE');
+  await clock.advance(0);
+  assert.equal(state().attempts, 1, 'its failure counts all the same');
   isDown = false;
   assert.equal(kindOf(await worker().deliver(1, { content: LARGE })), 'ack handled');
   assert.equal(state().last, 1);
 });
 
-test('the same message under another ID, and another content, leave nothing in the room', async () => {
+test('the same message under another ID, and another content, leave nothing in the payload store', async () => {
   const { worker, live } = withRoom();
   const { deliver } = worker();
   await deliver(2, { content: LARGE });
@@ -81,7 +83,7 @@ test('the same message under another ID, and another content, leave nothing in t
   assert.deepEqual([kindOf(other), live.size], ['deadLetter SEQUENCE_CONFLICT', 1]);
 });
 
-test('a copy held while its number runs leaves the room with it', async () => {
+test('a copy held while its number runs leaves the payload store with it', async () => {
   const { clock, worker, live, state } = withRoom();
   const slow: Handler = async () => {
     await clock.advance(0);
@@ -102,31 +104,32 @@ test('a dead letter of a large message is whole, from a drain and from an operat
   };
   const bad: Handler = async (message) =>
     message.attributes.sequence === '2' ? deadLetter(new PermanentError('BAD', 'never')) : ack();
-  const skips = withRoom({ poison: 'skip', deadLetters });
+  const skips = withRoom({ onPoison: 'skip', deadLetters });
   const { deliver } = skips.worker({ handler: bad });
   await deliver(2, { content: LARGE });
   await deliver(1);
   assert.deepEqual([letters, skips.state().last, skips.live.size], [[2_000], 2, 0]);
 
-  const halts = withRoom();
-  const one = halts.worker({ handler: bad });
+  const blocks = withRoom();
+  const one = blocks.worker({ handler: bad });
   await one.deliver(2, { content: LARGE });
   await one.deliver(1);
-  const without = orders(halts.store, { consumer: CONSUMER, deadLetters });
-  await assert.rejects(without.skip('k', 2), { code: 'NO_PAYLOAD_ROOM' });
-  const { skip } = orders(halts.store, { consumer: CONSUMER, deadLetters, payloads: halts.payloads });
-  assert.equal(await skip('k', 2), true);
-  assert.deepEqual([letters, halts.state().last, halts.live.size], [[2_000, 2_000], 2, 0]);
+  const ref = { consumer: CONSUMER, source: SOURCE, key: 'k' };
+  const without = orderedDelivery(blocks.store, { deadLetters });
+  await assert.rejects(without.skip(ref, 2), { code: 'NO_PAYLOAD_ROOM' });
+  const { skip } = orderedDelivery(blocks.store, { deadLetters, payloads: blocks.payloads });
+  assert.equal(await skip(ref, 2), true);
+  assert.deepEqual([letters, blocks.state().last, blocks.live.size], [[2_000, 2_000], 2, 0]);
 });
 
-test('content that is gone stands still visibly', async () => {
+test('a stream whose content is gone is blocked visibly', async () => {
   const { worker, live, payloads, state } = withRoom();
   const { deliver } = worker();
   await deliver(2, { content: LARGE });
   const [id = ''] = live;
   await payloads.done({ id, bytes: 0, digest: '' });
   await deliver(1);
-  assert.deepEqual([state().last, state().halted?.code], [1, 'PAYLOAD_DONE']);
+  assert.deepEqual([state().last, state().blocked?.code], [1, 'PAYLOAD_DONE']);
 });
 
 test('content that comes when its lease is over starts nothing: another may have done the number by then', async () => {

@@ -1,13 +1,10 @@
 import { systemClock } from '../clock.ts';
-import { orderContract } from './contract.ts';
-import { counterContract } from '../sequence/contract.ts';
-import { memoryCounters } from '../sequence/memory.ts';
-import { memoryOrder } from './memory.ts';
-import { streamContract } from './stream-contract.ts';
+import { streamStoreContract } from './contract.ts';
+import { deliveryContract } from './delivery-contract.ts';
+import { memoryStreams } from './memory.ts';
 
 const close = async (): Promise<void> => undefined;
 
-for (const contract of [orderContract, streamContract]) {
-  contract('memory', async () => ({ store: memoryOrder({ clock: systemClock() }), close }));
+for (const contract of [streamStoreContract, deliveryContract]) {
+  contract('memory', async () => ({ store: memoryStreams({ clock: systemClock() }), close }));
 }
-counterContract('memory', async () => ({ counters: memoryCounters(), close }));

@@ -1,61 +1,88 @@
 /**
- * The order store in this process's memory, for tests and for a single process that may lose what it holds.
+ * The stream store in this process's memory, for tests and for a single process that may lose what it holds.
+ *
+ * A transaction takes no lock: it is run again when another commit came between its reads and its own commit. So a
+ * process that stops in the middle of one keeps no other from the stream.
  */
 import type { Clock } from '../clock.ts';
 import { storeUnavailable } from '../errors.ts';
-import { isDue } from './place.ts';
-import { type KeyState, type KeyPatch, patched } from './key-state.ts';
+import { patched, type StreamState } from './stream-state.ts';
 import type {
   HeldMessage,
-  HeldQuery,
-  KeyPage,
-  KeyQuery,
-  KeyRef,
   ListedState,
-  OrderStore,
-  ReadyKey,
-} from './order-store.ts';
+  ListedStream,
+  StreamAdmin,
+  StreamChange,
+  StreamDocument,
+  StreamPage,
+  StreamQuery,
+  StreamRef,
+  StreamStore,
+  StreamTransaction,
+} from './stream-store.ts';
 
-type Entry = Readonly<{ ref: KeyRef; state: KeyState; version: number }>;
-
-export type MemoryOrder = OrderStore &
+export type MemoryStreams = StreamStore &
+  StreamAdmin &
   Readonly<{
-    /** Numbers held for a key, ascending. */
-    heldNumbers(ref: KeyRef): readonly number[];
-    stateOf(ref: KeyRef): KeyState | undefined;
+    /** Numbers that are held for a stream, ascending. */
+    heldNumbers(ref: StreamRef): readonly number[];
+    /** The state of a stream as it is now; undefined while no commit has written it. */
+    stateOf(ref: StreamRef): StreamState | undefined;
   }>;
 
-/** As a Firestore document would allow; see `firestore.ts`. */
-const MAX_HELD_BYTES = 1_000_000;
+export type MemoryStreamsOptions = Readonly<{
+  /** The store's clock. */
+  clock: Clock;
+  /** Default 1,000,000, as a Firestore document would allow. */
+  maxHeldBytes?: number;
+}>;
 
-export function memoryOrder(options: Readonly<{ clock: Clock; maxHeldBytes?: number }>): MemoryOrder {
-  const { clock, maxHeldBytes = MAX_HELD_BYTES } = options;
+type Entry = Readonly<{ ref: StreamRef; state: StreamState; version: number }>;
+
+/** Each repeat means that another commit was applied, so this many are met only where the work itself never ends. */
+const MOST_REPEATS = 1_000;
+
+/**
+ * @example
+ * const store = memoryStreams({ clock: systemClock() });
+ */
+export function memoryStreams({ clock, maxHeldBytes = 1_000_000 }: MemoryStreamsOptions): MemoryStreams {
   const entries = new Map<string, Entry>();
   const heldBy = new Map<string, Map<number, HeldMessage>>();
-  const idOf = (ref: KeyRef): string => JSON.stringify([ref.consumer, ref.key]);
   // Versions are commit times in microseconds, made strictly increasing.
   let lastVersion = 0;
-  const commitTime = (): number => (lastVersion = Math.max(clock.now() * 1_000, lastVersion + 1));
 
-  const apply = (ref: KeyRef, base: KeyState, patch: KeyPatch): string => {
-    const state = patched(entries.get(idOf(ref))?.state ?? base, patch, clock.now());
-    const version = commitTime();
-    entries.set(idOf(ref), { ref, state, version });
-    return String(version);
+  const versionOf = (ref: StreamRef): string | undefined => {
+    const entry = entries.get(idOf(ref));
+    return entry && String(entry.version);
   };
-  const removeHeld = (ref: KeyRef, numbers: readonly number[]): void => {
-    for (const number of numbers) heldBy.get(idOf(ref))?.delete(number);
-  };
-  const heldFrom = (ref: KeyRef, query: HeldQuery): readonly HeldMessage[] => {
-    const all = [...(heldBy.get(idOf(ref))?.values() ?? [])];
-    if ('numbers' in query) return all.filter(({ number }) => query.numbers.includes(number));
-    return all
-      .filter(({ number }) => number >= query.from)
+  const documentOf = (ref: StreamRef): StreamDocument => ({
+    state: entries.get(idOf(ref))?.state,
+    version: versionOf(ref),
+    nowMs: clock.now(),
+  });
+  const heldFrom = (ref: StreamRef, from: number, limit: number): readonly HeldMessage[] =>
+    [...(heldBy.get(idOf(ref))?.values() ?? [])]
+      .filter(({ number }) => number >= from)
       .toSorted((left, right) => left.number - right.number)
-      .slice(0, query.limit);
+      .slice(0, limit);
+
+  /** Undefined when a created message exists: then nothing is written. */
+  const apply = (ref: StreamRef, base: StreamState, change: StreamChange): string | undefined => {
+    const { patch, create = [], remove = [] } = change;
+    const id = idOf(ref);
+    const held = heldBy.get(id) ?? new Map<number, HeldMessage>();
+    if (create.some(({ number }) => held.has(number))) return undefined;
+    for (const number of remove) held.delete(number);
+    for (const one of create) held.set(one.number, one);
+    heldBy.set(id, held);
+    lastVersion = Math.max(Math.ceil(clock.now() * 1_000), lastVersion + 1);
+    const state = patched(entries.get(id)?.state ?? base, patch, clock.now());
+    entries.set(id, { ref, state, version: lastVersion });
+    return String(lastVersion);
   };
 
-  const listed = (consumer: string, { state, forMs = 0, limit, after = '' }: KeyQuery): KeyPage => {
+  const listed = (consumer: string, { state, forMs = 0, limit, after = '' }: StreamQuery): StreamPage => {
     const nowMs = clock.now();
     const found = [...entries.entries()].flatMap(([id, entry]) => {
       const since = entry.ref.consumer === consumer ? sinceWhen(state, entry.state) : null;
@@ -65,65 +92,59 @@ export function memoryOrder(options: Readonly<{ clock: Clock; maxHeldBytes?: num
     const rest = found
       .filter(({ at }) => at > after)
       .toSorted((left, right) => (left.at < right.at ? -1 : 1));
-    const keys = rest.slice(0, limit).map((entry): ReadyKey => {
+    const streams = rest.slice(0, limit).map((entry): ListedStream => {
       return { ref: entry.ref, state: entry.state, version: String(entry.version), nowMs };
     });
     const end = rest[limit - 1]?.at;
-    return { keys, ...(end !== undefined && rest.length > limit && { next: end }) };
+    return { streams, ...(end !== undefined && rest.length > limit && { next: end }) };
   };
 
   return {
     maxHeldBytes,
-    async read(ref) {
-      const entry = entries.get(idOf(ref));
-      return { state: entry?.state, version: entry && String(entry.version), nowMs: clock.now() };
+    read: async (ref) => documentOf(ref),
+    held: async (ref, from, limit) => heldFrom(ref, from, limit),
+    async commit(ref, seen, change) {
+      return versionOf(ref) === seen.version ? apply(ref, seen.state, change) : undefined;
     },
-    async write(ref, expected, patch, remove = []) {
-      const version = entries.get(idOf(ref))?.version;
-      if ((version === undefined ? undefined : String(version)) !== expected.version) return undefined;
-      removeHeld(ref, remove);
-      return apply(ref, expected.base, patch);
-    },
-    async transact(ref, base, query, decide) {
-      const state = entries.get(idOf(ref))?.state ?? base;
-      const decision = decide(state, heldFrom(ref, query), clock.now());
-      const { patch, create = [], remove = [] } = decision;
-      removeHeld(ref, remove);
-      const held = heldBy.get(idOf(ref)) ?? new Map<number, HeldMessage>();
-      for (const one of create) {
-        if (held.has(one.number)) throw storeUnavailable(`number ${one.number} is held already`);
-        heldBy.set(idOf(ref), held.set(one.number, one));
+    async transact(ref, work) {
+      for (let repeats = 0; repeats < MOST_REPEATS; repeats += 1) {
+        const version = versionOf(ref);
+        let last: Readonly<{ state: StreamState; change: StreamChange }> | undefined;
+        const transaction: StreamTransaction = {
+          read: async () => documentOf(ref),
+          held: async (from, limit) => heldFrom(ref, from, limit),
+          commit(state, change) {
+            last = { state, change };
+          },
+        };
+        const result = await work(transaction);
+        // What is held never changes without the document, so its version stands for all that was read.
+        if (versionOf(ref) !== version) continue;
+        const applied = last === undefined || apply(ref, last.state, last.change) !== undefined;
+        return { applied, result };
       }
-      if (patch !== undefined) apply(ref, base, patch);
-      return decision.result;
-    },
-    held: async (ref, from, limit) => heldFrom(ref, { from, limit }),
-    async ready(consumer, limit) {
-      const nowMs = clock.now();
-      return [...entries.values()]
-        .filter(({ ref, state }) => ref.consumer === consumer && isDue({ ...state, nextTryAt: 0 }, nowMs))
-        .toSorted((left, right) => (left.state.readyAt ?? 0) - (right.state.readyAt ?? 0))
-        .slice(0, limit)
-        .map(({ ref, state, version }): ReadyKey => ({ ref, state, version: String(version), nowMs }));
+      throw storeUnavailable(`the transaction met ${MOST_REPEATS} other commits`);
     },
     list: async (consumer, query) => listed(consumer, query),
-    count: async (consumer, state) => listed(consumer, { state, limit: Infinity }).keys.length,
+    count: async (consumer, state) => listed(consumer, { state, limit: Infinity }).streams.length,
     countHeld: async (ref) => heldBy.get(idOf(ref))?.size ?? 0,
-    heldNumbers: (ref) => heldFrom(ref, { from: 0, limit: Infinity }).map(({ number }) => number),
+    heldNumbers: (ref) => heldFrom(ref, 0, Infinity).map(({ number }) => number),
     stateOf: (ref) => entries.get(idOf(ref))?.state,
   };
 }
 
-/** Since when a key is in a state; null when it is in another. */
-function sinceWhen(wanted: ListedState, state: KeyState): number | null {
+const idOf = ({ consumer, source, key }: StreamRef): string => JSON.stringify([consumer, source, key]);
+
+/** Since when a stream is in a state; null when it is in another. */
+function sinceWhen(wanted: ListedState, state: StreamState): number | null {
   switch (wanted) {
     case 'any':
       return 0;
-    case 'ready':
+    case 'due':
       return state.readyAt;
     case 'waiting':
       return state.waitingSince;
-    case 'halted':
-      return state.halted?.atMs ?? null;
+    case 'blocked':
+      return state.blocked?.atMs ?? null;
   }
 }

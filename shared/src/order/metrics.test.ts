@@ -5,7 +5,7 @@ import { deadLetter } from '../outcome.ts';
 import { registerSdk } from '../telemetry/testing/sdk.ts';
 import { bench, CONSUMER } from './testing/bench.ts';
 
-test('poison, streams that stand still or wait, and gaps are measured, without a key in any attribute', async (t) => {
+test('poison, streams that are blocked or wait, and gaps are measured, without a key in any attribute', async (t) => {
   const sdk = registerSdk();
   t.after(() => sdk.close());
   const consumer = { 'pubsub_guarantees.consumer': CONSUMER };
@@ -18,7 +18,7 @@ test('poison, streams that stand still or wait, and gaps are measured, without a
         .map(({ attributes, value }) => ({ ...attributes, value }));
   };
   const repair = { republish: async () => [2] };
-  const { clock, worker } = bench({ gaps: { timeout: '1m', policy: 'skip', repair } });
+  const { clock, worker } = bench({ onGap: 'skip', gap: { timeout: '1m', repair } });
   const bad = worker({ handler: async () => deadLetter(new PermanentError('BAD', 'never')) });
   await bad.deliver(1, { key: 'poisoned' });
   for (const number of [1, 3]) await worker().deliver(number, { key: 'torn' });

@@ -1,5 +1,5 @@
 /**
- * What is done with a head that is given up as poison, beside what is stored about it.
+ * What is done with a number that is poison, beside what its stream stores about it.
  *
  * Its dead letter is published before anything counts the number as passed: a crash in between publishes it a second
  * time, and a publish that fails leaves the number where it is.
@@ -8,49 +8,35 @@ import { codeOf, PermanentError, textOf } from '../errors.ts';
 import { compose, type Context, type Handler } from '../handler.ts';
 import type { Message } from '../message.ts';
 import { cutText } from '../dead-letter/cut-text.ts';
-import { deadLetter } from '../outcome.ts';
-import { decodeMessage } from '../stored-message.ts';
-import { ATTR, count } from '../telemetry/instruments.ts';
-import { errorType } from '../telemetry/spans.ts';
-import type { PayloadRoom } from '../payload/payload-room.ts';
-import { contentOf } from './hold.ts';
-import type { Halt } from './key-state.ts';
-import type { Lease } from './lease.ts';
-import type { Ports } from './options.ts';
-import type { HeldMessage, KeyRef } from './order-store.ts';
-import type { Failure } from './retry-policy.ts';
-import { assertInTime, runUnderLease } from './run.ts';
+import { deadLetter, type Outcome } from '../outcome.ts';
+import type { StreamPolicy } from './options.ts';
+import { loaded } from './stored-form.ts';
+import type { Blocked } from './stream-state.ts';
+import type { HeldMessage, StreamRef } from './stream-store.ts';
 
-/** Whether the dead letter of the head is published now. */
-export async function buried(
-  ports: Ports,
-  lease: Lease,
-  message: () => Promise<Message>,
-  source: string,
-  failure: Failure,
-  context: Context,
-): Promise<boolean> {
-  if (failure.published) return true;
-  const bury: Handler = compose(async () => deadLetter(failure.error), [ports.deadLetters]);
-  const ran = await runUnderLease(ports.clock, lease, source, context, async (inner) => {
-    const poison = await message();
-    assertInTime(ports.clock, inner);
-    return bury(poison, inner);
-  });
-  return ran.kind === 'finished' && ran.outcome.kind === 'deadLetter' && ran.outcome.published === true;
-}
+/** Publishes the dead letter of a message. What it answers says whether that is confirmed. */
+export const burying = (
+  { deadLetters }: Pick<StreamPolicy, 'deadLetters'>,
+  error: unknown,
+): ((message: Message, context: Context) => Promise<Outcome>) => {
+  const bury: Handler = compose(async () => deadLetter(error), [deadLetters]);
+  return bury;
+};
+
+export const isBuried = (outcome: Outcome): boolean =>
+  outcome.kind === 'deadLetter' && outcome.published === true;
 
 /**
- * What is held, or for bytes that nobody can read, or that are gone, a message under the name of its number. Rejects
- * with TransientError where the payload room does not answer.
+ * What is held; or, for bytes that no reader understands or that are gone, a message under the name of its number.
+ * Rejects with TransientError where the payload store does not answer, and `NO_PAYLOAD_ROOM` where there is none.
  */
 export async function readable(
-  payloads: PayloadRoom | undefined,
-  ref: KeyRef,
+  payloads: StreamPolicy['payloads'],
+  ref: StreamRef,
   held: HeldMessage,
 ): Promise<Message> {
   try {
-    return decodeMessage(await contentOf(payloads, held));
+    return await loaded(payloads, held);
   } catch (error) {
     if (!(error instanceof PermanentError) || error.code === 'NO_PAYLOAD_ROOM') throw error;
     return {
@@ -62,33 +48,9 @@ export async function readable(
   }
 }
 
-/** The text is for people who look at the key; the whole of it is in the log. */
-export const haltOf = (error: unknown): Omit<Halt, 'atMs'> => ({
+/** The text is for operators who look at the stream; the whole of it is in the log. */
+export const blockedBy = (error: unknown, atMs: number): Blocked => ({
   code: cutText(codeOf(error), 100),
   text: cutText(textOf(error), 300),
+  atMs,
 });
-
-/** One line and one count for each number that is given up, and for each key that stands still. */
-export function logPoison(
-  policy: 'halt' | 'skip',
-  context: Context,
-  ref: KeyRef,
-  sequence: number,
-  attempts: number,
-  error: unknown,
-): void {
-  count('poison', { [ATTR.consumer]: ref.consumer, [ATTR.reason]: errorType(error) });
-  const text =
-    policy === 'halt'
-      ? 'in order: a stream stands still at poison, until somebody resumes or skips it'
-      : 'in order: a stream goes on without a message that is poison and was dead-lettered';
-  context.log.error(text, {
-    event: policy === 'halt' ? 'order_halted' : 'order_skipped',
-    consumer: ref.consumer,
-    sequenceKey: ref.key,
-    sequence,
-    attempts,
-    code: codeOf(error),
-    error: textOf(error),
-  });
-}

@@ -1,26 +1,34 @@
 /**
- * What in-order delivery says about a key: to the log, and to whoever can wake the key before the next sweep.
+ * What in-order delivery says about a stream: to the log, to the metrics, and to the `wake` of its options.
  */
 import { codeOf, stackOf, textOf } from '../errors.ts';
 import type { Context } from '../handler.ts';
 import { ATTR, count } from '../telemetry/instruments.ts';
 import { errorType } from '../telemetry/spans.ts';
-import type { Ports } from './options.ts';
-import type { KeyRef } from './order-store.ts';
+import type { StreamPolicy } from './options.ts';
+import type { StreamRef } from './stream-store.ts';
 
-/** A head that fails is an error each time: everything behind it waits. */
-export function logFailure(
-  context: Context,
-  ref: KeyRef,
-  sequence: number | undefined,
+type Logging = Pick<Context, 'log'>;
+
+/** The fields by which every line names its stream. */
+export const named = ({ consumer, source, key }: StreamRef): Readonly<Record<string, string>> => ({
+  consumer,
+  ...(source !== '' && { source }),
+  sequenceKey: key,
+});
+
+/** A next message that fails is an error each time: everything behind it waits. */
+export function reportFailure(
+  { log }: Logging,
+  ref: StreamRef,
+  sequence: number,
   attempts: number,
   error: unknown,
 ): void {
   count('nextFailures', { [ATTR.consumer]: ref.consumer, [ATTR.reason]: errorType(error) });
   const stack = stackOf(error);
-  context.log.error('in order: a stream waits for its next message, which failed', {
-    consumer: ref.consumer,
-    sequenceKey: ref.key,
+  log.error('in order: a stream waits for its next message, which failed', {
+    ...named(ref),
     sequence,
     attempts,
     code: codeOf(error),
@@ -29,14 +37,63 @@ export function logFailure(
   });
 }
 
-/** A wake-up that cannot be asked for costs time only. */
-export function requestWake(ports: Ports, context: Context, ref: KeyRef, atMs: number): void {
-  const ask = async (): Promise<void> => ports.wake(ref.key, atMs);
-  // An asynchronous one counts too: its rejection would end the process if nobody took it.
-  ask().catch((error: unknown) => {
-    context.log.warn('in order: a wake-up could not be asked for; the sweep will do it', {
-      sequenceKey: ref.key,
+/** One line and one count for each number that is skipped as poison, and for each stream that is blocked. */
+export function reportPoison(
+  policy: 'block' | 'skip',
+  { log }: Logging,
+  ref: StreamRef,
+  sequence: number,
+  attempts: number,
+  error: unknown,
+): void {
+  count('poison', { [ATTR.consumer]: ref.consumer, [ATTR.reason]: errorType(error) });
+  const text =
+    policy === 'block'
+      ? 'in order: a stream is blocked at a message that cannot succeed, until an operator resumes or skips it'
+      : 'in order: a stream goes on without a message that cannot succeed and was dead-lettered';
+  log.error(text, {
+    event: policy === 'block' ? 'order_blocked' : 'order_skipped',
+    ...named(ref),
+    sequence,
+    attempts,
+    code: codeOf(error),
+    error: textOf(error),
+  });
+}
+
+/** No warning: in a stream that arrives shuffled this is every moment, and most gaps close by themselves. */
+export function reportGap({ log }: Logging, ref: StreamRef, missing: number): void {
+  count('gaps', { [ATTR.consumer]: ref.consumer });
+  log.info('in order: messages wait for a number that has not come', { ...named(ref), missing });
+}
+
+/** Another process died, or lost its lease, in the stream that this one takes over. */
+export function reportTakeover(ref: StreamRef): void {
+  count('recoveries', { [ATTR.consumer]: ref.consumer, [ATTR.capability]: 'in_order' });
+}
+
+/** Never rejects: a visit that cannot be asked for costs time only. */
+export async function requestWake(
+  { wake }: Pick<StreamPolicy, 'wake'>,
+  { log }: Logging,
+  ref: StreamRef,
+  atMs: number,
+): Promise<void> {
+  try {
+    await wake(ref, atMs);
+  } catch (error) {
+    log.warn('in order: a wake-up could not be asked for; the sweep will do it', {
+      ...named(ref),
       error: textOf(error),
     });
-  });
+  }
+}
+
+/** A number that is done, acknowledged although it may be another message: `onUnknownStale: 'acknowledge'`. */
+export function reportUnknownStale({ log }: Logging, ref: StreamRef, sequence: number): void {
+  count('unknownStale', { [ATTR.consumer]: ref.consumer });
+  log.warn(
+    'in order: a message was acknowledged as stale, and whether its number had this content is not remembered',
+    { event: 'order_stale_unknown', ...named(ref), sequence },
+  );
 }

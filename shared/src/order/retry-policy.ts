@@ -1,17 +1,17 @@
 /**
- * What happens to a key whose head fails: the one place that decides it.
+ * What becomes of a number that has failed: the one place that judges it.
  *
- * The key waits and its head is tried again after an exponential pause, up to `maxAttempts` times, or not at all when
- * the handler calls it a dead letter. Then it is poison: the key stands still (`halt`), or the number is
- * dead-lettered and recorded as given up (`skip`). The failure is logged as an error each time.
+ * The stream waits, and the number is tried again after an exponential pause, up to `retry.attempts` starts, or not at
+ * all when the handler calls it a dead letter. Then it is poison (see `poison.ts`).
  */
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { countsAsAttempt, PermanentError, TransientError } from '../errors.ts';
 import type { Outcome } from '../outcome.ts';
+import type { StreamPolicy } from './options.ts';
 
 export type Failure = Readonly<{
   error: unknown;
-  /** Whether it says something about the message: a lost lease or a store that is down does not. */
+  /** Whether it says something about the message: a lost lease, or a store that is down, does not. */
   counts: boolean;
   /** It can never succeed. */
   permanent: boolean;
@@ -21,26 +21,36 @@ export type Failure = Readonly<{
   afterMs: number;
 }>;
 
+export type Verdict = Readonly<{
+  failure: Failure;
+  /** Counted attempts, with this one where it counts. */
+  attempts: number;
+  /** Until the next try. */
+  pauseMs: number;
+  /** The number is not tried again. */
+  isPoison: boolean;
+}>;
+
 /** Ten years, as for a delay. A store's times end in the year 9999: a later next try could not be written. */
 const LONGEST_PAUSE_MS = 315_360_000_000;
 
-export type HeadRetry = Readonly<{ attempts: number; pauseMs: number }>;
-
-export function headRetry(
-  pauses: Readonly<{ retryMinMs: number; retryMaxMs: number }>,
+export function judgeFailure(
+  policy: Pick<StreamPolicy, 'retryMinMs' | 'retryMaxMs' | 'maxAttempts'>,
   attemptsBefore: number,
   failure: Failure,
-): HeadRetry {
+): Verdict {
+  const { retryMinMs, retryMaxMs, maxAttempts } = policy;
   const attempts = attemptsBefore + (failure.counts ? 1 : 0);
-  const pauseMs = Math.min(pauses.retryMaxMs, pauses.retryMinMs * 2 ** Math.max(attempts - 1, 0));
-  return { attempts, pauseMs: Math.min(Math.max(pauseMs, failure.afterMs), LONGEST_PAUSE_MS) };
+  const pauseMs = Math.min(retryMaxMs, retryMinMs * 2 ** Math.max(attempts - 1, 0));
+  return {
+    failure,
+    attempts,
+    pauseMs: Math.min(Math.max(pauseMs, failure.afterMs), LONGEST_PAUSE_MS),
+    isPoison: failure.permanent || (failure.counts && attempts >= maxAttempts),
+  };
 }
 
-/** Whether the head is given up as poison. `attempts` includes this failure, where it counts. */
-export const isPoison = (maxAttempts: number, attempts: number, failure: Failure): boolean =>
-  failure.permanent || (failure.counts && attempts >= maxAttempts);
-
-/** A head whose process died, or lost its lease, so often that it is not started again. */
+/** A number whose processes died, or lost their leases, so often that it is not started again. */
 export const exhausted = (attempts: number): Failure => ({
   error: new PermanentError(
     'ATTEMPTS_EXHAUSTED',
@@ -52,18 +62,22 @@ export const exhausted = (attempts: number): Failure => ({
   afterMs: 0,
 });
 
-/** An outcome that is not an ack, as a failure of the head. An aborted run never counts. */
+/** An outcome that is not an ack, as a failure. A run that was aborted never counts. */
 export function failureOf(outcome: Exclude<Outcome, { kind: 'ack' }>, aborted: boolean): Failure {
   const asked = outcome.kind === 'retry' && outcome.after !== undefined ? lengthOf(outcome.after) : 0;
   const wanted = outcome.error instanceof TransientError ? (outcome.error.retryAfterMs ?? 0) : 0;
   return {
     error: outcome.error,
-    counts: !aborted && countsAsAttempt(outcome.error),
-    permanent: !aborted && outcome.kind === 'deadLetter',
+    counts: !aborted && countsAsAttempt(outcome.error) && !isMissingHere(outcome.error),
+    permanent: !aborted && outcome.kind === 'deadLetter' && !isMissingHere(outcome.error),
     published: outcome.kind === 'deadLetter' && outcome.published === true,
     afterMs: Math.max(asked, Number.isNaN(wanted) ? 0 : wanted),
   };
 }
+
+/** This process lacks a setting that another one has: it says nothing about the message. */
+const isMissingHere = (error: unknown): boolean =>
+  error instanceof PermanentError && error.code === 'NO_PAYLOAD_ROOM';
 
 /** What is no length of time asks for nothing: it must not keep the failure itself from being stored. */
 function lengthOf(after: Duration): number {

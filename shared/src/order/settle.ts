@@ -1,122 +1,134 @@
 /**
- * Counts numbers as done that ran without being stored, and says what becomes of the key then: left to deliveries in hand
- * whose turn is next, drained, or let go of.
+ * Step 1 of the plan: what the commit writes about a batch that has run, and what its deliveries are answered. Pure.
  *
- * A delivery is acknowledged only after a commit, its own or one that was read, that shows its number as done, skipped or
- * held. A crash leaves the lease to expire.
+ * A delivery is acknowledged only by a commit, or a read, that shows its number as done, skipped or held.
  */
-import { leaseLost, textOf } from '../errors.ts';
-import type { Context, Handler } from '../handler.ts';
-import { type Outcome, retry } from '../outcome.ts';
-import { drain } from './drain.ts';
-import { discard } from './hold.ts';
-import { asking, handOver } from './hand-over.ts';
-import { freshKey } from './key-state.ts';
-import { type Lease, reread, settledWithin } from './lease.ts';
-import { settledAlone, takenAgain } from './settle-alone.ts';
-import type { Ports } from './options.ts';
-import type { KeyRef } from './order-store.ts';
-import type { Arrival } from './place.ts';
-import { SETTLE_LIMIT, type SettleOptions, settling, type Stretch } from './settling.ts';
+import assert from 'node:assert/strict';
+import { leaseLost } from '../errors.ts';
+import { ack, type Outcome, retry } from '../outcome.ts';
+import type { BatchEnd, Entry, Progress } from './batch.ts';
+import { type Draft, look, type Need, type Situation, write } from './draft.ts';
+import type { Delivery } from './mailbox.ts';
+import { blockedBy } from './poison.ts';
+import { isSkipped, NO_GAP, progress as progressOver, skippingTo } from './stream-state.ts';
 
-type IsSafe = (number: number) => boolean;
+export function settle(situation: Situation, draft: Draft): Need | undefined {
+  const { progress, running } = situation;
+  if (progress === undefined) return undefined;
+  const need = draft.isOwner ? settleOwned(situation, draft, progress) : settleLost(draft, progress);
+  // A host that has been waiting for the batch alone is answered now, or is host to the next one.
+  const host = progress.host !== undefined && 'kept' in progress.host ? progress.host : undefined;
+  const kept = running === undefined ? host?.kept() : undefined;
+  if (host !== undefined && kept !== undefined) answer(draft, host, kept);
+  return need;
+}
 
-/**
- * Counts the stretch as done, or given up and its dead letter published. Then the key is left to those in hand whose turn
- * is next, or drained, or let go of. Answers which numbers are safe; `counted` is told so before a drain, which may take
- * half of the delivery's time: only the one whose context it runs in must wait for it.
- */
-export async function settle(
-  ports: Ports,
-  { ref, context }: Readonly<{ ref: KeyRef; context: Context }>,
-  first: Lease,
-  whole: Stretch,
-  next: Handler,
-  {
-    counted = () => undefined,
-    ...options
-  }: SettleOptions & Readonly<{ counted?: (isSafe: IsSafe) => void }> = {},
-): Promise<IsSafe> {
-  const { store, leaseMs, clock } = ports;
-  // Behind a line there is a gap more often than not, and what waits there is paid for each time.
-  const limit = whole.hashes.length === 1 ? SETTLE_LIMIT : 1;
-  let [lease, stretch] = [first, whole];
-  while (true) {
-    const sentAt = clock.monotonic();
-    const end = stretch.from + stretch.hashes.length - 1;
-    const { line, asked } = asking(store, ref, end + 1, whole.hashes.length);
-    const query = { from: stretch.from, limit };
-    const decide = settling(lease.owner, stretch, leaseMs, { ...options, limit, line });
-    const isPlain = (options.as ?? 'done') === 'done' && options.goesOn !== true;
-    const alone = isPlain ? await settledAlone(ports, ref, lease, stretch, line) : undefined;
-    const settled =
-      alone?.settled ??
-      (await settledWithin(ports, lease.deadline, () =>
-        store.transact(ref, freshKey(ports.start), query, decide),
-      ));
-    if (settled.kind === 'lost') {
-      counted(settled.safe);
-      return settled.safe;
+function settleOwned(situation: Situation, draft: Draft, progress: Progress): Need | undefined {
+  const { running, state, view, policy } = situation;
+  // A checkpoint has counted the first of them already, or its reply was lost.
+  const fresh = progress.done.filter(({ entry }) => entry.number > state.last);
+  assert.ok(
+    fresh.every(({ entry }, index) => entry.number === state.last + 1 + index),
+    'a batch without a gap',
+  );
+  for (const { entry } of fresh) {
+    const need = removeHeld(situation, draft, entry);
+    if (need !== undefined) return need;
+  }
+  write(
+    draft,
+    progressOver(
+      state,
+      fresh.map(({ entry }) => entry.hash),
+    ),
+    situation.nowMs,
+  );
+  draft.drained = fresh.length;
+  for (const { entry, outcome } of progress.done) {
+    if (entry.delivery !== undefined && entry.delivery !== running?.host)
+      answer(draft, entry.delivery, outcome);
+  }
+  const { end } = progress;
+  if (running !== undefined || end === undefined) return undefined;
+  draft.ended = end;
+  switch (end.kind) {
+    case 'failed': {
+      // Until here the lease was what kept other processes from the number.
+      const isHeld = end.entry.held ?? view.at(end.entry.number);
+      if (isHeld === 'unknown') return look(view, end.entry.number, policy.pageSize);
+      return fail(situation, draft, end, isHeld !== 'absent');
     }
-    for (const sequence of settled.foreign) {
-      const text = 'in order: a held message has other content under a number that is done; it is kept';
-      context.log.error(text, {
-        code: 'SEQUENCE_CONFLICT',
-        consumer: ref.consumer,
-        sequenceKey: ref.key,
-        sequence,
-      });
+    case 'skipped': {
+      const need = removeHeld(situation, draft, end.entry);
+      if (need !== undefined) return need;
+      write(draft, skippingTo(draft.state, end.entry.number), situation.nowMs);
+      answerEntry(draft, end.entry, end.outcome);
+      return undefined;
     }
-    await discard(ports.payloads, context, settled.removed);
-    if (settled.upTo < end) {
-      lease = { ...lease, empty: 'unknown', ...(options.goesOn !== true && { deadline: sentAt + leaseMs }) };
-      stretch = { from: settled.upTo + 1, hashes: stretch.hashes.slice(settled.upTo + 1 - stretch.from) };
-      continue;
-    }
-    counted(allSafe);
-    if (options.goesOn === true) return allSafe;
-    const isEmpty = settled.behind?.held.length === 0;
-    const kept: Lease = {
-      ...lease,
-      state: { ...lease.state, last: end, attempts: 0 },
-      deadline: sentAt + leaseMs,
-      empty: isEmpty ? 'unseen' : 'unknown',
-      ...alone?.after,
-    };
-    await goOn(ref, context, async () => {
-      const isLeft = alone !== undefined && settled.admitted.length === 0;
-      const again = isLeft ? await takenAgain(ports, ref, kept, line()) : undefined;
-      const admitted = again?.admitted ?? settled.admitted;
-      if (handOver(ports, ref, again?.lease ?? kept, asked, admitted)) return;
-      if (!settled.more && admitted.length === 0) return;
-      const renewed = await reread(ports, ref, again?.lease ?? lease, sentAt);
-      const behind = settled.more ? settled.behind : undefined;
-      if (renewed !== undefined) await drain(ports, ref, renewed, next, context, behind && { behind });
-    });
-    return allSafe;
+    case 'hung':
+      // The lease stays, and expires: the handler has until then to come to its end.
+      draft.isOwner = false;
+      answerEntry(draft, end.entry, retry(leaseLost('the handler did not end with its time')));
+      return undefined;
   }
 }
 
-const allSafe: IsSafe = () => true;
-
-/** The number is counted as done, so nothing that happens here concerns its delivery. */
-async function goOn(ref: KeyRef, context: Context, work: () => Promise<void>): Promise<void> {
-  try {
-    await work();
-  } catch (error) {
-    context.log.warn('in order: a drain was cut short; the sweep goes on with it', {
-      sequenceKey: ref.key,
-      error: textOf(error),
-    });
-  }
+/** The held message that has run; or a copy of a delivery that another process has held meanwhile. */
+function removeHeld({ view, policy }: Situation, draft: Draft, entry: Entry): Need | undefined {
+  const held = entry.held ?? view.at(entry.number);
+  if (held === 'unknown') return look(view, entry.number, policy.pageSize);
+  if (held !== 'absent') draft.remove.set(entry.number, held);
+  return undefined;
 }
 
-export const stretchOf = (arrivals: readonly Arrival[]): Stretch => ({
-  from: arrivals[0]?.number ?? Number.NaN,
-  hashes: arrivals.map(({ hash }) => hash),
-});
+/** The number is held with its attempts, so that its retries do not use up the deliveries of its message. */
+function fail(
+  { policy, nowMs }: Situation,
+  draft: Draft,
+  { entry, verdict }: Extract<BatchEnd, { kind: 'failed' }>,
+  isHeld: boolean,
+): Need | undefined {
+  const { attempts, failure, isPoison, pauseMs } = verdict;
+  const form = entry.delivery?.form();
+  if (!isHeld && entry.delivery !== undefined) {
+    if (form === undefined) return { kind: 'encode', deliveries: [entry.delivery] };
+    if (form !== 'tooLarge') draft.create.set(entry.number, form);
+  }
+  const isKept = isHeld || draft.create.has(entry.number);
+  const isBlocked = isPoison && policy.onPoison === 'block';
+  draft.isOwner = false;
+  write(
+    draft,
+    {
+      lease: null,
+      attempts,
+      // What could not be held is tried again by its redelivery, whenever that comes.
+      nextTryAt: isBlocked || !isKept ? 0 : nowMs + pauseMs,
+      ...(isBlocked && { blocked: blockedBy(failure.error, nowMs), ...NO_GAP }),
+    },
+    nowMs,
+  );
+  answerEntry(draft, entry, isKept ? ack('held') : retry(failure.error));
+  return undefined;
+}
 
-export const hungOutcome = (): Outcome => retry(leaseLost('the handler went on after its time was over'));
-/** Acknowledging a number that nothing shows as done would leave the stream waiting for it for ever. */
-export const lostOutcome = (): Outcome =>
-  retry(leaseLost('the lease was lost before the message was counted as done'));
+/** Another process has the stream: only what the document shows as done is answered as done. */
+function settleLost({ state, answers }: Draft, { done, end }: Progress): undefined {
+  const lost = retry(
+    leaseLost('another process took the stream over before its numbers were counted as done'),
+  );
+  for (const { entry, outcome } of done) {
+    if (entry.delivery === undefined) continue;
+    const isDone = entry.number <= state.last && !isSkipped(state, entry.number);
+    answers.push({ delivery: entry.delivery, outcome: isDone ? outcome : lost });
+  }
+  if (end?.entry.delivery !== undefined) answers.push({ delivery: end.entry.delivery, outcome: lost });
+}
+
+function answerEntry(draft: Draft, { delivery }: Entry, outcome: Outcome): void {
+  if (delivery !== undefined) answer(draft, delivery, outcome);
+}
+
+function answer({ answers }: Draft, delivery: Delivery, outcome: Outcome): void {
+  if (!answers.some((one) => one.delivery === delivery)) answers.push({ delivery, outcome });
+}

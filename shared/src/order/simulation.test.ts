@@ -1,32 +1,32 @@
 /**
- * Random schedules over several workers. Whatever happens to the workers and to the store's replies: first runs per
- * key are 1, 2, 3, …, a repeat happens only after a lost lease, nothing is lost, and in the end every key is drained,
- * stands still visibly, or waits for a number that nobody has.
+ * Random schedules over several processes. Whatever happens to the processes and to the store's replies: first runs of
+ * a stream are 1, 2, 3, …, a repeat happens only after a lost lease, nothing is lost, and in the end every stream is
+ * drained, visibly blocked, or waits for a number that no publisher has.
  */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { checkPromises } from './testing/promises.ts';
-import type { Plan } from './testing/plan.ts';
+import type { Schedule } from './testing/schedule.ts';
 import { simulate, type Simulated } from './testing/simulation.ts';
-import { DEAD_LETTER, HANDLER, IN_A_LINE, LINES, newSites, type Sites } from './testing/sites.ts';
+import { DEAD_LETTER, HANDLER, newSites, type Sites } from './testing/sites.ts';
 
-/** `npm run test:deep` takes 3,000, with which each place must be died at. */
-const DEEP = 2_600;
+/** `npm run test:deep` takes as many, with which each place must be died at. */
+const DEEP = 3_000;
 const RUNS = Number(process.env['TEST_SCHEDULES'] ?? 300);
-/** At each place where the protocol waits for somebody. */
+/** At each place where the protocol waits for another party. */
 const CRASHES = 20;
 const FOLDER = new URL('./', import.meta.url);
-/** Other rooms of this folder: stores, what publishers use, tests. */
-const OTHERS = /\.test\.ts$|^(?:contract|counter|.*-contract|memory|firestore|sequencer)/;
+/** Adapters and tests. */
+const OTHERS = /\.test\.ts$|^(?:contract|.*-contract|memory|firestore)/;
 const REQUEST =
-  /(?:\bstore|\bpayloads|\brepair|^\s*)\.(read|write|transact|held|ready|list|count|countHeld|put|get|done|republish)\(/g;
-/** Asks only where a meter is registered, and only for what it shows. */
-const MEASURES = 'measure';
+  /(?:\bstore|\bpayloads|\brepair|\baccess|^\s*)\.(read|commit|transact|held|list|count|countHeld|put|get|done|republish)\(/g;
+/** Only where a meter is registered, and for what it shows; and after a few refusals in a row, which has a test of its own. */
+const SELDOM = /^sweep:\d+ count$|^decided-commit:\d+ transact$/;
 const places = everyPlace();
 
-const plans = (faultRate: fc.Arbitrary<number>): fc.Arbitrary<Plan> =>
+const plans = (faultRate: fc.Arbitrary<number>): fc.Arbitrary<Schedule> =>
   fc.record({
     seed: fc.integer({ min: 0, max: 2 ** 32 - 1 }),
     workers: fc.integer({ min: 1, max: 4 }),
@@ -39,13 +39,12 @@ const plans = (faultRate: fc.Arbitrary<number>): fc.Arbitrary<Plan> =>
     fatal: fc.constantFrom(0, 0, 0.1, 0.3),
     dropped: fc.constantFrom(0, 0, 0.1, 0.3),
     resets: fc.constantFrom(0, 0, 0.3),
-    poison: fc.constantFrom('halt', 'skip'),
+    onPoison: fc.constantFrom('block', 'skip'),
     operated: fc.boolean(),
-    gaps: fc.constantFrom('wait', 'skip'),
+    onGap: fc.constantFrom('wait', 'skip'),
     repairs: fc.boolean(),
     large: fc.constantFrom(false, false, true),
     woken: fc.boolean(),
-    atOnce: fc.constantFrom(false, false, true),
     spreadMs: fc.constantFrom(1, 2_000, 60_000, 100_000),
     inTurn: fc.constantFrom(false, false, true),
   });
@@ -85,7 +84,7 @@ test('keeps every promise in random schedules with crashes, stalls, poison, gaps
   assert.ok(repeats > 0, 'no schedule repeated a number');
 });
 
-test('processes died often at each place where the protocol waits for somebody', (context) => {
+test('processes died often at each place where the protocol waits for another party', (context) => {
   if (RUNS < DEEP) return context.skip('needs npm run test:deep');
   if (found.status === 'rejected') throw found.reason;
   const { crashes } = found.value.sites;
@@ -93,11 +92,11 @@ test('processes died often at each place where the protocol waits for somebody',
   for (const count of counts) context.diagnostic(count);
   const rare = counts.filter((count) => Number.parseInt(count) < CRASHES);
   // A place that the sources do not show would never have been aimed at.
-  const unknown = [...crashes.keys()].filter((place) => !places.includes(place));
+  const unknown = [...crashes.keys()].filter((place) => !places.includes(place) && !SELDOM.test(place));
   assert.deepEqual({ rare, unknown }, { rare: [], unknown: [] });
 });
 
-async function checked(plan: Plan, sites?: Sites): Promise<Simulated> {
+async function checked(plan: Schedule, sites?: Sites): Promise<Simulated> {
   const run = await simulate(plan, {}, sites);
   checkPromises(plan, run);
   return run;
@@ -106,7 +105,8 @@ async function checked(plan: Plan, sites?: Sites): Promise<Simulated> {
 test('runs every number once when nothing goes wrong', async () => {
   await fc.assert(
     fc.asyncProperty(plans(fc.constant(0)), async (plan) => {
-      const { effects } = (await checked(plan)).witness;
+      const calm = { ...plan, fatal: 0 };
+      const { effects } = (await checked(calm)).witness;
       assert.equal(effects.length, new Set(effects.map(({ key, number }) => `${key}#${number}`)).size);
     }),
     { numRuns: Math.ceil(RUNS / 6) },
@@ -114,8 +114,8 @@ test('runs every number once when nothing goes wrong', async () => {
 });
 
 /** A schedule in which what leads to one of the rarer places happens often, and processes die there. */
-function aimedAt(plan: Plan, crashSite: string): Plan {
-  const aimed: Plan = {
+function aimedAt(plan: Schedule, crashSite: string): Schedule {
+  const aimed: Schedule = {
     ...plan,
     crashSite,
     // What goes wrong elsewhere keeps processes from getting there.
@@ -123,25 +123,27 @@ function aimedAt(plan: Plan, crashSite: string): Plan {
     numbers: 8,
     fatal: 0.3,
     dropped: 0.3,
-    poison: 'halt',
+    onPoison: 'block',
     operated: true,
     spreadMs: 2_000,
     inTurn: false,
   };
-  if (crashSite.endsWith(IN_A_LINE))
-    return { ...aimed, workers: 1, failing: 0.3, fatal: 0, dropped: 0, inTurn: true };
-  if (crashSite.startsWith('orders')) return { ...aimed, fatal: 0.6, dropped: 0 };
-  if (crashSite === DEAD_LETTER) return { ...aimed, fatal: 0.6, poison: 'skip' };
-  if (crashSite.startsWith('sweep-gaps')) {
+  if (crashSite.startsWith('admin') || crashSite.startsWith('decided'))
+    return { ...aimed, fatal: 0.6, dropped: 0 };
+  if (crashSite === DEAD_LETTER) return { ...aimed, fatal: 0.6, onPoison: 'skip' };
+  if (crashSite.startsWith('gaps')) {
     // Each number is missing with its neighbours, and nothing else stops the stream before it.
     const repairs = plan.seed % 2 === 0;
-    return { ...aimed, fatal: 0, failing: 0, dropped: 0.5, gaps: 'skip', repairs };
+    return { ...aimed, fatal: 0, failing: 0, dropped: 0.5, onGap: 'skip', repairs };
   }
+  if (crashSite.startsWith('stored-form')) return { ...aimed, large: true };
+  // Processes meet each other in one stream.
+  if (crashSite.startsWith('cycle')) return { ...aimed, workers: 4, keys: 1, fatal: 0, dropped: 0 };
   return aimed;
 }
 
 /**
- * Every place that waits for the store, the payload room, the outbox, the dead-letter topic or the handler. All other
+ * Every place that waits for the store, the payload store, the outbox, the dead-letter topic or the handler. All other
  * awaits wait for one of these, or for a time: to die in a pause is to die before the next request.
  */
 function everyPlace(): readonly string[] {
@@ -150,16 +152,12 @@ function everyPlace(): readonly string[] {
 }
 
 function placesIn(file: string): readonly string[] {
-  let room = '';
   const lines = readFileSync(new URL(file, FOLDER), 'utf8').split('\n');
-  return lines.flatMap((line, index) => {
-    room = /function (\w+)/.exec(line)?.[1] ?? room;
-    if (room === MEASURES || /^\s*(?:\/?\*|\/\/)/.test(line)) return [];
-    const name = file.replace('.ts', '');
-    const requests = [...line.matchAll(REQUEST)]
+  const places = lines.flatMap((line, index) => {
+    if (/^\s*(?:\/?\*|\/\/)/.test(line)) return [];
+    return [...line.matchAll(REQUEST)]
       .filter(([text]) => !/^\s*\./.test(text) || /\bstore$/.test(lines[index - 1] ?? ''))
-      .map(([, request]) => request);
-    const places = requests.map((request) => `${name}:${index + 1} ${request}`);
-    return LINES.includes(name) ? [...places, ...places.map((place) => `${place}${IN_A_LINE}`)] : places;
+      .map(([, request]) => `${file.replace('.ts', '')}:${index + 1} ${request}`);
   });
+  return places.filter((place) => !SELDOM.test(place));
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { freshKey, givingUp, isSkipped, type KeyState, patched } from './key-state.ts';
+import { freshStream, isSkipped, patched, skippingTo, type StreamState } from './stream-state.ts';
 import { addRange, MAX_RANGES, type Range } from './skipped-ranges.ts';
 
 test('neighbours become one range', () => {
@@ -11,7 +11,7 @@ test('neighbours become one range', () => {
   ]);
 });
 
-test('ranges are bounded, and what was given up stays given up', () => {
+test('ranges are bounded, and what was skipped stays skipped', () => {
   let ranges: readonly Range[] = [];
   for (let number = 2; number <= 2 * (MAX_RANGES + 50); number += 2) {
     ranges = addRange(ranges, { from: number, to: number });
@@ -25,11 +25,11 @@ test('ranges are bounded, and what was given up stays given up', () => {
   }
 });
 
-test('numbers that were given up are late, and the ring still belongs to the numbers done', () => {
-  let state: KeyState = { ...freshKey(1), last: 3, ring: ['a', 'b', 'c'] };
-  state = patched(state, givingUp(state, 100_003), 0);
+test('skipped numbers are late, and the recent hashes still belong to the numbers done', () => {
+  let state: StreamState = { ...freshStream(1), last: 3, recentHashes: ['a', 'b', 'c'] };
+  state = patched(state, skippingTo(state, 100_003), 0);
   assert.deepEqual(
-    [state.last, state.ring.length, state.skipped],
+    [state.last, state.recentHashes.length, state.skipped],
     [100_003, 100, [{ from: 4, to: 100_003 }]],
   );
   assert.deepEqual(

@@ -1,11 +1,11 @@
 /**
- * The numbers of a stream that were given up, as ranges with both ends included. Pure, and of bounded size: a key is
+ * The numbers of a stream that were skipped, as ranges with both ends included. Pure, and of bounded size: a stream is
  * one document.
  */
 
 export type Range = Readonly<{ from: number; to: number }>;
 
-/** 100 ranges are about 5 KB of the key's document, which is read with every message. */
+/** 100 ranges are about 5 KB of the stream's document, which is read with every message. */
 export const MAX_RANGES = 100;
 
 /**

@@ -1,160 +1,135 @@
 /**
- * The sweep of in-order delivery: mends or skips gaps whose time is over, retries heads that failed, takes over keys
- * whose owner died, and goes on with keys that were let go of with something ready. Gaps are found by the index on
- * `waitingSince`, all the rest by one: `readyAt` not after now. Keys that stand still are in neither.
+ * The sweep of in-order delivery: mends or skips gaps whose time is over, and visits the streams that are due: next
+ * messages that failed, streams whose process died, and streams that were released with something left to do. Streams
+ * that are blocked are none of these.
  *
- * Several sweeps may run at once, beside deliveries: each key is taken by one of them. A sweep that dies leaves
+ * Several sweeps may run at once, beside deliveries: each stream is taken by one of them. A sweep that dies leaves
  * leases that expire.
  */
 import { codeOf, textOf } from '../errors.ts';
-import type { Context, Handler } from '../handler.ts';
-import { drainIfDue } from './drain.ts';
-import { reportOldGaps } from './old-gaps.ts';
-import { type InOrderOptions, type Ports, portsOf } from './options.ts';
-import type { OrderStore, ReadyKey } from './order-store.ts';
-import { type GapSweep, sweepGaps } from './sweep-gaps.ts';
+import type { Handler } from '../handler.ts';
 import { ATTR, gauge, isMeasured } from '../telemetry/instruments.ts';
+import { mendGap, mendsGaps } from './gaps.ts';
+import type { StreamPolicy } from './options.ts';
+import { named } from './report.ts';
+import type { ListedStream } from './stream-store.ts';
+import type { VisitContext, VisitStream } from './visits.ts';
+import { inParallel, walk } from './walk.ts';
 
 export type SweepResult = Readonly<{
-  /** Keys that were due. */
-  ready: number;
-  /** Keys that this sweep took; the others had gone to somebody else. */
+  /** Streams that were due. */
+  due: number;
+  /** Streams that this sweep worked on; another process had the others, or had done what was due. */
   taken: number;
-  /** Numbers that were run and counted as done. */
+  /** Numbers that ran and are counted as done. */
   drained: number;
-  /** Keys that were given up because the store did not answer; they stay due. */
+  /** Streams of which nothing is known, because the store did not answer or they cannot be read; they stay due. */
   failed: number;
   /** Missing numbers that their publisher's outbox had, and that were published again. */
   repaired: number;
-  /** Missing numbers that were given up. */
+  /** Missing numbers that were skipped. */
   skipped: number;
 }>;
 
-/** A delivery's context without its source: what is held runs under the source that it came through. */
-export type SweepContext = Omit<Context, 'source' | 'fencingToken' | 'possibleDuplicate'>;
+export type StreamSweep = (context: VisitContext) => Promise<SweepResult>;
 
-/** Keys worked on at once. A slow handler of one key must not keep the others waiting for the next sweep. */
+/** Streams worked on at once. A slow handler of one must not keep the others waiting for the next sweep. */
 const CONCURRENCY = 8;
-/** Keys per query; more where a sweep meets a whole page that it cannot take. */
-const PAGE = 100;
+/** The oldest waiting, and blocked, streams whose held messages are counted: what more of them hold is not in the sum. */
+const MEASURED = 10;
+
+type Total = { -readonly [Field in keyof SweepResult]: SweepResult[Field] };
 
 /**
- * `options` and `next` are those of the middleware: `inOrder(store, options)(next)`.
- * Call it every minute in production (Cloud Scheduler), more often where a failed head should be tried sooner.
- * It ends by the context's deadline. Rejects with `STORE_UNAVAILABLE` when the store cannot be asked.
+ * A sweep for each handler. Call it every minute in production (Cloud Scheduler), more often where a failed message
+ * should be tried sooner. It ends by the context's deadline, and the next one goes on where it ended. Rejects with
+ * `STORE_UNAVAILABLE` when the store cannot be asked.
  */
-export function sweepOrder(
-  store: OrderStore,
-  options: InOrderOptions,
-  next: Handler,
-): (context: SweepContext) => Promise<SweepResult> {
-  const ports = portsOf(store, options);
-  const gaps = sweepGaps(ports);
-  return async (context) => {
-    // First, so that what a gap kept waiting runs in this very sweep.
-    const total = { ready: 0, taken: 0, drained: 0, ...(await mended(gaps, context)) };
-    // Keys that stay due because they could not be taken. They are answered again, in front of all others.
-    const passed = new Set<string>();
-    let limit = PAGE;
-    while (ports.clock.monotonic() < context.deadline && !context.signal.aborted) {
-      const page = await store.ready(context.consumer, limit);
-      const before = total.taken;
-      const fresh = page.filter(({ ref }) => !passed.has(ref.key));
-      await sweepPage(ports, fresh, next, context, total, passed);
-      if (page.length < limit) break;
-      if (total.taken === before) limit *= 2;
+export function streamSweep(policy: StreamPolicy, visit: VisitStream): (next: Handler) => StreamSweep {
+  const waiting = walk(policy.store, { state: 'waiting', forMs: policy.gapTimeoutMs });
+  const due = walk(policy.store, { state: 'due' });
+  return (next) => async (context) => {
+    const total: Total = { due: 0, taken: 0, drained: 0, failed: 0, repaired: 0, skipped: 0 };
+    const isOver = (): boolean => policy.clock.monotonic() >= context.deadline || context.signal.aborted;
+    const each = (work: (stream: Readable) => Promise<void>) => async (stream: ListedStream) => {
+      try {
+        if (!('state' in stream)) throw stream.error;
+        await work(stream);
+      } catch (error) {
+        total.failed += 1;
+        const fields = { ...named(stream.ref), code: codeOf(error), error: textOf(error) };
+        context.log.warn('in order: a stream was not looked after; the next sweep tries again', fields);
+      }
+    };
+    // First, so that what a gap kept waiting runs in this very sweep. What is wrong with the list of gaps (an index that
+    // was turned off, for one) keeps nothing that is due from its turn.
+    if (mendsGaps(policy)) {
+      const mend = each(async ({ ref, state, nowMs }) => {
+        const { repaired, skipped } = await mendGap(policy, ref, state, nowMs, context);
+        total.repaired += repaired;
+        total.skipped += skipped;
+      });
+      try {
+        await inParallel(waiting(context.consumer, isOver), CONCURRENCY, mend);
+      } catch (error) {
+        total.failed += 1;
+        const fields = { consumer: context.consumer, code: codeOf(error), error: textOf(error) };
+        context.log.error('in order: gaps were not looked for; the next sweep tries again', fields);
+      }
     }
-    await reportOldGaps(ports, context);
-    await measure(ports, context);
+    const work = each(async ({ ref }) => {
+      const { taken, drained } = await visit(ref, context, next);
+      total.taken += taken ? 1 : 0;
+      total.drained += drained;
+    });
+    await inParallel(due(context.consumer, isOver), CONCURRENCY, (stream) => {
+      total.due += 1;
+      return work(stream);
+    });
+    await reportWaiting(policy, context);
     return total;
   };
 }
 
-/** Whatever is wrong with gaps (an index that was turned off, for one) does not keep what is due from its turn. */
-async function mended(
-  gaps: (context: SweepContext) => Promise<GapSweep>,
-  context: SweepContext,
-): Promise<GapSweep> {
-  try {
-    return await gaps(context);
-  } catch (error) {
-    context.log.error('in order: gaps were not looked for; the next sweep tries again', {
-      consumer: context.consumer,
-      code: codeOf(error),
-      error: textOf(error),
-    });
-    return { repaired: 0, skipped: 0, failed: 1 };
-  }
-}
-
-/** Streams of each kind whose messages are counted, the oldest first: what more of them hold is not in the sum. */
-const MEASURED = 10;
+type Readable = Extract<ListedStream, { state: object }>;
 
 /**
- * Only where somebody measures: two counts (a read for each 1,000 keys), the oldest streams that wait or stand still,
- * and how many messages each of these holds (a read for each 1,000).
+ * One line for as long as a stream has waited for a number longer than the gap's timeout, so that an alert on it needs
+ * no metric; and, where metrics are collected, how many streams are blocked and wait, and how much they hold.
  */
-async function measure({ store }: Ports, { consumer, log }: SweepContext): Promise<void> {
-  if (!isMeasured()) return;
+async function reportWaiting({ store, gapTimeoutMs }: StreamPolicy, context: VisitContext): Promise<void> {
+  const { consumer, log } = context;
   try {
-    const [waiting, halted] = await Promise.all(
-      (['waiting', 'halted'] as const).map((state) => store.list(consumer, { state, limit: MEASURED })),
-    );
-    const troubled = [...(waiting?.keys ?? []), ...(halted?.keys ?? [])].filter((key) => 'state' in key);
-    const counts = await Promise.all(troubled.map(({ ref }) => store.countHeld(ref)));
-    const [oldest] = waiting?.keys ?? [];
-    const since = oldest !== undefined && 'state' in oldest ? oldest.state.waitingSince : null;
-    const ageMs = oldest !== undefined && 'state' in oldest && since !== null ? oldest.nowMs - since : 0;
+    const waiting = await oldest(store, consumer, 'waiting');
+    const [first] = waiting;
+    const waitedMs =
+      first === undefined ? 0 : Math.max(0, first.nowMs - (first.state.waitingSince ?? first.nowMs));
+    if (first !== undefined && waitedMs >= gapTimeoutMs) {
+      log.warn('in order: a stream has waited for a number for longer than the gap timeout', {
+        event: 'order_gap_old',
+        ...named(first.ref),
+        missing: first.state.last + 1,
+        waitedSeconds: Math.floor(waitedMs / 1_000),
+      });
+    }
+    if (!isMeasured()) return;
+    const blocked = await oldest(store, consumer, 'blocked');
+    const held = [...waiting, ...blocked].reduce((sum, { state }) => sum + state.held, 0);
     const attributes = { [ATTR.consumer]: consumer };
-    gauge(
-      'heldMessages',
-      counts.reduce((sum, held) => sum + held, 0),
-      attributes,
-    );
-    gauge('blockedStreams', await store.count(consumer, 'halted'), attributes);
+    gauge('heldMessages', held, attributes);
+    gauge('blockedStreams', await store.count(consumer, 'blocked'), attributes);
     gauge('waitingStreams', await store.count(consumer, 'waiting'), attributes);
-    gauge('oldestGap', Math.max(0, ageMs) / 1_000, attributes);
+    gauge('oldestGap', waitedMs / 1_000, attributes);
   } catch (error) {
-    log.warn('in order: the state of the streams was not measured', { error: textOf(error) });
+    log.warn('in order: streams that wait were not looked for', { consumer, error: textOf(error) });
   }
 }
 
-type Total = { -readonly [Field in keyof SweepResult]: SweepResult[Field] };
-
-async function sweepPage(
-  ports: Ports,
-  page: readonly ReadyKey[],
-  next: Handler,
-  context: SweepContext,
-  total: Total,
-  passed: Set<string>,
-): Promise<void> {
-  const readAt = ports.clock.monotonic();
-  const queue = page.values();
-  const work = async (): Promise<void> => {
-    for (const key of queue) {
-      if (ports.clock.monotonic() >= context.deadline || context.signal.aborted) return;
-      total.ready += 1;
-      try {
-        if (!('state' in key)) throw key.error;
-        const seen = { ...key, storeOffsetMs: key.nowMs - readAt };
-        const drained = await drainIfDue(ports, key.ref, seen, next, { ...context, source: '' });
-        if (drained === undefined) {
-          passed.add(key.ref.key);
-          continue;
-        }
-        total.taken += 1;
-        total.drained += drained;
-      } catch (error) {
-        passed.add(key.ref.key);
-        total.failed += 1;
-        context.log.warn('in order: a key was not swept; the next sweep tries again', {
-          consumer: key.ref.consumer,
-          sequenceKey: key.ref.key,
-          error: textOf(error),
-        });
-      }
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(CONCURRENCY, page.length) }, work));
+async function oldest(
+  store: StreamPolicy['store'],
+  consumer: string,
+  state: 'waiting' | 'blocked',
+): Promise<readonly Readable[]> {
+  const { streams } = await store.list(consumer, { state, limit: MEASURED });
+  return streams.filter((stream): stream is Readable => 'state' in stream);
 }

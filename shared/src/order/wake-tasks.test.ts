@@ -12,23 +12,31 @@ function setUp(log: Log = silent) {
   return { clock, queue, tasks: wakeTasks(queue, { consumer: 'c', clock, log }) };
 }
 
-test('many asks for one stream and one second are one task, never before its time', async () => {
+test('many requests for one stream and one second are one task, never before its time', async () => {
   const { clock, queue, tasks } = setUp();
   const now = Math.ceil(clock.now() / 1_000) * 1_000;
-  for (const atMs of [now + 1_001, now + 1_999, now + 2_000]) await tasks.wake('k', atMs);
+  for (const atMs of [now + 1_001, now + 1_999, now + 2_000])
+    await tasks.wake({ source: 's', key: 'k' }, atMs);
   assert.deepEqual(
     queue.created.map(({ scheduleTimeMs }) => scheduleTimeMs - now),
     [2_000],
   );
-  await tasks.wake('k', now + 2_001);
-  await tasks.wake('other', now + 2_000);
-  assert.equal(queue.created.length, 3);
-  assert.deepEqual(readWake(queue.created[2]?.body ?? Buffer.alloc(0)), { consumer: 'c', key: 'other' });
+  await tasks.wake({ source: 's', key: 'k' }, now + 2_001);
+  await tasks.wake({ source: 's', key: 'other' }, now + 2_000);
+  await tasks.wake({ source: 'another', key: 'k' }, now + 2_000);
+  assert.equal(queue.created.length, 4);
+  assert.deepEqual(
+    queue.created.slice(2).map(({ body }) => readWake(body)),
+    [
+      { consumer: 'c', source: 's', key: 'other' },
+      { consumer: 'c', source: 'another', key: 'k' },
+    ],
+  );
 });
 
 test('what is further away than a task may be comes earlier, and asks again', async () => {
   const { clock, queue, tasks } = setUp();
-  await tasks.wake('k', clock.now() + 365 * 86_400_000);
+  await tasks.wake({ source: 's', key: 'k' }, clock.now() + 365 * 86_400_000);
   assert.equal(Math.round(((queue.created[0]?.scheduleTimeMs ?? 0) - clock.now()) / 86_400_000), 29);
 });
 
@@ -36,11 +44,11 @@ test('a queue that refuses costs a line in the log and nothing else', async () =
   const warnings: string[] = [];
   const { queue, tasks } = setUp({ ...silent, warn: (text) => void warnings.push(text) });
   queue.failOn(1, 'refused');
-  await tasks.wake('k', 0);
+  await tasks.wake({ source: 's', key: 'k' }, 0);
   assert.deepEqual(warnings, ['in order: a wake-up could not be asked for; the sweep will do it']);
 });
 
-test('who must not end before the tasks are stored can wait for them', async () => {
+test('a process that must not end before the tasks are stored can wait for them', async () => {
   const clock = virtualClock();
   let stored = 0;
   const queue = {
@@ -55,8 +63,8 @@ test('who must not end before the tasks are stored can wait for them', async () 
   };
   const tasks = wakeTasks(queue, { consumer: 'c', clock, log: silent });
   await tasks.settled();
-  void tasks.wake('k', 0);
-  void tasks.wake('k', 1_000);
+  void tasks.wake({ source: 's', key: 'k' }, 0);
+  void tasks.wake({ source: 's', key: 'k' }, 1_000);
   await clock.until(tasks.settled());
   assert.equal(stored, 2);
 });
@@ -67,8 +75,10 @@ test('a body that is no wake-up is refused for good', () => {
     'x',
     '[]',
     'null',
+    '{"v":3,"consumer":"c","source":"s","key":"k"}',
+    '{"v":1,"consumer":"c","key":"k"}',
     '{"v":2,"consumer":"c","key":"k"}',
-    '{"v":1,"consumer":"c","key":""}',
+    '{"v":2,"consumer":"c","source":"s","key":""}',
   ]) {
     assert.throws(() => readWake(Buffer.from(body)), { code: 'UNREADABLE_WAKE' }, body);
   }

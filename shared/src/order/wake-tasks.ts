@@ -1,7 +1,8 @@
 /**
- * Wake-ups as tasks of a queue: what `wake` of `inOrder` asks for, and what the task brings back to `wakeOrder`.
+ * Wake-ups as tasks of a queue: what the option `wake` of `orderedDelivery` asks for, and what the task brings back to
+ * its `wake`.
  *
- * A task's name is its stream and its second, so that many asks for one second are one task. A task that cannot be
+ * A task's name is its stream and its second, so that many requests for one second are one task. A task that cannot be
  * made, or is lost, costs time only: the sweep finds what is due.
  */
 import type { Clock } from '../clock.ts';
@@ -9,17 +10,18 @@ import type { TaskQueue } from '../delay/task-queue.ts';
 import { PermanentError, textOf } from '../errors.ts';
 import { hashOf } from '../hash.ts';
 import type { Log } from '../log.ts';
+import { named } from './report.ts';
 
 export type WakeTasksOptions = Readonly<{
-  /** Whose streams these are. */
+  /** The consumer whose streams these are. */
   consumer: string;
   clock: Clock;
   log: Log;
 }>;
 
 export type WakeTasks = Readonly<{
-  /** As the option `wake` of `inOrder`. Never rejects: what goes wrong is logged. Takes three seconds at most. */
-  wake(key: string, atMs: number): Promise<void>;
+  /** As the option `wake` of `orderedDelivery`. Never rejects: what goes wrong is logged. Takes three seconds at most. */
+  wake(stream: WakeStream, atMs: number): Promise<void>;
   /**
    * Resolves when what was asked for until now is stored or given up: for a process that gets no time once it has
    * answered, as a function does.
@@ -27,35 +29,43 @@ export type WakeTasks = Readonly<{
   settled(): Promise<void>;
 }>;
 
-/** Whose stream is to be woken. */
-export type WakeCall = Readonly<{ consumer: string; key: string }>;
+/** Which stream of its consumer; `source` is empty where a stream spans all of them. */
+export type WakeStream = Readonly<{ source: string; key: string }>;
+
+/** Which stream is to be visited. */
+export type WakeCall = Readonly<{ consumer: string }> & WakeStream;
 
 /** Longer than a task takes to be stored, and short beside a delivery, which waits for it. */
 const LIMIT_MS = 3_000;
 /** A task may be 30 days ahead (https://cloud.google.com/tasks/docs/quotas); one that comes early asks for the next. */
 const LONGEST_MS = 29 * 86_400_000;
-const VERSION = 1;
+const VERSION = 2;
 
+/**
+ * @example
+ * const wakes = wakeTasks(cloudTasksQueue(client, settings), { consumer: 'shipping', clock, log });
+ * const streams = orderedDelivery(store, { wake: wakes.wake });
+ */
 export function wakeTasks(queue: TaskQueue, { consumer, clock, log }: WakeTasksOptions): WakeTasks {
   const asked = new Set<Promise<void>>();
 
-  const create = async (key: string, atMs: number): Promise<void> => {
+  const create = async ({ source, key }: WakeStream, atMs: number): Promise<void> => {
     // Rounded up: never before its time on the store's clock, as far as the queue's agrees with it.
     const second = Math.ceil(Math.min(atMs, clock.now() + LONGEST_MS) / 1_000);
-    const body = Buffer.from(JSON.stringify({ v: VERSION, consumer, key }));
-    const name = hashOf('wake', consumer, key, String(second));
+    const body = Buffer.from(JSON.stringify({ v: VERSION, consumer, source, key }));
+    const name = hashOf('wake', consumer, source, key, String(second));
     try {
       const limits = { deadline: clock.monotonic() + LIMIT_MS };
       await queue.create({ name, scheduleTimeMs: second * 1_000, body }, limits);
     } catch (error) {
-      const fields = { consumer, sequenceKey: key, error: textOf(error) };
+      const fields = { ...named({ consumer, source, key }), error: textOf(error) };
       log.warn('in order: a wake-up could not be asked for; the sweep will do it', fields);
     }
   };
 
   return {
-    wake(key, atMs) {
-      const creating: Promise<void> = create(key, atMs).finally(() => asked.delete(creating));
+    wake(stream, atMs) {
+      const creating: Promise<void> = create(stream, atMs).finally(() => asked.delete(creating));
       asked.add(creating);
       return creating;
     },
@@ -74,14 +84,14 @@ export function readWake(body: Uint8Array): WakeCall {
     throw unreadable();
   }
   if (typeof parsed !== 'object' || parsed === null) throw unreadable();
-  const { v, consumer, key } = parsed as Readonly<Record<string, unknown>>;
-  if (v !== VERSION || typeof consumer !== 'string' || typeof key !== 'string' || key === '')
-    throw unreadable();
-  return { consumer, key };
+  const { v, consumer, source, key } = parsed as Readonly<Record<string, unknown>>;
+  if (v !== VERSION || typeof consumer !== 'string' || typeof source !== 'string') throw unreadable();
+  if (typeof key !== 'string' || key === '') throw unreadable();
+  return { consumer, source, key };
 }
 
 const unreadable = (): PermanentError =>
   new PermanentError(
     'UNREADABLE_WAKE',
-    `the body is no wake-up; accepted: {"v":${VERSION},"consumer":"…","key":"…"}`,
+    `the body is no wake-up; accepted: {"v":${VERSION},"consumer":"…","source":"…","key":"…"}`,
   );

@@ -1,115 +1,84 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { PermanentError, TransientError } from '../errors.ts';
-import type { Handler } from '../handler.ts';
-import { silent } from '../log.ts';
-import { ack, deadLetter, retry } from '../outcome.ts';
-import type { InOrderOptions } from './options.ts';
-import { type Bench, bench, CONSUMER, LEASE_MS } from './testing/bench.ts';
-import { wakeOrder, type Woken } from './wake.ts';
-
-const failing: Handler = async () => retry(new TransientError('DOWN', 'not now'));
-
-/** A wake-up of the bench's key, under options of its own and a handler that notes what it runs. */
-function waking(
-  { clock, store, runs, wakes }: Bench,
-  handler: Handler = async () => ack(),
-  options: InOrderOptions = {},
-) {
-  const wake = wakeOrder(
-    store,
-    {
-      clock,
-      lease: `${LEASE_MS}ms`,
-      wake: (key, atMs) => void wakes.push({ key, atMs }),
-      ...options,
-    },
-    async (message, context) => {
-      runs.push(`${message.attributes.sequence}:woken`);
-      return handler(message, context);
-    },
-  );
-  return (key = 'k', consumer = CONSUMER): Promise<Woken> =>
-    clock.until(
-      wake(key, {
-        consumer,
-        now: clock.now,
-        deadline: clock.monotonic() + 60_000,
-        signal: new AbortController().signal,
-        log: silent,
-      }),
-    );
-}
+import type { StreamFields } from './stream-state.ts';
+import { CONSUMER, made } from './testing/samples.ts';
+import { type Visiting, visiting } from './testing/visiting.ts';
+import type { Woken } from './wake.ts';
 
 const nothing = { drained: 0, repaired: 0, skipped: 0 };
+const waking = (bed: Visiting, key = 'k', source = 's'): Promise<Woken> =>
+  bed.clock.until(bed.wake({ key, source }, bed.context()));
 
-test('a head that failed runs when its wake-up comes, with all that waited for it', async () => {
-  const bed = bench();
-  await bed.worker({ handler: failing }).deliver(1);
-  await bed.worker().deliver(2);
-  const [asked] = bed.wakes;
-  assert.equal(asked?.key, 'k');
-  await bed.clock.advance((asked?.atMs ?? 0) - bed.clock.now());
-  assert.deepEqual(await waking(bed)(), { ...nothing, kind: 'taken', drained: 2 });
-  assert.deepEqual(bed.runs, ['1:a', '1:woken', '2:woken']);
+test('a stream that is due is visited, with all that waits for it', async () => {
+  const bed = visiting();
+  await made(bed.store, { readyAt: bed.clock.now() }, [1, 2]);
+  assert.deepEqual(await waking(bed), { ...nothing, kind: 'taken', drained: 2 });
+  assert.deepEqual(bed.runs, ['k#1', 'k#2']);
 });
 
 test('a wake-up that comes a little early waits; one that comes much too early asks for another', async () => {
-  const bed = bench({ retryMin: '2s' });
-  await bed.worker({ handler: failing }).deliver(1);
-  assert.deepEqual(await waking(bed)(), { ...nothing, kind: 'taken', drained: 1 });
-  assert.equal(bed.clock.now(), bed.wakes[0]?.atMs);
-  const later = bench({ retryMin: '30s' });
-  await later.worker({ handler: failing }).deliver(1);
-  const asked = later.wakes.length;
-  assert.deepEqual(await waking(later)(), { ...nothing, kind: 'left' });
-  assert.deepEqual(later.wakes.slice(asked), [later.wakes[0]]);
-  assert.deepEqual(later.runs, ['1:a']);
+  const bed = visiting();
+  const dueAt = bed.clock.now() + 2_000;
+  await made(bed.store, { attempts: 1, readyAt: dueAt, nextTryAt: dueAt }, [1]);
+  assert.deepEqual(await waking(bed), { ...nothing, kind: 'taken', drained: 1 });
+  assert.equal(bed.clock.now(), dueAt);
+  const later = visiting();
+  const at = later.clock.now() + 30_000;
+  await made(later.store, { attempts: 1, readyAt: at, nextTryAt: at }, [1]);
+  assert.deepEqual(await waking(later), { ...nothing, kind: 'left' });
+  assert.deepEqual([later.wakes, later.runs], [[{ key: 'k', atMs: at }], []]);
 });
 
-test('one that fails again asks for the next one, after a longer pause', async () => {
-  const bed = bench();
-  await bed.worker({ handler: failing }).deliver(1);
-  await bed.clock.advance(1_000);
-  await waking(bed, failing)();
-  assert.equal((bed.wakes.at(-1)?.atMs ?? 0) - bed.clock.now(), 2_000);
-  assert.equal(bed.state().attempts, 2);
+test('a next try that is later than the visit is what is waited for', async () => {
+  const bed = visiting();
+  const now = bed.clock.now();
+  await made(bed.store, { attempts: 1, readyAt: now, nextTryAt: now + 3_000 }, [1]);
+  assert.equal((await waking(bed)).kind, 'taken');
+  assert.equal(bed.clock.now(), now + 3_000);
 });
 
-test('it takes over from an owner that died, and that counts as an attempt', async () => {
-  const bed = bench();
-  const dying = bed.worker({ faults: { 'write 2': { kind: 'crash', when: 'before' } } });
-  void dying.deliver(1).catch(() => undefined);
-  await bed.clock.advance(0);
-  await bed.worker().deliver(1);
-  assert.deepEqual(await waking(bed)(), { ...nothing, kind: 'left' }, 'its lease is not over');
-  await bed.clock.advance(LEASE_MS + 1);
-  await waking(bed)();
-  assert.deepEqual(bed.runs.at(-1), '1:woken');
-  assert.equal(bed.state().last, 1);
+test('nothing is done for a stream that is idle, blocked or worked on, and none is asked for', async () => {
+  const bed = visiting();
+  const now = bed.clock.now();
+  const left: Readonly<Record<string, StreamFields>> = {
+    idle: { last: 1 },
+    blocked: { blocked: { code: 'BAD', text: '', atMs: now } },
+    running: { lease: { owner: 'other', lengthMs: 10_000, to: 1 }, readyAt: now + 10_000 },
+  };
+  for (const [key, fields] of Object.entries(left)) {
+    await made(bed.store, fields, [], key);
+    assert.deepEqual(await waking(bed, key), { ...nothing, kind: 'left' }, key);
+  }
+  assert.deepEqual([bed.wakes, bed.runs], [[], []]);
+  await bed.clock.advance(10_001);
+  assert.equal((await waking(bed, 'running')).kind, 'taken', 'its process died');
 });
 
-test('there is nothing to do for a key that is idle or stands still, and none for one that nobody knows', async () => {
-  const bed = bench();
-  await bed.worker().deliver(1);
-  assert.deepEqual(await waking(bed)(), { ...nothing, kind: 'left' });
-  const bad = bed.worker({ handler: async () => deadLetter(new PermanentError('BAD', 'never')) });
-  await bad.deliver(1, { key: 'poisoned' });
-  assert.deepEqual(await waking(bed)('poisoned'), { ...nothing, kind: 'left' });
-  assert.deepEqual(await waking(bed)('nobody'), { ...nothing, kind: 'unknown' });
-  assert.deepEqual(await waking(bed)('k', 'another consumer'), { ...nothing, kind: 'unknown' });
+test('a stream that is unknown, or is another source’s or consumer’s, is said to be unknown', async () => {
+  const bed = visiting();
+  await made(bed.store, { readyAt: 1 }, [1]);
+  assert.equal((await waking(bed, 'another')).kind, 'unknown');
+  assert.equal((await waking(bed, 'k', 'another')).kind, 'unknown');
+  const other = { ...bed.context(), consumer: 'another' };
+  assert.equal((await bed.wake({ key: 'k', source: 's' }, other)).kind, 'unknown');
 });
 
-test('it mends the gap of its key as the sweep does', async () => {
-  const bed = bench();
-  await bed.worker().deliver(2);
+test('where a stream spans all sources, the source of a wake-up says nothing', async () => {
+  const bed = visiting({ streamScope: 'consumer' });
+  const ref = { consumer: CONSUMER, source: '', key: 'k' };
+  const state = bed.store.stateOf(await made(bed.store, { readyAt: 1 }, [], 'other'));
+  assert.ok(state !== undefined);
+  const patch = { readyAt: 1, commit: 'one' };
+  await bed.store.commit(ref, { version: undefined, state }, { patch });
+  assert.equal((await waking(bed, 'k', 'whatever')).kind, 'taken');
+  assert.equal((await bed.wake({ key: 'k' }, bed.context())).kind, 'left');
+});
+
+test('it mends the gap of its stream as the sweep does', async () => {
+  const bed = visiting({ onGap: 'skip', gap: { timeout: '1m' } });
+  await made(bed.store, { waitingSince: bed.clock.now(), gapAt: 0 }, [2]);
+  assert.deepEqual(await waking(bed), { ...nothing, kind: 'left' });
   await bed.clock.advance(60_000);
-  const gaps = { timeout: '1m', policy: 'skip' } as const;
-  assert.deepEqual(await waking(bed, undefined, { gaps })(), {
-    kind: 'taken',
-    drained: 1,
-    repaired: 0,
-    skipped: 1,
-  });
-  assert.deepEqual(bed.runs, ['2:woken']);
+  assert.deepEqual(await waking(bed), { kind: 'taken', drained: 1, repaired: 0, skipped: 1 });
+  assert.deepEqual(bed.runs, ['k#2']);
 });

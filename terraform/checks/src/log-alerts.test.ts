@@ -26,10 +26,10 @@ const imported = async <Exports = Record<string, Made>>(path: string): Promise<E
 
 const { jsonLog } = await imported('shared/src/log.ts');
 const { systemClock } = await imported<{ systemClock: () => object }>('shared/src/clock.ts');
-const { reportPoison } = await imported('shared/src/streams/report.ts');
+const { reportPoison } = await imported('shared/src/order/report.ts');
 const { streamSweep } = await imported<{
   streamSweep: (policy: object, visit: Made) => (handler: Made) => (context: object) => Promise<unknown>;
-}>('shared/src/streams/sweep.ts');
+}>('shared/src/order/sweep.ts');
 
 type Writing = Readonly<{
   transact: (work: (transaction: unknown) => Promise<void>) => Promise<void>;

@@ -8,7 +8,7 @@ import { ack, retry } from '../../outcome.ts';
 import { type VirtualClock, virtualClock } from '../../testing/virtual-clock.ts';
 import { CONSUMER, messageOf } from './bench.ts';
 import { randomFrom } from './random.ts';
-import { contextFor } from './plan.ts';
+import { contextFor } from './schedule.ts';
 
 /** Keeps the next number; everything beyond it comes again. */
 export function articleGate(): Middleware {

@@ -7,65 +7,76 @@ import { compose, type Context, type Handler } from '../../handler.ts';
 import type { Log } from '../../log.ts';
 import type { Message } from '../../message.ts';
 import { ack, type Outcome } from '../../outcome.ts';
-import { inOrder } from '../in-order.ts';
-import type { KeyState } from '../key-state.ts';
-import { type MemoryOrder, memoryOrder } from '../memory.ts';
-import type { InOrderOptions } from '../options.ts';
-import { type SweepResult, sweepOrder } from '../sweep.ts';
-import { type Fault, faultyCall, faultyOrder } from './faulty-order.ts';
+import { type OrderedDelivery, orderedDelivery } from '../in-order.ts';
+import type { StreamState } from '../stream-state.ts';
+import { type MemoryStreams, memoryStreams } from '../memory.ts';
+import type { StreamOptions } from '../options.ts';
+import type { SweepResult } from '../sweep.ts';
+import { type Fault, faultyCall, faultyStore, type Store } from './faulty-store.ts';
 
 export const LEASE_MS = 12_000;
 export const CONSUMER = 'orders';
+export const SOURCE = 'sub';
+/** The stream of messages without another key. */
+export const REF = { consumer: CONSUMER, source: SOURCE, key: 'k' } as const;
 
 export type Sent = Readonly<{
   content?: string | Buffer;
   key?: string;
   attributes?: Record<string, string>;
   orderingKey?: string;
+  /** How long the delivery has (default a minute), and the subscription that it comes through. */
+  limitMs?: number;
+  source?: string;
 }>;
 
 export type Worker = Readonly<{
   deliver(number: number, sent?: Sent): Promise<Outcome>;
   sweep(): Promise<SweepResult>;
+  streams: OrderedDelivery;
 }>;
 
 type WorkerOptions = Readonly<{
-  /** What happens at the n-th call of a method, for example `write 1`. */
+  /** What happens at the n-th call of a method, for example `commit 1`. */
   faults?: Readonly<Record<string, Fault>>;
   /** Instead of an immediate ack. */
   handler?: Handler;
+  /** Around the store of this process. */
+  wrap?(store: Store): Store;
+  /** How long each call of the store takes. */
+  callMs?: number;
 }>;
 
 export type Bench = Readonly<{
   clock: VirtualClock;
-  store: MemoryOrder;
+  store: MemoryStreams;
   /** `number:content` of each call of a handler, in order. */
   runs: string[];
   contexts: Context[];
   wakes: Readonly<{ key: string; atMs: number }>[];
   errors: string[];
   worker(options?: WorkerOptions): Worker;
-  state(key?: string): KeyState;
+  state(key?: string): StreamState;
   heldNumbers(key?: string): readonly number[];
 }>;
 
-export function bench(options: Partial<InOrderOptions> & Readonly<{ maxHeldBytes?: number }> = {}): Bench {
+export function bench(options: Partial<StreamOptions> & Readonly<{ maxHeldBytes?: number }> = {}): Bench {
   const { maxHeldBytes, ...rest } = options;
   const clock = virtualClock();
-  const store = memoryOrder({ clock, ...(maxHeldBytes !== undefined && { maxHeldBytes }) });
+  const store = memoryStreams({ clock, ...(maxHeldBytes !== undefined && { maxHeldBytes }) });
   const runs: string[] = [];
   const contexts: Context[] = [];
   const wakes: { key: string; atMs: number }[] = [];
   const errors: string[] = [];
   const log: Log = { info() {}, warn() {}, error: (text) => void errors.push(text) };
-  const wake = (key: string, atMs: number): void => void wakes.push({ key, atMs });
-  const settings: InOrderOptions = { clock, lease: `${LEASE_MS}ms`, wake, ...rest };
+  const wake: StreamOptions['wake'] = ({ key }, atMs) => void wakes.push({ key, atMs });
+  const settings: StreamOptions = { clock, lease: `${LEASE_MS}ms`, wake, ...rest };
 
-  const context = (): Context => {
+  const context = (limitMs = 60_000, source: string = SOURCE): Context => {
     const controller = new AbortController();
-    clock.after(60_000, () => controller.abort());
-    const deadline = clock.monotonic() + 60_000;
-    return { consumer: CONSUMER, source: 'sub', now: clock.now, deadline, signal: controller.signal, log };
+    clock.after(limitMs, () => controller.abort());
+    const deadline = clock.monotonic() + limitMs;
+    return { consumer: CONSUMER, source, now: clock.now, deadline, signal: controller.signal, log };
   };
 
   return {
@@ -75,34 +86,46 @@ export function bench(options: Partial<InOrderOptions> & Readonly<{ maxHeldBytes
     contexts,
     wakes,
     errors,
-    worker({ faults = {}, handler = async () => ack() } = {}) {
+    worker({
+      faults = {},
+      handler = async () => ack(),
+      wrap = (plain: Store): Store => plain,
+      callMs = 0,
+    } = {}) {
       let isAlive = true;
       const calls = new Map<string, number>();
       const call = faultyCall(clock, {
         faultOf(method) {
           const nth = (calls.get(method) ?? 0) + 1;
           calls.set(method, nth);
-          return faults[`${method} ${nth}`] ?? { kind: 'none' };
+          return (
+            faults[`${method} ${nth}`] ?? {
+              kind: 'none',
+              ...(callMs > 0 && { beforeMs: callMs / 2, afterMs: callMs / 2 }),
+            }
+          );
         },
         alive: () => isAlive,
         crash: () => void (isAlive = false),
       });
-      const faulty = faultyOrder(store, call);
+      const faulty = faultyStore(wrap(store), call);
       const recording: Handler = async (message, inner) => {
         runs.push(`${message.attributes.sequence}:${message.data.toString()}`);
         contexts.push(inner);
         return handler(message, inner);
       };
       const next = compose(recording, []);
-      const chain = compose(recording, [inOrder(faulty, settings)]);
-      const sweep = sweepOrder(faulty, settings, next);
+      const streams = orderedDelivery(faulty, settings);
+      const chain = compose(recording, [streams.middleware]);
+      const sweep = streams.sweep(next);
       return {
-        deliver: (number, sent) => chain(messageOf(number, sent), context()),
+        deliver: (number, sent) => chain(messageOf(number, sent), context(sent?.limitMs, sent?.source)),
         sweep: () => sweep(context()),
+        streams,
       };
     },
-    state: (key = 'k') => store.stateOf({ consumer: CONSUMER, key }) ?? failNoKey(key),
-    heldNumbers: (key = 'k') => store.heldNumbers({ consumer: CONSUMER, key }),
+    state: (key = 'k') => store.stateOf({ consumer: CONSUMER, source: SOURCE, key }) ?? failNoKey(key),
+    heldNumbers: (key = 'k') => store.heldNumbers({ consumer: CONSUMER, source: SOURCE, key }),
   };
 }
 

@@ -6,14 +6,13 @@ import { type Clock, sleep } from '../../clock.ts';
 import { inProgressElsewhere, PermanentError } from '../../errors.ts';
 import type { Handler } from '../../handler.ts';
 import { ack, deadLetter, retry } from '../../outcome.ts';
-import type { MemoryOrder } from '../memory.ts';
-import { MAX_ATTEMPTS } from './plan.ts';
+import type { MemoryStreams } from '../memory.ts';
+import { MAX_ATTEMPTS, refOf } from './schedule.ts';
 import type { Traffic } from './traffic.ts';
 
 type Effect = Readonly<{ key: string; number: number; content: string; token: string }>;
 
 export type Habits = Readonly<{
-  consumer: string;
   alive(): boolean;
   /** How long this call takes, whether it ends when its signal is aborted, and whether its process dies in it. */
   next(): Readonly<{ takesMs: number; obeys: boolean; dies: boolean }>;
@@ -26,6 +25,8 @@ export type Witness = Readonly<{
   violations: string[];
   /** How often a number's handler has failed in a way that says something about the message, by `key#number`. */
   failures: Map<string, number>;
+  /** How often content was started that kills its process each time. */
+  kills: Map<string, number>;
   /** Calls so far. */
   starts: { count: number };
   handler(habits: Habits): Handler;
@@ -34,21 +35,22 @@ export type Witness = Readonly<{
 type Run = Readonly<{ key: string; token: string; until: number; alive: () => boolean }>;
 
 /** `behindOnce`: a number may have been done under an earlier lease, and its repeat is not seen here. */
-export function witness(clock: Clock, store: MemoryOrder, behindOnce = false): Witness {
+export function witness(clock: Clock, store: MemoryStreams, behindOnce = false): Witness {
   const effects: Effect[] = [];
   const violations: string[] = [];
   const failures = new Map<string, number>();
   const failed = (name: string): void => void failures.set(name, (failures.get(name) ?? 0) + 1);
   const starts = { count: 0 };
+  const kills = new Map<string, number>();
   const running = new Set<Run>();
   const newest = new Map<string, bigint>();
   const check = (holds: boolean, text: string): void => {
     if (!holds) violations.push(`${Math.round(clock.monotonic())} ms: ${text}`);
   };
 
-  const checkStart = (consumer: string, key: string, number: number, run: Run): void => {
+  const checkStart = (key: string, number: number, run: Run): void => {
     const { token } = run;
-    const last = store.stateOf({ consumer, key })?.last ?? 0;
+    const last = store.stateOf(refOf(key))?.last ?? 0;
     const doneHere = new Set(
       effects
         .filter((one) => one.key === key && (behindOnce || one.token === token))
@@ -72,6 +74,7 @@ export function witness(clock: Clock, store: MemoryOrder, behindOnce = false): W
     violations,
     failures,
     starts,
+    kills,
     handler: (habits) => async (message, context) => {
       const content = message.data.toString();
       const [key = '', text = ''] = content.split('#');
@@ -79,12 +82,13 @@ export function witness(clock: Clock, store: MemoryOrder, behindOnce = false): W
       const token = context.fencingToken ?? '0';
       const run: Run = { key, token, until: context.deadline, alive: habits.alive };
       starts.count += 1;
-      checkStart(habits.consumer, key, number, run);
+      if (habits.traffic.fatal.get(content) === 'kills') kills.set(content, (kills.get(content) ?? 0) + 1);
+      checkStart(key, number, run);
       running.add(run);
       const { takesMs, obeys, dies } = habits.next();
       await sleep(clock, takesMs, obeys ? context.signal : undefined);
       running.delete(run);
-      if (dies) habits.crash();
+      if (dies || habits.traffic.fatal.get(content) === 'kills') habits.crash();
       if (!habits.alive()) return new Promise(() => undefined);
       if (obeys && context.signal.aborted) return retry(context.signal.reason);
       const { failuresLeft, fatal } = habits.traffic;

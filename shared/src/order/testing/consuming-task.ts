@@ -25,5 +25,5 @@ export type RunLine = Readonly<{
   untilMs: number;
 }>;
 
-/** `takeover`: an expired lease was taken. `swept`: a sweep took a key. */
+/** `takeover`: an expired lease was taken. `swept`: a sweep took a stream. */
 export type ConsumingLine = RunLine | Readonly<{ what: 'takeover' | 'swept'; worker: string }>;

@@ -2,9 +2,9 @@
  * What goes wrong in a simulation, drawn from its seed, and where processes die in it.
  */
 import type { Clock } from '../../clock.ts';
-import type { Fault, Request } from './faulty-order.ts';
-import { randomFault } from './faulty-order.ts';
-import type { Plan } from './plan.ts';
+import type { Fault, Request } from './faulty-store.ts';
+import { randomFault } from './faulty-store.ts';
+import type { Schedule } from './schedule.ts';
 import type { Random } from './random.ts';
 import { HANDLER, type Sites, site } from './sites.ts';
 
@@ -20,7 +20,7 @@ export type Faults = Readonly<{
 
 export const FAULTS_END_MS = 120_000;
 
-export function drawnFaults(plan: Plan, random: Random, clock: Clock, sites: Sites | undefined): Faults {
+export function drawnFaults(plan: Schedule, random: Random, clock: Clock, sites: Sites | undefined): Faults {
   let count = 0;
   const on = (): boolean => clock.monotonic() < FAULTS_END_MS;
   const goesWrong = (share: number): boolean => on() && random.chance(share);

@@ -5,111 +5,127 @@
 import type { Clock } from '../../clock.ts';
 import { codeOf } from '../../errors.ts';
 import type { Handler } from '../../handler.ts';
-import type { Message } from '../../message.ts';
 import { ack, type Outcome, retry } from '../../outcome.ts';
-import { contentHash } from '../content.ts';
-import type { KeyState } from '../key-state.ts';
-import type { HeldMessage, OrderStore } from '../order-store.ts';
+import type { StreamOptions } from '../options.ts';
+import type { StreamState } from '../stream-state.ts';
+import type { HeldMessage, StreamChange } from '../stream-store.ts';
+import type { Store } from './faulty-store.ts';
 
 export type Mutation = Readonly<{
-  /** Of everybody. */
-  store?(store: OrderStore): OrderStore;
-  /** As one delivery sees it. */
-  deliveryStore?(store: OrderStore, message: Message): OrderStore;
+  store?(store: Store): Store;
   outcome?(outcome: Outcome): Outcome;
   handler?(handler: Handler, clock: Clock): Handler;
   /** What repeats does not reach the handler: what is done may have been done under an earlier lease. */
   behindOnce?: true;
   sweeps?: false;
+  options?: Partial<StreamOptions>;
 }>;
 
-/** The pointer moves in one commit, what is done is removed in another. */
+/** What every commit writes is changed, in and outside of transactions. */
+const writing = (change: (written: StreamChange) => StreamChange): Mutation => ({
+  store: (store) => ({
+    ...store,
+    commit: (ref, seen, written) => store.commit(ref, seen, change(written)),
+    transact: (ref, work) =>
+      store.transact(ref, (inside) =>
+        work({ ...inside, commit: (state, written) => inside.commit(state, change(written)) }),
+      ),
+  }),
+});
+
+/** What every read of a document, and of held messages, shows is changed. */
+const reading = (
+  change: (state: StreamState) => StreamState,
+  held: (messages: readonly HeldMessage[]) => readonly HeldMessage[] = (messages) => messages,
+): Mutation => {
+  const over = <Access extends Pick<Store, 'read' | 'held'>>(
+    store: Access,
+  ): Pick<Store, 'read' | 'held'> => ({
+    async read(ref) {
+      const document = await store.read(ref);
+      return document.state === undefined ? document : { ...document, state: change(document.state) };
+    },
+    held: async (...args) => held(await store.held(...args)),
+  });
+  return {
+    store: (store) => ({
+      ...store,
+      ...over(store),
+      transact: (ref, work) =>
+        store.transact(ref, (inside) => {
+          const hidden = over({ read: inside.read, held: (_, ...page) => inside.held(...page) });
+          return work({
+            read: () => hidden.read(ref),
+            held: (...page) => hidden.held(ref, ...page),
+            commit: inside.commit,
+          });
+        }),
+    }),
+  };
+};
+
+/** `last` moves in one commit, what is done is removed in another. */
 export const twoCommits: Mutation = {
   store: (store) => ({
     ...store,
-    async write(ref, expected, patch, remove = []) {
-      const version = await store.write(ref, expected, patch);
+    async commit(ref, seen, { remove = [], ...change }) {
+      const version = await store.commit(ref, seen, change);
       if (version === undefined || remove.length === 0) return version;
-      const base = expected.base;
-      await store.transact(ref, base, { numbers: [0] }, () => ({ result: undefined, remove }));
-      return version;
+      const { state } = await store.read(ref);
+      const patch = { commit: change.patch.commit };
+      return state && store.commit(ref, { version, state }, { patch, remove });
     },
   }),
 };
 
-/** A key is let go of without a look at what is held. */
-export const blindRelease: Mutation = {
-  store: (store) => ({
-    ...store,
-    transact: (ref, base, query, decide) =>
-      store.transact(ref, base, query, (state, held, nowMs) => {
-        const isRelease = 'from' in query && query.limit === 1 && state.lease !== null;
-        return decide(state, isRelease ? [] : held, nowMs);
-      }),
-  }),
-};
+/** What is held is not counted in the document. */
+export const uncountedHold: Mutation = writing(({ patch, create = [], ...rest }) => {
+  const { held, ...uncounted } = patch;
+  return { ...rest, create, patch: create.length > 0 || held === undefined ? uncounted : patch };
+});
 
-/** What is held under a lease is not shown in the key, so that its owner does not look for it. */
-export const unmarked: Mutation = {
-  store: (store) => ({
-    ...store,
-    transact: (ref, base, query, decide) =>
-      store.transact(ref, base, query, (state, held, nowMs) => {
-        const { patch, ...decision } = decide(state, held, nowMs);
-        const isHold = 'numbers' in query && state.lease !== null;
-        return patch === undefined || isHold ? decision : { ...decision, patch };
-      }),
-  }),
-};
+/** A lease is written without the time at which a visit must come. */
+export const leaseWithoutVisit: Mutation = writing(({ patch, ...rest }) => ({
+  ...rest,
+  patch: patch.lease ? { ...patch, readyAt: null } : patch,
+}));
 
-/** Whoever has the lease reads the key as if nothing were held for it. */
-export const unseen: Mutation = {
-  store: (store) => ({
-    ...store,
-    async read(ref) {
-      const view = await store.read(ref);
-      const { state } = view;
-      if (state === undefined || state.lease === null) return view;
-      return { ...view, state: { ...state, waitingSince: null } };
-    },
-  }),
-};
+/** A stream is released as if nothing were held for it. */
+export const blindRelease: Mutation = writing(({ patch, ...rest }) => ({
+  ...rest,
+  patch:
+    patch.lease === null && patch.blocked === undefined
+      ? { ...patch, readyAt: null, waitingSince: null, gapAt: null }
+      : patch,
+}));
 
-/** What was done before is acknowledged without a look at what waits behind it. */
-export const staleWakesNobody: Mutation = {
-  sweeps: false,
-  deliveryStore: (store, message) => ({
-    ...store,
-    async read(ref) {
-      const view = await store.read(ref);
-      const isStale = view.state !== undefined && Number(message.attributes.sequence) <= view.state.last;
-      return isStale && view.state !== undefined
-        ? { ...view, state: { ...view.state, readyAt: null } }
-        : view;
-    },
-  }),
-};
+/** A look that hides what is held. */
+export const blindLook: Mutation = reading(
+  (state) => state,
+  () => [],
+);
 
-/** Every message under a number counts as the one that came first. */
+/** The document is read as if nothing were held. */
+export const unseen: Mutation = reading((state) => ({ ...state, held: 0 }));
+
+/** The identities of what is done, and of what was started, are not remembered. */
 export const noIdentity: Mutation = {
-  deliveryStore(store, message) {
-    const hash = contentHash(message);
-    const blind = (state: KeyState): KeyState => ({ ...state, run: null, ring: [] });
-    const same = (held: readonly HeldMessage[]): readonly HeldMessage[] =>
-      held.map((one) => (String(one.number) === message.attributes.sequence ? { ...one, hash } : one));
-    return {
-      ...store,
-      async read(ref) {
-        const view = await store.read(ref);
-        return view.state === undefined ? view : { ...view, state: blind(view.state) };
-      },
-      transact: (ref, base, query, decide) =>
-        store.transact(ref, base, query, (state, held, nowMs) => decide(blind(state), same(held), nowMs)),
-    };
-  },
+  ...reading((state) => ({ ...state, run: null, recentHashes: [] })),
+  options: { onUnknownStale: 'acknowledge' },
 };
 
-/** Acknowledged although no commit shows the number as done, given up or held. */
+/** A commit is written whatever another process has committed meanwhile. */
+export const unconditional: Mutation = {
+  store: (store) => ({
+    ...store,
+    async commit(ref, seen, change) {
+      const { version } = await store.read(ref);
+      return store.commit(ref, { ...seen, version }, change);
+    },
+  }),
+};
+
+/** Acknowledged although no commit shows the number as done, skipped or held. */
 export const ackWithoutCommit: Mutation = {
   outcome: (outcome) =>
     outcome.kind === 'retry' && ['LEASE_LOST', 'STORE_UNAVAILABLE'].includes(codeOf(outcome.error))
@@ -117,16 +133,15 @@ export const ackWithoutCommit: Mutation = {
       : outcome,
 };
 
-/** Deliveries run heads that have failed, as the sweep does. */
-export const withoutRuleOfFailedHeads: Mutation = {
-  store: (store) => ({
-    ...store,
-    async read(ref) {
-      const view = await store.read(ref);
-      return view.state === undefined ? view : { ...view, state: { ...view.state, attempts: 0 } };
-    },
-  }),
-};
+/** Deliveries start what has failed, or killed its process, as a visit does. */
+export const withoutRuleOfFailedNumbers: Mutation = reading((state) => ({
+  ...state,
+  attempts: 0,
+  suspectsTo: 0,
+}));
+
+/** Numbers of a batch whose process died are started as any others. */
+export const suspectsAreForgotten: Mutation = reading((state) => ({ ...state, suspectsTo: 0 }));
 
 /** What another delivery is at work on counts as a failure of the message. */
 export const countsElsewhere: Mutation = {

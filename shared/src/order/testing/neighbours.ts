@@ -1,13 +1,13 @@
 /**
  * What a simulated consumer publishes to, and asks: a dead-letter topic, an outbox that still has what its publisher
- * never published, and a room for what is too large to be held. Requests to each go wrong as those to the store do.
+ * never published, and a payload store for what is too large to be held. Requests to each go wrong as those to the store do.
  */
 import { TransientError } from '../../errors.ts';
 import type { Middleware } from '../../handler.ts';
 import type { GapRepair } from '../../outbox/gap-repair.ts';
 import { retry } from '../../outcome.ts';
 import type { PayloadRoom } from '../../payload/payload-room.ts';
-import type { Call } from './faulty-order.ts';
+import type { Call } from './faulty-store.ts';
 import type { Sent, Traffic } from './traffic.ts';
 
 export const graveyard =

@@ -3,21 +3,24 @@
  */
 import assert from 'node:assert/strict';
 import { codeOf } from '../../errors.ts';
-import { isSkipped, type KeyState } from '../key-state.ts';
-import { CONSUMER, type Plan } from './plan.ts';
+import { isSkipped, type StreamState } from '../stream-state.ts';
+import { MAX_ATTEMPTS, refOf, type Schedule } from './schedule.ts';
 import type { Simulated } from './simulation.ts';
 import { keysOf } from './traffic.ts';
 
-export function checkPromises(plan: Plan, run: Simulated): void {
+export function checkPromises(plan: Schedule, run: Simulated): void {
   assert.deepEqual(run.witness.violations, []);
+  for (const [content, starts] of run.witness.kills) {
+    assert.ok(starts <= MAX_ATTEMPTS, `${content}, which kills its process, was started ${starts} times`);
+  }
   const contents = new Map<string, string>();
   for (const key of keysOf(plan)) checkKey(plan, run, key, contents);
   checkMessages(run, contents);
 }
 
-function checkKey(plan: Plan, run: Simulated, key: string, contents: Map<string, string>): void {
+function checkKey(plan: Schedule, run: Simulated, key: string, contents: Map<string, string>): void {
   const { witness, store, letters, traffic } = run;
-  const state = store.stateOf({ consumer: CONSUMER, key });
+  const state = store.stateOf(refOf(key));
   const firsts: number[] = [];
   for (const effect of witness.effects.filter((one) => one.key === key)) {
     const name = `${key}#${effect.number}`;
@@ -45,7 +48,7 @@ function checkKey(plan: Plan, run: Simulated, key: string, contents: Map<string,
     const isLate = traffic.sent.some(
       (one) => one.key === key && one.number === number && cameLate(run, one.id),
     );
-    const isKnown = isLetter || isLate || plan.gaps === 'skip';
+    const isKnown = isLetter || isLate || plan.onGap === 'skip';
     assert.ok(isKnown, `${key}#${number} was given up without a dead letter`);
   }
   checkEnd(plan, run, key, state);
@@ -62,43 +65,46 @@ const cameLate = ({ settled }: Simulated, id: string): boolean => {
   return outcome?.kind === 'deadLetter' && codeOf(outcome.error) === 'LATE_ARRIVAL';
 };
 
-function checkEnd(plan: Plan, run: Simulated, key: string, state: KeyState | undefined): void {
+function checkEnd(plan: Schedule, run: Simulated, key: string, state: StreamState | undefined): void {
   if (state === undefined) return;
-  const held = run.store.heldNumbers({ consumer: CONSUMER, key });
+  const held = run.store.heldNumbers(refOf(key));
   assert.deepEqual([state.lease, state.readyAt], [null, null], `${key} is not at rest`);
   assert.deepEqual(
     held.filter((number) => number <= state.last),
     [],
     `${key} keeps what is done`,
   );
-  if (state.halted !== null) {
-    assert.ok(plan.poison === 'halt' && !plan.operated, `${key} stands still`);
+  if (state.blocked !== null) {
+    assert.ok(plan.onPoison === 'block' && !plan.operated, `${key} stands still`);
     const isFatal = [...run.traffic.fatal.keys()].some((content) => isOf(content, key, state.last + 1));
     // Processes that died count as attempts: on top of its failures an innocent head may then stand still too.
-    assert.ok(isFatal || run.faults > 0, `${key} stands still at a message that does not fail`);
+    assert.ok(
+      isFatal || run.faults > 0 || run.witness.kills.size > 0,
+      `${key} stands still at a message that does not fail`,
+    );
     assert.ok(held.includes(state.last + 1), `${key} stands still without its message`);
     return;
   }
   if (held.length === 0) return assert.equal(state.waitingSince, null, `${key} waits for nothing`);
   const isDropped = run.traffic.dropped.some((one) => one.key === key && one.number === state.last + 1);
-  assert.ok(isDropped && plan.gaps === 'wait' && !plan.repairs, `${key} is not at its end`);
+  assert.ok(isDropped && plan.onGap === 'wait' && !plan.repairs, `${key} is not at its end`);
   assert.ok(state.waitingSince !== null && state.gapAt === state.last, `${key} has a gap that nobody sees`);
   assert.ok(!held.includes(state.last + 1), `${key} waits although its next message is here`);
 }
 
 /** Each message ran, is a dead letter, or waits visibly in the store. */
 function checkMessages(
-  { traffic, settled, letters, store, faults }: Simulated,
+  { traffic, settled, letters, store, faults, witness }: Simulated,
   contents: ReadonlyMap<string, string>,
 ): void {
   for (const message of traffic.sent) {
     const { id, key, number, content, epoch } = message;
     const outcome = settled.get(id);
     assert.ok(outcome !== undefined, `${id} (${content}) was never settled`);
-    const state = store.stateOf({ consumer: CONSUMER, key });
+    const state = store.stateOf(refOf(key));
     const ran = contents.get(`${key}#${number}`) === content;
     if (outcome.kind === 'ack') {
-      const waits = store.heldNumbers({ consumer: CONSUMER, key }).includes(number);
+      const waits = store.heldNumbers(refOf(key)).includes(number);
       assert.ok(ran || letters.has(content) || waits, `${content} was acknowledged and never ran`);
       assert.ok(
         waits || number <= (state?.last ?? 0),
@@ -116,7 +122,10 @@ function checkMessages(
     else {
       assert.ok(letters.has(content), `${content} was given up without a dead letter`);
       // As above: an innocent head may be given up too, where processes died in it.
-      assert.ok(code === 'FATAL' || faults > 0, `${content} was given up for ${code}`);
+      assert.ok(
+        code === 'FATAL' || code === 'ATTEMPTS_EXHAUSTED' || faults > 0 || witness.kills.size > 0,
+        `${content} was given up for ${code}`,
+      );
     }
   }
 }

@@ -1,5 +1,5 @@
 /**
- * A process that pulls a subscription through `inOrder`, sweeps, and writes what its handler does to a file, line by line,
+ * A process that pulls a subscription in order, sweeps, and writes what its handler does to a file, line by line,
  * so that it is known when it is killed. Started by pubsub-workers.ts; it ends with its parent.
  */
 import { appendFileSync } from 'node:fs';
@@ -12,17 +12,15 @@ import { compose, type Handler } from '../../handler.ts';
 import { silent } from '../../log.ts';
 import { ack } from '../../outcome.ts';
 import { receive } from '../../receive/pubsub.ts';
-import { firestoreOrder } from '../firestore.ts';
-import { inOrder } from '../in-order.ts';
-import type { InOrderOptions } from '../options.ts';
-import type { OrderStore } from '../order-store.ts';
-import { sweepOrder } from '../sweep.ts';
+import { firestoreStreams } from '../firestore.ts';
+import { orderedDelivery } from '../in-order.ts';
+import type { StreamAdmin, StreamStore } from '../stream-store.ts';
 import { CONSUMER, type ConsumingLine, type ConsumingTask } from './consuming-task.ts';
 
 const SWEEP_EVERY_MS = 500;
 const LONG_RUNS = 0.25;
 const LONG_RUN_MS = 500;
-/** For who is to be killed in a run: most of the lease. */
+/** Of a process that is to be killed in a run: most of the lease. */
 const LAST_RUN_MS = 1_500;
 
 const task = JSON.parse(process.argv[2] ?? '') as ConsumingTask;
@@ -34,10 +32,10 @@ const note = (line: ConsumingLine): void => appendFileSync(task.file, `${JSON.st
 const clock = systemClock();
 const [host = '', port] = task.firestore.split(':');
 const firestore = new Firestore({ projectId: 'demo-project', host, port: Number(port), ssl: false });
-const store = notingTakeovers(firestoreOrder(firestore));
+const store = notingTakeovers(firestoreStreams(firestore));
 const client = new PubSub({ projectId: 'demo-project', apiEndpoint: task.pubsub });
-// A head that is killed again and again is not poison here: it was all of them that were killed.
-const options: InOrderOptions = { clock, lease: '2s', maxAttempts: 1_000 };
+// A number that is killed again and again is not poison here: it is the processes that are killed.
+const streams = orderedDelivery(store, { clock, lease: '2s', retry: { attempts: 1_000 } });
 
 const handler: Handler = async ({ attributes, data }, { deadline, fencingToken = '', signal }) => {
   const run = {
@@ -60,21 +58,22 @@ const handler: Handler = async ({ attributes, data }, { deadline, fencingToken =
   return ack();
 };
 
-/** A take that writes attempts counts the end of whoever had the key before. */
-function notingTakeovers(inner: OrderStore): OrderStore {
+/** A commit that says that a process has died takes over what it had. */
+function notingTakeovers(inner: StreamStore & StreamAdmin): StreamStore & StreamAdmin {
   return {
     ...inner,
-    async write(...args) {
-      const version = await inner.write(...args);
-      const { lease, attempts = 0 } = args[2];
-      if (version !== undefined && lease && attempts > 0) note({ what: 'takeover', worker: task.name });
+    async commit(...args) {
+      const version = await inner.commit(...args);
+      const { patch } = args[2];
+      if (version !== undefined && patch.suspectsTo !== undefined)
+        note({ what: 'takeover', worker: task.name });
       return version;
     },
   };
 }
 
 async function sweeping(): Promise<never> {
-  const sweep = sweepOrder(store, options, compose(handler, []));
+  const sweep = streams.sweep(compose(handler, []));
   for (;;) {
     await pause(SWEEP_EVERY_MS);
     const { signal } = new AbortController();
@@ -86,7 +85,7 @@ async function sweeping(): Promise<never> {
 
 // What was compiled serves those that come after; a killed process would not leave it behind.
 flushCompileCache();
-receive(client.subscription(task.subscription), compose(handler, [inOrder(store, options)]), {
+receive(client.subscription(task.subscription), compose(handler, [streams.middleware]), {
   consumer: CONSUMER,
   concurrency: 20,
   timeout: '20s',

@@ -18,9 +18,10 @@ import type { PublishingTask } from '../../outbox/testing/pubsub-worker.ts';
 import { pubsubPublisher } from '../../publish/pubsub.ts';
 import { end, heard } from '../../testing/child-processes.ts';
 import { hurried } from '../../testing/hurried.ts';
-import { firestoreOrder } from '../firestore.ts';
-import { type Orders, orders } from '../orders.ts';
-import type { StreamDetails } from '../orders-view.ts';
+import { firestoreStreams } from '../firestore.ts';
+import { type OrderedDelivery, orderedDelivery } from '../in-order.ts';
+import type { StreamDetails } from '../stream-view.ts';
+import type { StreamName } from '../admin.ts';
 import { CONSUMER, type ConsumingLine, type ConsumingTask } from './consuming-task.ts';
 
 export type Reckoning = Readonly<{
@@ -42,12 +43,14 @@ const MODULES: Readonly<Record<Role, URL>> = {
 };
 const WORKERS_OF_A_ROLE = 2;
 const SUBSCRIPTION = 'orders';
+/** As the client names it, which is the source of its messages. */
+const SOURCE = `projects/demo-project/subscriptions/${SUBSCRIPTION}`;
 const KEYS = 8;
 /** The client asks for 10 s to acknowledge, which are 2.5 s here, a little more than the lease. */
 const HURRY = 4;
 /** The most between two orders of one publisher, so that consumers keep up on two cores. */
 const PUBLISHER_PAUSE_MS = 40;
-/** Somebody has worked between two kills, however slow the machine is; within this time. */
+/** So many orders are committed between two kills, however slow the machine is; within this time. */
 const ORDERS_PER_KILL = 4;
 const PUBLISH_MS = 4_000;
 const DRAIN_MS = 40_000;
@@ -77,7 +80,7 @@ export async function killWorkers(kills: number): Promise<Reckoning> {
     const last = firestoreOutbox(firestore);
     const rows = await pendingOf(last);
     const relayed = relay(last, publisher, { log: silent });
-    const inspector = orders(firestoreOrder(firestore), { consumer: CONSUMER });
+    const inspector = orderedDelivery(firestoreStreams(firestore));
     const committed = await committedOrders(firestore);
     const { signal } = new AbortController();
     const until = performance.now() + DRAIN_MS;
@@ -89,7 +92,7 @@ export async function killWorkers(kills: number): Promise<Reckoning> {
       await pause(200);
     }
     const streams = new Map<string, StreamDetails | undefined>();
-    for (const key of committed.keys()) streams.set(key, await inspector.inspect(key));
+    for (const key of committed.keys()) streams.set(key, await inspector.inspect(refOf(key)));
     const lines = (await readFile(file, 'utf8')).trim().split('\n');
     return {
       lines: lines.map((line) => JSON.parse(line) as ConsumingLine),
@@ -181,13 +184,15 @@ async function committedOrders(firestore: Firestore): Promise<ReadonlyMap<string
   return new Map([...byKey].map(([key, ofKey]) => [key, ofKey.map(({ id }) => id)]));
 }
 
+const refOf = (key: string): StreamName => ({ consumer: CONSUMER, source: SOURCE, key });
+
 async function isDrained(
-  { inspect }: Orders,
+  { inspect }: OrderedDelivery,
   committed: ReadonlyMap<string, readonly string[]>,
 ): Promise<boolean> {
   for (const [key, texts] of committed) {
-    const stream = await inspect(key);
-    if (stream?.state !== 'idle' || stream.last < texts.length) return false;
+    const stream = await inspect(refOf(key));
+    if (stream?.status !== 'idle' || stream.last < texts.length) return false;
   }
   return true;
 }

@@ -6,15 +6,15 @@ import type { VirtualClock } from '../../testing/virtual-clock.ts';
 import { virtualClock } from '../../testing/virtual-clock.ts';
 import type { Outcome } from '../../outcome.ts';
 import { memoryPayloads } from '../../payload/memory.ts';
-import { type MemoryOrder, memoryOrder } from '../memory.ts';
+import { type MemoryStreams, memoryStreams } from '../memory.ts';
 import { type Witness, witness } from './checking-handler.ts';
 import { drawnFaults, FAULTS_END_MS } from './drawn-faults.ts';
 import type { Mutation } from './mutation.ts';
-import { CONSUMER, contextFor, type Plan } from './plan.ts';
-import { type Process, startProcess, type World } from './process.ts';
+import { CONSUMER, contextFor, refOf, type Schedule } from './schedule.ts';
+import { type Process, startProcess, type World } from './simulated-process.ts';
 import { randomFrom } from './random.ts';
 import type { Sites } from './sites.ts';
-import { watchedOrder } from './watched-order.ts';
+import { watchedStore } from './watched-store.ts';
 import { keysOf, type Sent, type Traffic, traffic } from './traffic.ts';
 
 export type Simulated = Readonly<{
@@ -23,7 +23,7 @@ export type Simulated = Readonly<{
   deliveries: ReadonlyMap<string, number>;
   /** Contents whose dead letter the consumer or the operator has published. */
   letters: ReadonlySet<string>;
-  store: MemoryOrder;
+  store: MemoryStreams;
   witness: Witness;
   faults: number;
   clock: VirtualClock;
@@ -37,12 +37,12 @@ const OPERATED_EVERY_MS = 15_000;
 /** Half an hour after the last fault at the latest everything is quiet. */
 const LIMIT_MS = FAULTS_END_MS + 1_800_000;
 
-export async function simulate(plan: Plan, mutation: Mutation = {}, sites?: Sites): Promise<Simulated> {
+export async function simulate(plan: Schedule, mutation: Mutation = {}, sites?: Sites): Promise<Simulated> {
   const random = randomFrom(plan.seed);
   const clock = virtualClock();
-  const plain = memoryOrder({ clock, ...(plan.large && { maxHeldBytes: LEAST_BYTES }) });
+  const plain = memoryStreams({ clock, ...(plan.large && { maxHeldBytes: LEAST_BYTES }) });
   const seen = witness(clock, plain, mutation.behindOnce);
-  const store = watchedOrder(plain, seen.violations, seen.failures);
+  const store = watchedStore(plain, seen.violations, seen.failures);
   const settled = new Map<string, Outcome>();
   const deliveries = new Map<string, number>();
   const letters = new Set<string>();
@@ -91,15 +91,15 @@ export async function simulate(plan: Plan, mutation: Mutation = {}, sites?: Site
     clock.after(OPERATED_EVERY_MS, () => void operate().catch(() => undefined));
     const process = worker();
     if (!process.alive()) return;
-    await process.orders.inspect(random.pick(keysOf(plan)));
-    for (const { key, next } of (await process.orders.list({ state: 'halted' })).streams) {
+    await process.streams.inspect(refOf(random.pick(keysOf(plan))));
+    for (const { key, next } of (await process.streams.list(CONSUMER, { state: 'blocked' })).streams) {
       if (random.chance(0.5)) {
         for (const content of made.fatal.keys()) {
           if (content === `${key}#${next}` || content.startsWith(`${key}#${next}#`))
             made.fatal.delete(content);
         }
-        await process.orders.resume(key);
-      } else await process.orders.skip(key, next);
+        await process.streams.resume(refOf(key));
+      } else await process.streams.skip(refOf(key), next);
     }
   };
 
@@ -123,11 +123,11 @@ export async function simulate(plan: Plan, mutation: Mutation = {}, sites?: Site
 }
 
 /** Nothing more will happen to the key: drained, standing still with nobody to help, or waiting for ever. */
-function isQuiet(plan: Plan, store: MemoryOrder, key: string): boolean {
-  const ref = { consumer: CONSUMER, key };
+function isQuiet(plan: Schedule, store: MemoryStreams, key: string): boolean {
+  const ref = refOf(key);
   const state = store.stateOf(ref);
   if (state === undefined) return true;
   if (state.lease !== null || state.readyAt !== null) return false;
-  if (state.halted !== null) return !plan.operated;
-  return store.heldNumbers(ref).length === 0 || (plan.gaps === 'wait' && !plan.repairs);
+  if (state.blocked !== null) return !plan.operated;
+  return store.heldNumbers(ref).length === 0 || (plan.onGap === 'wait' && !plan.repairs);
 }

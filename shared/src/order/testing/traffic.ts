@@ -13,14 +13,16 @@ export type Sent = Readonly<{
   epoch: string | undefined;
 }>;
 
+type Fate = 'permanent' | 'retry' | 'kills';
+
 export type Traffic = Readonly<{
   sent: readonly Sent[];
   /** Numbers that only an outbox has, or nobody. */
   dropped: readonly Sent[];
   /** How often this content still fails before it succeeds. */
   failuresLeft: Map<string, number>;
-  /** Contents that fail for ever: with a dead letter, or as often as they are tried. */
-  fatal: Map<string, 'permanent' | 'retry'>;
+  /** Contents that fail for ever: with a dead letter, as often as they are tried, or with their process. */
+  fatal: Map<string, Fate>;
 }>;
 
 export type TrafficPlan = Readonly<{
@@ -43,7 +45,7 @@ export function traffic(plan: TrafficPlan, random: Random): Traffic {
   const sent: Sent[] = [];
   const dropped: Sent[] = [];
   const failuresLeft = new Map<string, number>();
-  const fatal = new Map<string, 'permanent' | 'retry'>();
+  const fatal = new Map<string, Fate>();
   for (const key of keysOf(plan)) {
     const resets = random.chance(plan.resets);
     for (const epoch of resets ? ['a', 'b'] : [undefined]) {
@@ -61,7 +63,8 @@ export function traffic(plan: TrafficPlan, random: Random): Traffic {
         while (random.chance(plan.duplicates)) sent.push(one(`${name}${tag}`));
         if (random.chance(plan.conflicts)) sent.push(one(`${name}#other${tag}`));
         if (random.chance(plan.failing)) failuresLeft.set(`${name}${tag}`, 1 + random.upTo(5));
-        if (random.chance(plan.fatal)) fatal.set(`${name}${tag}`, random.pick(['permanent', 'retry']));
+        if (random.chance(plan.fatal))
+          fatal.set(`${name}${tag}`, random.pick<Fate>(['permanent', 'retry', 'kills']));
       }
     }
   }
