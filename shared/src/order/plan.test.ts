@@ -34,6 +34,8 @@ type Given = Readonly<{
   isFresh?: boolean;
   /** Numbers that have run as deliveries under a lease of this worker. */
   ran?: readonly number[];
+  /** Their batch still runs, and what waits has waited for two seconds. */
+  isRunning?: boolean;
 }>;
 
 function waiting(number: number): Delivery {
@@ -58,6 +60,7 @@ function planned({
   isVisit,
   isFresh = true,
   ran,
+  isRunning,
 }: Given) {
   const document = { ...freshStream(1), held: held.length + unknown, ...state };
   const known = heldView(document.held, document.last + 1, held.map(heldAs));
@@ -82,11 +85,11 @@ function planned({
     state: document,
     isFresh,
     nowMs: NOW,
-    monotonic: clock.monotonic(),
+    monotonic: clock.monotonic() + (isRunning ? 2_000 : 0),
     view,
     isCautious: false,
     progress,
-    running: undefined,
+    running: isRunning ? batch : undefined,
     mailbox: numbers.map(waiting),
     visit: isVisit
       ? visit(
@@ -212,6 +215,14 @@ const situations: Readonly<Record<string, readonly [Given, object]>> = {
   'a suspect with few attempts left waits for its turn': [
     { state: { attempts: 2, suspectsTo: 3, readyAt: NOW - 1 }, held: [1], isVisit: true },
     { needs: 'turn' },
+  ],
+  'a checkpoint holds what has waited, and counts what has run': [
+    { state: { lease: { ...MINE, to: 9 } }, ran: [1], waiting: [4], isRunning: true },
+    { holds: [4], answers: ['1 ack handled', '4 ack held'], last: 1 },
+  ],
+  'a checkpoint that finds its lease lost makes the stream due with the next number that it holds': [
+    { state: { ...GAP }, held: [3], ran: [], waiting: [1], isRunning: true },
+    { holds: [1], answers: ['1 ack held'], readyAt: 0, wakeAt: 0 },
   ],
   'a blocked stream holds what comes': [
     { state: { blocked: { code: 'BAD', text: '', atMs: NOW } }, held: [1], waiting: [2] },

@@ -169,7 +169,8 @@ const takenOver = (state: StreamState): StreamFields => ({
 /** Step 5, without a batch: the lease is released, and the document shows what the stream waits for. */
 function rest(situation: Situation, draft: Draft, { takesOver }: Choice): Need | undefined {
   const { nowMs, running, visit, view, policy, state: before } = situation;
-  if (running !== undefined) return undefined;
+  // The batch that is running has the lease, unless another process took it over.
+  if (running !== undefined && draft.isOwner) return undefined;
   const isReleased = draft.isOwner || takesOver;
   // A takeover that finds nothing to run: its process died, and what it ran is not here.
   if (takesOver) write(draft, { lease: null, ...takenOver(before) }, nowMs);
@@ -230,7 +231,7 @@ function complete(situation: Situation, draft: Draft, choice: Choice): Plan {
         }
       : undefined,
     endsVisit,
-    wakeAt: isStarted || running !== undefined ? undefined : wakeAt(situation, draft),
+    wakeAt: isStarted ? undefined : wakeAt(situation, draft),
     events: {
       ended: draft.ended,
       takesOver,
