@@ -21,7 +21,7 @@ export function site(request: string): string {
   const stack = new Error('for its stack').stack ?? '';
   const frames = stack.split('\n');
   Error.stackTraceLimit = stackTraceLimit;
-  const frame = frames.find((line) => /\/streams\/[a-z-]+\.ts:/.test(line) && !/\.test\.ts/.test(line));
-  const [, file = 'somewhere', line = ''] = /\/streams\/([a-z-]+)\.ts:(\d+)/.exec(frame ?? '') ?? [];
+  const frame = frames.find((line) => /\/order\/[a-z-]+\.ts:/.test(line) && !/\.test\.ts/.test(line));
+  const [, file = 'somewhere', line = ''] = /\/order\/([a-z-]+)\.ts:(\d+)/.exec(frame ?? '') ?? [];
   return `${file}:${line} ${request}`;
 }
