@@ -1,5 +1,5 @@
 /**
- * In order: messages of one key through `inOrder` beside the article's algorithm and beside native ordering keys, how
+ * In order: messages of one key through in-order delivery beside the article's algorithm and beside native ordering keys, how
  * long what waited for a missing number goes on waiting, and how a stopped consumer catches up. On the local stack, on
  * the same with a store that takes 15 ms more for each call, and on Google's emulators where they are installed.
  */

@@ -57,7 +57,7 @@ const MAX_ATTEMPTS = 100;
 
 /**
  * Place it inside `deadLettering`, and outside everything that claims, holds or counts the message (`dedup`, `inbox`,
- * `inOrder`): they must see the retry, and have let go of the message, before it is acknowledged here. A message with a
+ * in-order delivery): they must see the retry, and have let go of the message, before it is acknowledged here. A message with a
  * `sequence` is never put off, because it would be a gap. Throws ConfigError for an option that is not valid.
  */
 export function retryLater(queue: TaskQueue, options: RetryLaterOptions): Middleware {
@@ -160,7 +160,7 @@ const hasItsPlace = ({ attributes }: Message): boolean =>
 const misplaced = (cause: unknown): ConfigError =>
   new ConfigError(
     'RETRY_LATER_INSIDE_A_LEASE',
-    'retryLater stands inside a lease on the message; put it outside dedup, inbox and inOrder',
+    'retryLater stands inside a lease on the message; put it outside dedup, inbox and in-order delivery',
     { cause },
   );
 

@@ -89,7 +89,7 @@ async function outcomeFrom(
     const outcome = await handle(context);
     // The outcome of a held message goes nowhere: what it wants published would be lost without a word.
     if (outcome.kind === 'ack' && outcome.publish !== undefined && outcome.publish.length > 0) {
-      const accepted = 'put the publishing middleware inside inOrder';
+      const accepted = 'put the publishing middleware inside in-order delivery';
       return retry(
         new ConfigError('NOT_PUBLISHED', `the outcome still has messages to publish; ${accepted}`),
       );
