@@ -6,7 +6,7 @@ import test from 'node:test';
 import {
   deliver,
   memoryClaims,
-  memoryOrder,
+  memoryStreams,
   type Message,
   type OutgoingMessage,
   settle,
@@ -37,7 +37,7 @@ function setUp(target: string, environment: Readonly<Record<string, string>> = {
     },
     claims: memoryClaims({ clock }),
     tasks: { overheadBytes: 0, create: async () => 'created' },
-    orders: memoryOrder({ clock }),
+    streams: memoryStreams({ clock }),
     ledger: undefined,
     payloads: undefined,
     subscriptionWindows: async () => undefined,

@@ -17,10 +17,8 @@ import {
 import { statusOf } from './faults.ts';
 import { compose } from './handler.ts';
 import { silent } from './log.ts';
-import { inOrder } from './order/in-order.ts';
-import { memoryOrder } from './order/memory.ts';
-import { orders } from './order/orders.ts';
-import { sweepOrder } from './order/sweep.ts';
+import { orderedDelivery } from './order/in-order.ts';
+import { memoryStreams } from './order/memory.ts';
 import type { OutgoingMessage } from './message.ts';
 import { forward } from './publish/forward.ts';
 import { publishError } from './publish/pubsub-errors.ts';
@@ -100,7 +98,7 @@ for (const [what, status] of [
 ] as const) {
   test(`twenty streams whose target is ${what} for ten minutes: an hour later none is blocked, all are out`, async () => {
     const clock = virtualClock();
-    const store = memoryOrder({ clock });
+    const streams = orderedDelivery(memoryStreams({ clock }), { clock });
     let isAway = true;
     const out: OutgoingMessage[] = [];
     const publisher = {
@@ -110,9 +108,8 @@ for (const [what, status] of [
       },
     };
     const inner = compose(forward('t'), [publishing(publisher)]);
-    const options = { clock };
-    const handle = compose(inner, [inOrder(store, options)]);
-    const sweep = sweepOrder(store, options, inner);
+    const handle = compose(inner, [streams.middleware]);
+    const sweep = streams.sweep(inner);
     const context = () => ({
       consumer: 'c',
       source: 's',
@@ -121,9 +118,9 @@ for (const [what, status] of [
       signal: new AbortController().signal,
       log: silent,
     });
-    const streams = Array.from({ length: 20 }, (_, stream) => `k${stream}`);
+    const keys = Array.from({ length: 20 }, (_, stream) => `k${stream}`);
     for (const number of [1, 2]) {
-      for (const sequenceKey of streams) {
+      for (const sequenceKey of keys) {
         const attributes = { sequence: String(number), sequenceKey };
         const message = { id: `${sequenceKey}/${number}`, data: Buffer.from('x'), attributes };
         await clock.until(handle({ ...message, publishTime: new Date(clock.now()) }, context()));
@@ -134,7 +131,7 @@ for (const [what, status] of [
       isAway = minute < 10;
       await clock.until(sweep(context()));
     }
-    const halted = await orders(store, { consumer: 'c' }).list({ state: 'halted' });
-    assert.deepEqual([halted.streams.length, out.length], [0, 40]);
+    const blocked = await streams.list('c', { state: 'blocked' });
+    assert.deepEqual([blocked.streams.length, out.length], [0, 40]);
   });
 }

@@ -9,8 +9,8 @@ import { compose, type Handler, type Middleware } from './handler.ts';
 import { identifierHash } from './hash.ts';
 import { jsonLog, type Log, type LogFields } from './log.ts';
 import type { Message } from './message.ts';
-import { inOrder } from './order/in-order.ts';
-import { memoryOrder } from './order/memory.ts';
+import { orderedDelivery } from './order/in-order.ts';
+import { memoryStreams } from './order/memory.ts';
 import { memoryOutbox } from './outbox/memory.ts';
 import { outbox } from './outbox/outbox.ts';
 import { relay } from './outbox/relay.ts';
@@ -80,8 +80,10 @@ const CASES: Readonly<Record<string, () => Promise<readonly Line[]>>> = {
     delivered(failing, [{ ...messageOf('1', { sequence: '1', sequenceKey: SECRET }), orderingKey: SECRET }]),
   'a stream that fails': async () => {
     const clock = virtualClock();
-    const streams = inOrder(memoryOrder({ clock }), { clock, maxAttempts: 1 });
-    return delivered(compose(failing, [streams]), [messageOf('1', { sequence: '1', sequenceKey: SECRET })]);
+    const streams = orderedDelivery(memoryStreams({ clock }), { clock, retry: { attempts: 1 } });
+    return delivered(compose(failing, [streams.middleware]), [
+      messageOf('1', { sequence: '1', sequenceKey: SECRET }),
+    ]);
   },
   'a row of the outbox that can never be published': async () => {
     const lines: Line[] = [];

@@ -22,7 +22,6 @@ export { type Duration, toMilliseconds } from './duration.ts';
 export { ConfigError, PermanentError, TransientError } from './errors.ts';
 export { guarded, type GuardedHandler, type GuardedOptions } from './guarded.ts';
 export { identifierHash } from './hash.ts';
-export { compose, type Context, type Handler, type Middleware } from './handler.ts';
 export { compose, type Context, type Handler, type Middleware, type SweepContext } from './handler.ts';
 export { clockFrom, type LocalClock, localClock } from './local-clock.ts';
 export { consoleLog, jsonLog, type JsonLogOptions, type Log, type LogFields, silent } from './log.ts';

@@ -14,6 +14,7 @@ import { memoryInbox } from './dedup/inbox-memory.ts';
 import { memoryClaims } from './dedup/memory.ts';
 import { memoryTasks } from './delay/memory.ts';
 import { silent } from './log.ts';
+import { memoryStreams } from './order/memory.ts';
 import { memoryOutbox } from './outbox/memory.ts';
 import { ack } from './outcome.ts';
 import { memoryLedger } from './schedules/memory.ts';
@@ -35,20 +36,8 @@ for (const [entry, { source }] of entries) {
   }
 }
 
-/** In-order delivery has its own room and its own tests. Errors are classes. */
-const ELSEWHERE = [
-  'inOrder',
-  'memoryOrder',
-  'orders',
-  'sweepOrder',
-  'wakeOrder',
-  'wakeTasks',
-  'firestoreOrder',
-  'firestoreCounterStart',
-  'ConfigError',
-  'PermanentError',
-  'TransientError',
-];
+/** Errors are classes. */
+const ELSEWHERE = ['ConfigError', 'PermanentError', 'TransientError'];
 const nameOf = (path: string): string => path.split(' ')[1] ?? '';
 const tested = [...functions].filter(([path]) => !ELSEWHERE.includes(nameOf(path)));
 
@@ -145,7 +134,9 @@ const OPTIONS: Readonly<Record<string, Case>> = {
   memoryLedger: { before: [], valid: { clock }, near: ['time', 'times'] },
   memoryOutbox: { before: [], valid: { clock }, near: ['stamps', 'stamp'] },
   memoryPayloads: { before: [], valid: { clock }, near: ['clocks', 'clock'] },
+  memoryStreams: { before: [], valid: { clock }, near: ['maxHeldByte', 'maxHeldBytes'] },
   memoryTasks: { before: [], valid: { clock }, near: ['Clock', 'clock'] },
+  orderedDelivery: { before: [memoryStreams({ clock })], valid: {}, near: ['leese', 'lease'] },
   outbox: { before: [outboxStore], valid: {}, near: ['relays', 'relay'] },
   outboxSender: { before: [outboxStore, () => {}], valid: {}, near: ['newID', 'newId'] },
   outgoing: { before: ['out', { data: 'x' }], valid: {}, near: ['maxBytess', 'maxBytes'] },
@@ -166,6 +157,13 @@ const OPTIONS: Readonly<Record<string, Case>> = {
   sweepSchedules: { before: [ledger, queue], valid: { clock }, near: ['clocc', 'clock'] },
   firestoreClaims: { before: [firestore], valid: {}, near: ['colection', 'collection'] },
   firestoreInbox: { before: [firestore], valid: {}, near: ['transactiontime', 'transactionTime'] },
+  firestoreStreams: { before: [firestore], valid: {}, near: ['shard', 'shards'] },
+  firestoreCounterStart: { before: [firestore], valid: {}, near: ['scopes', 'scope'] },
+  wakeTasks: {
+    before: [queue],
+    valid: { consumer: 'c', clock, log: silent },
+    near: ['consumers', 'consumer'],
+  },
   firestoreCounters: { before: [firestore], valid: {}, near: ['scopes', 'scope'] },
   firestoreOutbox: { before: [firestore], valid: {}, near: ['retenton', 'retention'] },
   firestorePayloads: { before: [firestore], valid: {}, near: ['callTimout', 'callTimeout'] },

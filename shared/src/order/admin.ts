@@ -4,6 +4,7 @@
  * Nothing here runs a handler: `resume` and `skip` change the stream in one commit, and the next sweep goes on with it.
  * Both may be repeated. What is skipped as poison has its dead letter first; a crash in between publishes it twice.
  */
+import { identifierHash } from '../hash.ts';
 import { PermanentError, TransientError } from '../errors.ts';
 import type { Context } from '../handler.ts';
 import { silent } from '../log.ts';
@@ -217,6 +218,6 @@ async function publishPoison(
 
 function unknown({ consumer, source, key }: StreamRef): never {
   const from = source === '' ? '' : ` through ${source}`;
-  const text = `no message of sequenceKey ${JSON.stringify(key)} has come to ${consumer}${from}`;
+  const text = `no message of sequenceKey ${identifierHash(key)} has come to ${consumer}${from}`;
   throw new PermanentError('STREAM_UNKNOWN', text);
 }

@@ -80,7 +80,7 @@ export async function runBatch(
     const now = clock.monotonic();
     const isFirst = progress.done.length === 0;
     // The first one starts as long as there is a lease: a batch with little time would never make progress.
-    const isLate = now >= lease.deadline || (!isFirst && now >= endsAt);
+    const isLate = lease.isOver() || (!isFirst && now >= endsAt);
     const host = entry.delivery ?? batch.host;
     if (isLate || signals.stop.aborted || signals.lost.aborted || host === undefined || host.isOver()) return;
     if (entry.held !== undefined && now >= host.startUntil) return;

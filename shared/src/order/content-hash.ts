@@ -20,6 +20,11 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
   ATTRIBUTE.fencingToken,
   ATTRIBUTE.deadLetterReason,
   ATTRIBUTE.deadLetterError,
+  ATTRIBUTE.deadLetterConsumer,
+  ATTRIBUTE.deadLetterSource,
+  ATTRIBUTE.sourceSchemaName,
+  ATTRIBUTE.sourceSchemaRevisionId,
+  ATTRIBUTE.sourceSchemaEncoding,
   // https://www.w3.org/TR/trace-context/ and https://www.w3.org/TR/baggage/
   'traceparent',
   'tracestate',

@@ -6,7 +6,8 @@
  * transactions, in which the store lets the processes queue up, until the document shows this process's own last commit
  * again. A commit whose reply is lost is recognised by its ID, or by the name of the lease that it wrote.
  */
-import { sleep } from '../clock.ts';
+import { identifierHash } from '../hash.ts';
+import { type Moment, momentOf, sleep } from '../clock.ts';
 import { codeOf, TransientError } from '../errors.ts';
 import { retry } from '../outcome.ts';
 import type { Situation } from './draft.ts';
@@ -28,8 +29,8 @@ export type Committed = Readonly<{
   plan: Complete;
   /** The document's version behind the commit, which is the fencing token of a lease that it wrote. */
   token: string;
-  /** Monotonic: when the commit was sent. A lease that it wrote is counted from here. */
-  sentAt: number;
+  /** When the commit was sent. A lease that it wrote is counted from here. */
+  sentAt: Moment;
 }>;
 
 export type Cycle = Readonly<{
@@ -53,7 +54,7 @@ type Seen = Readonly<{
   readAt: Readonly<{ monotonic: number; wall: number }>;
 }>;
 
-type Sent = Readonly<{ plan: Complete; sentAt: number; isCheckpoint: boolean }>;
+type Sent = Readonly<{ plan: Complete; sentAt: Moment; isCheckpoint: boolean }>;
 type Applied = Readonly<{ kind: 'applied'; committed: Committed }>;
 type Decided = Exclude<Plan, { kind: 'read' | 'look' }> | Applied;
 
@@ -184,7 +185,7 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef, suspects: Turn
     const id = policy.newId();
     const [oldest] = unknown.keys();
     if (unknown.size >= MOST_UNKNOWN && oldest !== undefined) unknown.delete(oldest);
-    unknown.set(id, { plan: complete, sentAt: clock.monotonic(), isCheckpoint });
+    unknown.set(id, { plan: complete, sentAt: momentOf(clock), isCheckpoint });
     const { fields, create, remove } = complete;
     return { id, patch: { ...fields, commit: id }, create, remove: remove.map(({ number }) => number) };
   }
@@ -198,7 +199,7 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef, suspects: Turn
     if (decided.kind === 'applied') return decided.committed;
     if (decided.kind !== 'complete') return prepare(decided);
     const { state, version } = known();
-    const sentAt = clock.monotonic();
+    const sentAt = momentOf(clock);
     if (!isCommit(decided)) return { plan: decided, token: version ?? '', sentAt };
     const { id, ...change } = changeOf(decided, inputs().running !== undefined);
     isDoubted = true;
@@ -211,7 +212,7 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef, suspects: Turn
 
   /** The same in one transaction. The version of its commit is not known, so what rests on it is read afterwards. */
   async function attemptInTransaction(inputs: () => Inputs): Promise<Committed | undefined> {
-    const sentAt = clock.monotonic();
+    const sentAt = momentOf(clock);
     let version: string | undefined;
     const { applied, result } = await store.transact(ref, async (transaction) => {
       isDoubted = true;
@@ -331,5 +332,5 @@ const isCommit = ({ fields, create, remove }: Complete): boolean =>
 const miscounted = (ref: StreamRef, { held }: StreamState): TransientError =>
   new TransientError(
     'UNREADABLE_STATE',
-    `the stream ${JSON.stringify(ref.key.slice(0, 60))} counts ${held} held messages, and another number was found`,
+    `the stream ${identifierHash(ref.key)} counts ${held} held messages, and another number was found`,
   );

@@ -17,8 +17,8 @@ import type {
   Query,
 } from '@google-cloud/firestore';
 import type { Firestore } from '@google-cloud/firestore';
-import { ConfigError } from '../errors.ts';
-import { boundedCalls, type CallOptions, isRefused } from '../firestore/calls.ts';
+import { boundedCalls, type CallOptions, isRefused, CALL_SHAPE } from '../firestore/calls.ts';
+import { checkOptions, text, whole } from '../options.ts';
 import { sameFirestore } from '../firestore/copy.ts';
 import { hashOf } from '../hash.ts';
 import { counterDocuments, counterOf, type FirestoreCountersOptions } from '../sequence/firestore.ts';
@@ -68,13 +68,14 @@ export function firestoreStreams(
   firestore: Firestore,
   options: FirestoreStreamsOptions = {},
 ): StreamStore & StreamAdmin {
-  const { collection = 'pubsub-guarantees-order', shards = 16 } = options;
-  if (!Number.isInteger(shards) || shards < 1 || shards > MOST_SHARDS) {
-    const text = `shards is ${JSON.stringify(shards)}; accepted: a whole number from 1 to ${MOST_SHARDS}`;
-    throw new ConfigError('INVALID_OPTION', text);
-  }
-  const calls = boundedCalls(options);
   const client = sameFirestore(firestore);
+  checkOptions<FirestoreStreamsOptions>(options, {
+    ...CALL_SHAPE,
+    collection: text,
+    shards: whole(1, MOST_SHARDS),
+  });
+  const { collection = 'pubsub-guarantees-order', shards = 16 } = options;
+  const calls = boundedCalls(options);
 
   const streamsOf = (consumer: string): CollectionReference =>
     client.collection(collection).doc(hashOf(consumer)).collection(`${collection}-streams`);
@@ -212,6 +213,8 @@ export function firestoreCounterStart(
   firestore: Firestore,
   options: FirestoreCountersOptions = {},
 ): CounterStart {
+  sameFirestore(firestore);
+  checkOptions<FirestoreCountersOptions>(options, { ...CALL_SHAPE, collection: text, scope: text });
   const calls = boundedCalls(options);
   const documentOf = counterDocuments(firestore, options);
   return {

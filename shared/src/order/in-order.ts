@@ -39,7 +39,7 @@ export type OrderedDelivery = StreamOperations &
   }>;
 
 /**
- * Throws ConfigError `INVALID_STORE` for what is no store, `INVALID_OPTION` for an option that is unknown or out of range.
+ * Throws ConfigError `INVALID_OPTION` for what is no store, and for an option that is unknown or out of range.
  *
  * @example
  * const streams = orderedDelivery(firestoreStreams(new Firestore()), { lease: '30s' });

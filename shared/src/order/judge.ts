@@ -1,6 +1,7 @@
 /**
  * Step 2 of the plan: where an arriving number belongs, judged from the document and from what is held. Pure.
  */
+import { identifierHash } from '../hash.ts';
 import { leaseLost, PermanentError } from '../errors.ts';
 import { ack, deadLetter, type Outcome, retry } from '../outcome.ts';
 import { type Draft, heldAt, type Situation } from './draft.ts';
@@ -102,4 +103,4 @@ const otherEpoch = (state: StreamState, arrival: Arrival): PermanentError =>
 const refused = (code: string, message: string): Outcome => deadLetter(new PermanentError(code, message));
 
 const named = (arrival: Arrival): string =>
-  `sequence ${arrival.number} of sequenceKey ${JSON.stringify(arrival.key.slice(0, 60))}`;
+  `sequence ${arrival.number} of sequenceKey ${identifierHash(arrival.key)}`;

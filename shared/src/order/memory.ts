@@ -4,6 +4,7 @@
  * A transaction takes no lock: it is run again when another commit came between its reads and its own commit. So a
  * process that stops in the middle of one keeps no other from the stream.
  */
+import { checkOptions, clock as aClock, required, whole } from '../options.ts';
 import type { Clock } from '../clock.ts';
 import { storeUnavailable } from '../errors.ts';
 import { patched, type StreamState } from './stream-state.ts';
@@ -43,10 +44,14 @@ type Entry = Readonly<{ ref: StreamRef; state: StreamState; version: number }>;
 const MOST_REPEATS = 1_000;
 
 /**
+ * Throws ConfigError `INVALID_OPTION`.
+ *
  * @example
  * const store = memoryStreams({ clock: systemClock() });
  */
-export function memoryStreams({ clock, maxHeldBytes = 1_000_000 }: MemoryStreamsOptions): MemoryStreams {
+export function memoryStreams(options: MemoryStreamsOptions): MemoryStreams {
+  checkOptions<MemoryStreamsOptions>(options, { clock: required(aClock), maxHeldBytes: whole(1) });
+  const { clock, maxHeldBytes = 1_000_000 } = options;
   const entries = new Map<string, Entry>();
   const heldBy = new Map<string, Map<number, HeldMessage>>();
   // Versions are commit times in microseconds, made strictly increasing.

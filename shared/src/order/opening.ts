@@ -10,6 +10,7 @@
  *
  * A crash before the stream is written changes nothing: the next delivery asks the counter again.
  */
+import { identifierHash } from '../hash.ts';
 import { TransientError } from '../errors.ts';
 import type { StreamPolicy } from './options.ts';
 import { freshStream, type StreamState } from './stream-state.ts';
@@ -28,7 +29,7 @@ export async function firstState(
   if (found === undefined) {
     throw new TransientError(
       'COUNTER_MISSING',
-      `sequenceKey ${JSON.stringify(ref.key.slice(0, 60))} has no counter, at which its stream is to begin; accepted: a counter under the configured collection and scope, or a number as start`,
+      `sequenceKey ${identifierHash(ref.key)} has no counter, at which its stream is to begin; accepted: a counter under the configured collection and scope, or a number as start`,
     );
   }
   const { next, epoch } = found;

@@ -6,10 +6,24 @@
 import { randomUUID } from 'node:crypto';
 import { type Clock, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
-import { ConfigError, textOf } from '../errors.ts';
 import type { Middleware } from '../handler.ts';
+import {
+  callable,
+  type Check,
+  checkOptions,
+  clock as aClock,
+  duration,
+  oneOf,
+  payloads as somePayloads,
+  port,
+  refused,
+  type Shape,
+  shaped,
+  whole,
+} from '../options.ts';
 import type { GapRepair } from '../outbox/gap-repair.ts';
 import type { PayloadRoom } from '../payload/payload-room.ts';
+import { propertyOf } from '../shown-value.ts';
 import type { StreamAdmin, StreamRef, StreamStore } from './stream-store.ts';
 
 /**
@@ -118,65 +132,79 @@ export type StreamPolicy = Readonly<{
 }>;
 
 const METHODS = ['read', 'held', 'commit', 'transact', 'list', 'count', 'countHeld'] as const;
-const OPTIONS = {
-  clock: {},
-  streamScope: {},
-  lease: {},
-  start: {},
-  maxAhead: {},
-  retry: { min: {}, max: {}, attempts: {} },
-  onPoison: {},
-  onGap: {},
-  gap: { timeout: {}, repair: {} },
-  onUnknownStale: {},
-  pageSize: {},
-  payloads: {},
-  deadLetters: {},
-  wake: {},
-  newId: {},
-} as const satisfies Readonly<Record<keyof StreamOptions, object>>;
 
-/** Throws ConfigError `INVALID_STORE` for what is no store, `INVALID_OPTION` naming the option, its value and what is accepted. */
-export function streamPolicy(store: StreamStore & StreamAdmin, options: StreamOptions = {}): StreamPolicy {
-  const missing = METHODS.find((method) => typeof store?.[method] !== 'function');
-  if (missing !== undefined) {
-    const accepted = 'what an adapter makes, for example firestoreStreams(client)';
-    throw new ConfigError('INVALID_STORE', `the store has no method ${missing}; accepted: ${accepted}`);
+const atLeast =
+  (leastMs: number): Check =>
+  (path, value) => {
+    duration(path, value);
+    if (toMilliseconds(value as Duration, path) < leastMs)
+      throw refused(path, value, `at least ${leastMs}ms`);
+  };
+
+const beginning: Check = (path, value) => {
+  if (typeof value === 'number') whole(1)(path, value);
+  else if (typeof propertyOf(value, 'read') !== 'function') {
+    throw refused(
+      path,
+      value,
+      'a whole number from 1, or a counter, for example firestoreCounterStart(firestore)',
+    );
   }
-  checkNames('', options, OPTIONS);
-  checkNames('retry.', options.retry ?? {}, OPTIONS.retry);
-  checkNames('gap.', options.gap ?? {}, OPTIONS.gap);
-  const { clock = systemClock(), retry = {}, gap = {}, deadLetters, payloads } = options;
-  const retryMinMs = duration('retry.min', retry.min ?? '1s', 1);
-  const retryMaxMs = duration('retry.max', retry.max ?? '60s', 1);
-  if (retryMaxMs < retryMinMs) throw refuse('retry.max', retry.max, 'not below retry.min');
-  const onPoison = choice('onPoison', options.onPoison ?? 'block', ['block', 'skip']);
+};
+
+const SHAPE: Shape<Required<StreamOptions>> = {
+  clock: aClock,
+  streamScope: oneOf('source', 'consumer'),
+  lease: atLeast(1_000),
+  start: beginning,
+  maxAhead: whole(1),
+  retry: shaped<Required<RetryOptions>>({ min: atLeast(1), max: atLeast(1), attempts: whole(1) }),
+  onPoison: oneOf('block', 'skip'),
+  onGap: oneOf('wait', 'skip'),
+  gap: shaped<Required<GapOptions>>({
+    timeout: atLeast(1_000),
+    repair: port(['republish'], 'a repair, for example gapRepair(store, publisher)'),
+  }),
+  onUnknownStale: oneOf('deadLetter', 'acknowledge'),
+  pageSize: whole(1),
+  payloads: somePayloads,
+  deadLetters: callable,
+  wake: callable,
+  newId: callable,
+};
+
+/** Throws ConfigError `INVALID_OPTION` naming the store or the option, its value and what is accepted. */
+export function streamPolicy(store: StreamStore & StreamAdmin, options: StreamOptions = {}): StreamPolicy {
+  port(METHODS, 'a store of streams, for example firestoreStreams(firestore)')('store', store);
+  checkOptions<StreamOptions>(options, SHAPE);
+  const { retry = {}, gap = {}, start = 1, onPoison = 'block', deadLetters } = options;
+  const retryMinMs = toMilliseconds(retry.min ?? '1s', 'retry.min');
+  const retryMaxMs = toMilliseconds(retry.max ?? '60s', 'retry.max');
+  if (retryMaxMs < retryMinMs) throw refused('retry.max', retry.max, 'not below retry.min');
   if (onPoison === 'skip' && deadLetters === undefined) {
-    throw refuse('onPoison', onPoison, 'skip only with deadLetters: nothing is skipped without a trace');
+    throw refused('onPoison', onPoison, 'skip only with deadLetters: nothing is skipped without a trace');
   }
   return {
     store,
-    clock: port('clock', clock, ['now', 'monotonic', 'after']),
-    streamScope: choice('streamScope', options.streamScope ?? 'source', ['source', 'consumer']),
-    leaseMs: duration('lease', options.lease ?? '60s', 1_000),
-    ...startOf(options.start ?? 1),
-    maxAhead: wholeNumber('maxAhead', options.maxAhead ?? 100_000),
+    clock: options.clock ?? systemClock(),
+    streamScope: options.streamScope ?? 'source',
+    leaseMs: toMilliseconds(options.lease ?? '60s', 'lease'),
+    start: typeof start === 'number' ? start : 1,
+    counter: typeof start === 'number' ? undefined : start,
+    maxAhead: options.maxAhead ?? 100_000,
     retryMinMs,
     retryMaxMs,
-    maxAttempts: wholeNumber('retry.attempts', retry.attempts ?? 10),
+    maxAttempts: retry.attempts ?? 10,
     onPoison,
-    onGap: choice('onGap', options.onGap ?? 'wait', ['wait', 'skip']),
-    gapTimeoutMs: duration('gap.timeout', gap.timeout ?? '5m', 1_000),
-    repair: gap.repair && port('gap.repair', gap.repair, ['republish']),
-    onUnknownStale: choice('onUnknownStale', options.onUnknownStale ?? 'deadLetter', [
-      'deadLetter',
-      'acknowledge',
-    ]),
-    pageSize: wholeNumber('pageSize', options.pageSize ?? 32),
-    payloads: payloads && port('payloads', payloads, ['put', 'get', 'done']),
-    deadLetters: callable('deadLetters', deadLetters ?? ((next) => next)),
-    wake: callable('wake', options.wake ?? ((): void => undefined)),
-    newId: callable('newId', options.newId ?? randomUUID),
+    onGap: options.onGap ?? 'wait',
+    gapTimeoutMs: toMilliseconds(gap.timeout ?? '5m', 'gap.timeout'),
+    repair: gap.repair,
+    onUnknownStale: options.onUnknownStale ?? 'deadLetter',
+    pageSize: options.pageSize ?? 32,
+    payloads: options.payloads,
+    deadLetters: deadLetters ?? ((next) => next),
+    wake: options.wake ?? ((): void => undefined),
+    newId: options.newId ?? randomUUID,
   };
 }
 
@@ -187,80 +215,3 @@ export const streamRef = (
   source: string,
   key: string,
 ): StreamRef => ({ consumer, source: streamScope === 'source' ? source : '', key });
-
-function startOf(start: number | CounterStart): Pick<StreamPolicy, 'start' | 'counter'> {
-  if (typeof start === 'number') return { start: wholeNumber('start', start), counter: undefined };
-  if (typeof start?.read !== 'function') throw refuse('start', start, 'a whole number from 1, or a counter');
-  return { start: 1, counter: start };
-}
-
-function checkNames(path: string, given: object, known: object): void {
-  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
-    throw refuse(path.slice(0, -1) || 'options', given, 'an object');
-  }
-  const names = Object.keys(known);
-  const unknown = Object.keys(given).find((name) => !names.includes(name));
-  if (unknown === undefined) return;
-  const [nearest = ''] = names.toSorted((left, right) => distance(unknown, left) - distance(unknown, right));
-  const value = (given as Readonly<Record<string, unknown>>)[unknown];
-  throw refuse(`${path}${unknown}`, value, `no option of that name; the nearest is ${path}${nearest}`);
-}
-
-/** The fewest letters to insert, remove or replace (Levenshtein). */
-function distance(left: string, right: string): number {
-  let row = Array.from({ length: right.length + 1 }, (_, index) => index);
-  for (const [index, letter] of left.toLowerCase().split('').entries()) {
-    const next = [index + 1];
-    for (const [at, other] of right.toLowerCase().split('').entries()) {
-      const replaced = (row[at] ?? 0) + Number(letter !== other);
-      next.push(Math.min(replaced, (row[at + 1] ?? 0) + 1, (next[at] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row.at(-1) ?? 0;
-}
-
-function duration(path: string, value: string, leastMs: number): number {
-  let milliseconds: number;
-  try {
-    milliseconds = toMilliseconds(value, path);
-  } catch {
-    throw refuse(path, value, 'a whole number and a unit of ms, s, m, h or d, for example "30s"');
-  }
-  if (milliseconds < leastMs) throw refuse(path, value, `at least ${leastMs}ms`);
-  return milliseconds;
-}
-
-function wholeNumber(path: string, value: number): number {
-  if (!Number.isSafeInteger(value) || value < 1) throw refuse(path, value, 'a whole number from 1');
-  return value;
-}
-
-function choice<Value extends string>(path: string, value: Value, accepted: readonly Value[]): Value {
-  if (!accepted.includes(value)) throw refuse(path, value, accepted.join(' or '));
-  return value;
-}
-
-function callable<Value>(path: string, value: Value): Value {
-  if (typeof value !== 'function') throw refuse(path, value, 'a function');
-  return value;
-}
-
-function port<Port extends object>(path: string, value: Port, methods: readonly (keyof Port)[]): Port {
-  const missing = methods.find((method) => typeof value?.[method] !== 'function');
-  if (missing !== undefined) throw refuse(path, value, `an object with the method ${String(missing)}`);
-  return value;
-}
-
-const refuse = (path: string, value: unknown, accepted: string): ConfigError =>
-  new ConfigError('INVALID_OPTION', `${path} is ${shown(value)}; accepted: ${accepted}`);
-
-/** Any value as a short text: a refusal must not fail at the value that it refuses. */
-function shown(value: unknown): string {
-  if (typeof value === 'function') return 'a function';
-  try {
-    return (JSON.stringify(value) ?? String(value)).slice(0, 100);
-  } catch (error) {
-    return `a value without a text (${textOf(error)})`;
-  }
-}

@@ -15,6 +15,8 @@ export type Lease = Readonly<{
   token: string;
   /** Monotonic, counted from the sending of that commit: no number is started after this. */
   deadline: number;
+  /** By the clock that has gone further: a machine may have been suspended. */
+  isOver(): boolean;
 }>;
 
 export type Ran =
@@ -35,7 +37,7 @@ export async function runUnderLease(
 ): Promise<Ran> {
   const deadline = Math.min(lease.deadline, context.deadline);
   const left = deadline - clock.monotonic();
-  if (left <= 0 || context.signal.aborted || lost.aborted) {
+  if (left <= 0 || lease.isOver() || context.signal.aborted || lost.aborted) {
     return { kind: 'finished', outcome: retry(overError('the handler was called')), aborted: true };
   }
   const controller = new AbortController();

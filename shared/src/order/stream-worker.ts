@@ -14,7 +14,7 @@
  */
 import assert from 'node:assert/strict';
 import { bounded } from '../bounded.ts';
-import type { Cancel } from '../clock.ts';
+import { type Cancel, elapsedMs } from '../clock.ts';
 import { leaseLost, TransientError } from '../errors.ts';
 import { silent } from '../log.ts';
 import { type Outcome, retry } from '../outcome.ts';
@@ -111,7 +111,13 @@ export function streamWorker(
   }
 
   async function run(batch: Batch, { token, sentAt }: Committed): Promise<void> {
-    const lease = { owner: batch.owner, token, deadline: sentAt + policy.leaseMs };
+    const lease = {
+      owner: batch.owner,
+      token,
+      deadline: sentAt.monotonicMs + policy.leaseMs,
+      // The monotonic clock stands while a machine is suspended, and the lease does not.
+      isOver: () => elapsedMs(clock, sentAt) >= policy.leaseMs,
+    };
     const lost = new AbortController();
     const current = newProgress(batch);
     progress = current;

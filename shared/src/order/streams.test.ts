@@ -101,14 +101,18 @@ test('what is remembered of held messages is bounded for the process', async () 
 test('misuse from JavaScript is refused with a ConfigError that says what is accepted', () => {
   const { store, clock } = bench();
   const refused: readonly (readonly [unknown, unknown, RegExp])[] = [
-    [undefined, undefined, /the store has no method read; accepted: /],
-    [{ read() {} }, {}, /the store has no method held/],
-    [store, { leese: '10s' }, /leese is "10s"; accepted: no option of that name; the nearest is lease/],
-    [store, { retry: { maxAttempts: 3 } }, /retry\.maxAttempts is 3; accepted: .* retry\.attempts/],
-    [store, { clock: {} }, /clock is \{\}; accepted: /],
+    [undefined, undefined, /store is undefined; accepted: .*no method read/],
+    [{ read() {} }, {}, /store is .*no method held/],
+    [store, { leese: '10s' }, /leese is no option; accepted: lease \(the nearest\)/],
+    [
+      store,
+      { retry: { maxAttempts: 3 } },
+      /retry\.maxAttempts is no option; accepted: attempts \(the nearest\)/,
+    ],
+    [store, { clock: {} }, /clock is .*; accepted: /],
     [store, { retry: 3 }, /retry is 3; accepted: an object/],
     [store, { wake: 'soon' }, /wake is "soon"; accepted: a function/],
-    [store, { streamScope: 'topic' }, /streamScope is "topic"; accepted: source or consumer/],
+    [store, { streamScope: 'topic' }, /streamScope is "topic"; accepted: source, consumer/],
     [store, { payloads: {} }, /payloads/],
     [store, { clock, lease: 5 }, /lease is 5/],
   ];

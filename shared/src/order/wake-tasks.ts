@@ -5,11 +5,19 @@
  * A task's name is its stream and its second, so that many requests for one second are one task. A task that cannot be
  * made, or is lost, costs time only: the sweep finds what is due.
  */
+import {
+  checkOptions,
+  clock as aClock,
+  log as aLog,
+  required,
+  taskQueue as aQueue,
+  text,
+} from '../options.ts';
 import type { Clock } from '../clock.ts';
 import type { TaskQueue } from '../delay/task-queue.ts';
 import { PermanentError, textOf } from '../errors.ts';
 import { hashOf } from '../hash.ts';
-import type { Log } from '../log.ts';
+import { type Log, withoutIdentifiers } from '../log.ts';
 import { named } from './report.ts';
 
 export type WakeTasksOptions = Readonly<{
@@ -42,11 +50,21 @@ const LONGEST_MS = 29 * 86_400_000;
 const VERSION = 2;
 
 /**
+ * Throws ConfigError `INVALID_OPTION`.
+ *
  * @example
  * const wakes = wakeTasks(cloudTasksQueue(client, settings), { consumer: 'shipping', clock, log });
  * const streams = orderedDelivery(store, { wake: wakes.wake });
  */
-export function wakeTasks(queue: TaskQueue, { consumer, clock, log }: WakeTasksOptions): WakeTasks {
+export function wakeTasks(queue: TaskQueue, options: WakeTasksOptions): WakeTasks {
+  aQueue('queue', queue);
+  checkOptions<WakeTasksOptions>(options, {
+    consumer: required(text),
+    clock: required(aClock),
+    log: required(aLog),
+  });
+  const { consumer, clock } = options;
+  const log = withoutIdentifiers(options.log);
   const asked = new Set<Promise<void>>();
 
   const create = async ({ source, key }: WakeStream, atMs: number): Promise<void> => {

@@ -8,7 +8,7 @@ import { PubSub } from '@google-cloud/pubsub';
 import { CloudTasksClient } from '@google-cloud/tasks';
 import { firestoreClaims, firestoreInbox } from '../dedup/firestore.ts';
 import { cloudTasksQueue } from '../delay/cloud-tasks.ts';
-import { firestoreCounters, firestoreCounterStart, firestoreOrder } from '../order/firestore.ts';
+import { firestoreCounters, firestoreCounterStart, firestoreStreams } from '../order/firestore.ts';
 import { firestoreOutbox } from '../outbox/firestore.ts';
 import { ack } from '../outcome.ts';
 import { firestorePayloads } from '../payload/firestore.ts';
@@ -40,7 +40,7 @@ const queue = cloudTasksQueue(tasks, {
   patience: '0s',
   timeout: '2s',
 });
-const ref = { consumer: 'c', key: 'k' };
+const ref = { consumer: 'c', source: 's', key: 'k' };
 
 async function received(): Promise<never> {
   const errors: string[] = [];
@@ -64,7 +64,7 @@ const CALLS: Readonly<Record<string, () => Promise<unknown>>> = {
   ledger: () => firestoreLedger(firestore, { callTimeout: '2s' }).read('id'),
   payloads: () => firestorePayloads(firestore).put('owner', Buffer.from('x'), 0),
   outbox: () => firestoreOutbox(firestore).readStream({ key: 'k', epoch: 'e' }),
-  order: () => firestoreOrder(firestore).read(ref),
+  order: () => firestoreStreams(firestore).read(ref),
   counters: () => firestoreCounters(firestore).take('k', { id: 'i', count: 1, epoch: 'e' }),
   'counter start': () => firestoreCounterStart(firestore).read('k'),
   windows: async () => {
