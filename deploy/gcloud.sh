@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Deploys what terraform/examples/complete deploys, with gcloud alone. What is there already is updated, or left as it
-# is; a run that was broken off is run again. Everything is checked before anything is changed, and nothing is deleted.
+# is; a run that was broken off is run again. Everything is checked before anything is changed, and nothing is deleted
+# but with --destroy, which takes away what runs, and keeps what holds messages (destroy.bash).
 set -euo pipefail
 
 if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 404)); then
@@ -34,7 +35,10 @@ usage: deploy/gcloud.sh --project P --region R --function NAME:KIND:SOURCE:TARGE
   --notification-channels A,B         full names of the channels that alerts go to
   --no-monitoring                     no alerts, no dashboard
   --enable-services                   enable the APIs that are missing, instead of stopping
-  --dry-run                           print every command that an empty project would need, and run none
+  --destroy                           with the options of the deployment: take away what runs and its rights; what may hold
+                                      messages or records is kept, stopped and named
+  --dry-run                           print every command that an empty project would need, and run none; with --destroy,
+                                      every command that would take away
 TEXT
 }
 
@@ -47,7 +51,7 @@ stop() {
 
 project='' region='' packages=build queues=delay wake_queue=wake republisher=app-engine service=republisher
 database=pubsub-guarantees prefix=pubsub-guarantees runtime=nodejs22 build_account='' channels=''
-new_database=yes new_topics=yes monitoring=yes enable='' dry='' redis=''
+new_database=yes new_topics=yes monitoring=yes enable='' dry='' redis='' destroy=''
 functions=() outboxes=() variables=()
 
 while [ $# -gt 0 ]; do
@@ -81,6 +85,7 @@ while [ $# -gt 0 ]; do
     --existing-topics) new_topics='' && shift ;;
     --no-monitoring) monitoring='' && shift ;;
     --enable-services) enable=yes && shift ;;
+    --destroy) destroy=yes && shift ;;
     --dry-run) dry=yes && shift ;;
     -h | --help) usage && exit 0 ;;
     *) usage >&2 && stop "unknown option $1" ;;
@@ -211,15 +216,34 @@ shown() { # a command as one line that a shell reads as it is
 }
 
 run() {
+  if [ -n "$destroy" ]; then
+    deployed+=("$(shown "$@")")
+    return 0
+  fi
   shown "$@"
-  [ -n "$dry" ] || "$@"
+  [ -z "$dry" ] || return 0
+  local tries=0 said
+  until { said=$("$@" 2>&1 >&3 | tee >(cat >&2)); } 3>&1; do
+    young "$said" && [ $((tries += 1)) -le "$patience" ] || return 1
+    printf '# not there yet: again in %s s\n' "$pause"
+    sleep "$pause"
+  done
+}
+
+# What a command answers, in $answer. Fails as the command does, once nothing that is young can be the reason.
+ask() {
+  local tries=0
+  until answer=$("$@" 2>&1); do
+    young "$answer" && [ $((tries += 1)) -le "$patience" ] || return 1
+    sleep "$pause"
+  done
 }
 
 # Whether a thing is there. An answer that is neither yes nor "not found" ends the run: it may be there.
 there() {
   [ -z "$dry" ] || return 1
   local answer
-  if answer=$("$@" 2>&1); then return 0; fi
+  if ask "$@"; then return 0; fi
   absent "$answer" || stop "$(shown "$@"): $answer"
   return 1
 }
@@ -227,20 +251,48 @@ there() {
 # What a command answers; nothing where the thing is not there. Any other failure ends the run.
 value() {
   local answer
-  if answer=$("$@" 2>&1); then
+  if ask "$@"; then
     printf '%s' "$answer"
   else
     absent "$answer" || stop "$(shown "$@"): $answer"
   fi
 }
 
-absent() { grep -qiE 'not[ _]found|does not exist|HTTPError 404' <<<"$1"; }
+# Where an API is off nothing of its kind can be there. gcloud asks whether to turn it on; without a terminal it fails.
+disabled='SERVICE_DISABLED|has not been used in project'
+absent() {
+  ! young "$1" || return 1
+  matches "${1,,}" 'not[ _]found|does not exist|httperror 404|does not contain an app engine application' || matches "$1" "$disabled"
+}
 
-if [ -n "$dry" ]; then
+# An API that was only just enabled goes on refusing for some minutes, and an account that was only just made is not
+# known to every other API at once: the command is run again, for five minutes at most.
+patience=30 pause=10 accounts=()
+young() { # what a command said
+  local each
+  if matches "$1" "$disabled"; then
+    for each in "${services[@]}"; do
+      if matches "$1" "(^|[^a-z])$each\\.googleapis\\.com"; then return 0; fi
+    done
+  fi
+  if matches "${1,,}" 'not (exist|found)'; then
+    for each in "${accounts[@]}"; do
+      if [[ "$1" == *"$each"* ]]; then return 0; fi
+    done
+  fi
+  return 1
+}
+
+if [ -n "$destroy" ]; then
+  # shellcheck source=deploy/destroy.bash
+  source "$(dirname "${BASH_SOURCE[0]}")/destroy.bash"
+  begin_destroying
+elif [ -n "$dry" ]; then
   number=PROJECT_NUMBER
   printf '# what an empty project would need; nothing is run\n'
+  run gcloud services enable "${services[@]/%/.googleapis.com}" --project="$project"
 else
-  # --- everything is checked before anything is changed
+  # --- everything is checked before anything is changed, but for the APIs: without them nothing can be asked for
   command -v gcloud >/dev/null || stop 'gcloud is not on the path: https://cloud.google.com/sdk/docs/install'
   command -v curl >/dev/null || stop 'curl is not on the path; the permissions are asked for with it'
   command -v sha256sum >/dev/null || stop 'sha256sum is not on the path (coreutils)'
@@ -261,11 +313,12 @@ else
   enabled=$(gcloud services list --enabled --project="$project" --format='value(config.name)')
   missing=()
   for api in "${services[@]}"; do
-    grep -qx "$api.googleapis.com" <<<"$enabled" || missing+=("$api.googleapis.com")
+    [[ $'\n'"$enabled"$'\n' == *$'\n'"$api.googleapis.com"$'\n'* ]] || missing+=("$api.googleapis.com")
   done
   if [ ${#missing[@]} -gt 0 ] && [ -z "$enable" ]; then
     stop "APIs are not enabled: ${missing[*]}; add --enable-services, or run: gcloud services enable ${missing[*]}"
   fi
+  [ ${#missing[@]} -eq 0 ] || run gcloud services enable "${missing[@]}" --project="$project"
 
   permissions=(
     cloudbuild.builds.create cloudfunctions.functions.create cloudfunctions.functions.update datastore.databases.get
@@ -286,27 +339,32 @@ else
     if [ "$republisher" = app-engine ]; then permissions+=(appengine.services.update appengine.versions.create); else permissions+=(run.services.create run.services.update); fi
   fi
   asked=$(printf '"%s",' "${permissions[@]}")
-  granted=$(
-    printf 'Authorization: Bearer %s\n' "$(gcloud auth print-access-token)" |
-      curl -sS -X POST -H @- -H 'Content-Type: application/json' \
-        -d "{\"permissions\":[${asked%,}]}" \
-        "https://cloudresourcemanager.googleapis.com/v1/projects/$project:testIamPermissions"
-  ) || stop 'the permissions cannot be asked for'
-  ! grep -q '"error"' <<<"$granted" || stop "the permissions cannot be asked for: $granted"
+  token=$(gcloud auth print-access-token) || stop 'gcloud has no credentials; run: gcloud auth login'
+  test_permissions() {
+    local told
+    told=$(printf 'Authorization: Bearer %s\n' "$token" |
+      curl -sS -X POST -H @- -H 'Content-Type: application/json' -d "{\"permissions\":[${asked%,}]}" \
+        "https://cloudresourcemanager.googleapis.com/v1/projects/$project:testIamPermissions" 2>&1) || told+=' "error"'
+    printf '%s' "$told"
+    ! grep -q '"error"' <<<"$told"
+  }
+  ask test_permissions || stop "the permissions cannot be asked for: $answer"
+  granted=$answer
   lacking=()
   for permission in "${permissions[@]}"; do
-    grep -q "\"$permission\"" <<<"$granted" || lacking+=("$permission")
+    [[ "$granted" == *"\"$permission\""* ]] || lacking+=("$permission")
   done
   [ ${#lacking[@]} -eq 0 ] || stop "you lack permissions on $project: ${lacking[*]}; docs/deploy.md names the roles"
 
   if [ -n "$delayed" ] && [ "$republisher" = app-engine ]; then
-    location=$(gcloud app describe --project="$project" --format='value(locationId)' 2>/dev/null) ||
+    location=$(value gcloud app describe --project="$project" --format='value(locationId)')
+    [ -n "$location" ] ||
       stop "the project has no App Engine app; run: gcloud app create --region=REGION (once, it cannot be undone), or use --republisher cloud-run"
     # App Engine says europe-west and us-central where the others say europe-west1 and us-central1.
-    case "$location" in europe-west | us-central) location+=1 ;; esac
+    case "$location" in europe-west | us-central) location=${location}1 ;; esac
     [ "$location" = "$region" ] || stop "the App Engine app is in $location, and the queues must be there too; use --region $location, or --republisher cloud-run"
     if [ "$service" != default ]; then
-      gcloud app services describe default --project="$project" >/dev/null 2>&1 ||
+      there gcloud app services describe default --project="$project" ||
         stop "the app has no service yet, and the first must be the default one; use --app-engine-service default"
     fi
   fi
@@ -362,8 +420,11 @@ email() { printf '%s@%s.iam.gserviceaccount.com' "$1" "$domain"; }
 # --- pieces
 
 account() { # ID, what for
-  there gcloud iam service-accounts describe "$(email "$1")" --project="$project" ||
-    run gcloud iam service-accounts create "$1" --project="$project" --display-name="$2"
+  local is_there=''
+  ! there gcloud iam service-accounts describe "$(email "$1")" --project="$project" || is_there=yes
+  # Another run may have made it a moment ago.
+  accounts+=("$(email "$1")")
+  [ -n "$is_there" ] || run gcloud iam service-accounts create "$1" --project="$project" --display-name="$2"
 }
 
 project_grant() { # account's ID, role
@@ -401,6 +462,8 @@ queue() { # ID, flags
   shift
   if there gcloud tasks queues describe "$id" --project="$project" --location="$region"; then
     verb=update
+    # --destroy pauses it.
+    run gcloud tasks queues resume "$id" --project="$project" --location="$region"
     more=(
       --clear-max-retry-duration --clear-routing-override --clear-http-uri-override --clear-http-method-override
       --clear-http-header-override --clear-http-oidc-service-account-email-override --clear-http-oidc-token-audience-override
@@ -452,8 +515,6 @@ republisher_url="https://republisher-$number.$region.run.app"
 
 # --- the project
 
-if [ -n "$dry" ]; then missing=("${services[@]/%/.googleapis.com}"); fi
-[ ${#missing[@]} -eq 0 ] || run gcloud services enable "${missing[@]}" --project="$project"
 # Pub/Sub's own account is granted rights below; in a young project it may not be there yet.
 run gcloud beta services identity create --service=pubsub.googleapis.com --project="$project" --format=none
 
@@ -585,9 +646,9 @@ if [ -n "$redis" ]; then
   url='' certificates=''
   if [ -z "$dry" ]; then
     of=(guarantees --project="$project" --region="$region")
-    address=$(gcloud redis instances describe "${of[@]}" --format='value[separator=":"](host,port)')
-    password=$(gcloud redis instances get-auth-string "${of[@]}" --format='value(authString)')
-    certificates=$(gcloud redis instances describe "${of[@]}" --flatten='serverCaCerts[]' --format='value(serverCaCerts.cert)')
+    address=$(value gcloud redis instances describe "${of[@]}" --format='value[separator=":"](host,port)')
+    password=$(value gcloud redis instances get-auth-string "${of[@]}" --format='value(authString)')
+    certificates=$(value gcloud redis instances describe "${of[@]}" --flatten='serverCaCerts[]' --format='value(serverCaCerts.cert)')
     if [ -z "$address" ] || [ -z "$password" ] || [ -z "$certificates" ]; then stop 'the Redis instance does not tell its address, password and certificates'; fi
     url="rediss://:$password@$address"
   fi
@@ -680,7 +741,7 @@ deploy_function() { # name, kind, source, target
   if [ -n "$dry" ]; then
     uri="https://URL_OF_$name"
   else
-    uri=$(gcloud functions describe "$name" --project="$project" --region="$region" --format='value(serviceConfig.uri)')
+    uri=$(value gcloud functions describe "$name" --project="$project" --region="$region" --format='value(serviceConfig.uri)')
     [ -n "$uri" ] || stop "the function $name has no URL"
   fi
   local limits=(
@@ -722,8 +783,7 @@ done
 alert_there() { # title
   [ -z "$dry" ] || return 1
   local found policy
-  found=$(gcloud alpha monitoring policies list --project="$project" --filter="displayName=\"$1\"" --format='value(name)') ||
-    stop 'the alerts cannot be listed'
+  found=$(value gcloud alpha monitoring policies list --project="$project" --filter="displayName=\"$1\"" --format='value(name)') || exit 1
   [ -n "$found" ] || return 1
   [ -n "$channels" ] || return 0
   for policy in $found; do
@@ -802,7 +862,7 @@ if [ -n "$monitoring" ]; then
   fi
   template="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/terraform/modules/monitoring/dashboard.json.tftpl"
   found=''
-  [ -n "$dry" ] || found=$(gcloud monitoring dashboards list --project="$project" --filter='displayName="pubsub-guarantees"' --format='value(name)')
+  [ -n "$dry" ] || found=$(value gcloud monitoring dashboards list --project="$project" --filter='displayName="pubsub-guarantees"' --format='value(name)')
   # The template's own names are meant, not the shell's.
   # shellcheck disable=SC2016
   if [ -z "$found" ]; then
@@ -816,6 +876,12 @@ if [ -n "$monitoring" ]; then
     dashboard=${dashboard//'${queues}'/$queue_pattern}
     run gcloud monitoring dashboards create --project="$project" --config="$dashboard" --format=none
   fi
+fi
+
+if [ -n "$destroy" ]; then
+  # shellcheck disable=SC2119
+  finish_destroying
+  exit 0
 fi
 
 for function in "${functions[@]}"; do

@@ -222,7 +222,9 @@ test('gcloud itself takes every command', {
   const first = await run(args);
   const again = await run(args, { state: first.state });
   const cloudRun = await run([...PIPE, '--republisher=cloud-run']);
-  const lines = `${first.out}${again.out}${cloudRun.out}`
+  const rehearsed = await run([...args, '--destroy', '--dry-run']);
+  const otherwise = await run([...PIPE, '--republisher=cloud-run', '--destroy', '--dry-run']);
+  const lines = `${first.out}${again.out}${cloudRun.out}${rehearsed.out}${otherwise.out}`
     .split('\n')
     .filter((line) => line.startsWith('gcloud '));
   const known = lines.map((line) =>

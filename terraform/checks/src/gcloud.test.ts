@@ -271,7 +271,7 @@ describe('with a gcloud', () => {
 const hasShellcheck = spawnSync('shellcheck', ['--version']).status === 0;
 
 test('shellcheck has nothing to say', hasShellcheck ? {} : { skip: 'shellcheck is not on the path' }, () => {
-  const { status, stdout } = spawnSync('shellcheck', [SCRIPT], { encoding: 'utf8' });
+  const { status, stdout } = spawnSync('shellcheck', ['--external-sources', SCRIPT], { encoding: 'utf8' });
   assert.equal(status, 0, stdout);
 });
 
@@ -288,8 +288,8 @@ case "$*" in
       [ "$api" = "\${DISABLED:-}" ] || echo "$api.googleapis.com"
     done ;;
   'auth print-access-token') echo token ;;
-  'app describe'*) [ -n "\${APP-europe-west}" ] || exit 1; echo "\${APP-europe-west}" ;;
-  'app services describe'*) [ -z "\${NO_SERVICE:-}" ] ;;
+  'app describe'*) [ -n "\${APP-europe-west}" ] || { echo 'The current Google Cloud project [demo-project] does not contain an App Engine application.' >&2; exit 1; }; echo "\${APP-europe-west}" ;;
+  'app services describe'*) [ -z "\${NO_SERVICE:-}" ] || { echo 'NOT_FOUND: Could not find Service.' >&2; exit 1; } ;;
   'app deploy'*) cat "$3" >"$CALLS.yaml" ;;
   'functions describe'*) echo "https://$3.example" ;;
   *' policies list'* | *' dashboards list'*) [ -z "\${THERE:-}" ] || echo projects/p/x/1 ;;
