@@ -1,6 +1,7 @@
 /**
  * The republisher put together from its configuration. Whoever starts it closes it: `close` stops taking tasks, lets
- * go of those that wait (their queue sends them again), lets publishes finish, and closes the clients made here.
+ * go of those that wait (their queue sends them again), gives publishes six seconds to finish, lets go of what is left
+ * then, and closes the clients made here.
  */
 import type { Firestore } from '@google-cloud/firestore';
 import {
@@ -11,6 +12,7 @@ import {
   type Log,
   republish,
   severalQueues,
+  untilStopped,
 } from 'pubsub-guarantees';
 import { cloudTasksClient, cloudTasksQueue } from 'pubsub-guarantees/delay/cloud-tasks';
 import { pubsubClient, pubsubPublisher } from 'pubsub-guarantees/publish/pubsub';
@@ -19,6 +21,9 @@ import type { Config } from './config.ts';
 import { googleKeys, type KeyReader } from './google-keys.ts';
 import { type Running, startServer } from './server.ts';
 
+/** Below what main.ts allows for the whole end: what is let go of is still answered, and its entry in the ledger written. */
+const FINISH_MS = 6_000;
+
 export async function start(
   config: Config,
   clock: LocalClock,
@@ -26,13 +31,15 @@ export async function start(
   keys: KeyReader = googleKeys(),
 ): Promise<Running> {
   const stop = new AbortController();
+  const letGo = new AbortController();
   const pubsub = pubsubClient({ projectId: config.project, emulatorHost: config.emulators.pubsub });
-  const publisher = pubsubPublisher(pubsub);
+  const connected = pubsubPublisher(pubsub);
+  const publisher = untilStopped(connected, letGo.signal);
   const tasks = cloudTasksClient({ projectId: config.project, emulatorHost: config.emulators.tasks });
   const { collectionPrefix } = config.firestore;
   const firestore = lazyFirestore(config);
   const release = async (): Promise<void> => {
-    await publisher.close();
+    await connected.close();
     await Promise.all([pubsub.close(), tasks.close(), firestore.terminate()]);
   };
   try {
@@ -82,7 +89,9 @@ export async function start(
       port: server.port,
       async close() {
         stop.abort();
+        const timer = setTimeout(() => letGo.abort(), FINISH_MS);
         await server.close();
+        clearTimeout(timer);
         await release();
       },
     };

@@ -4,9 +4,9 @@
  * They are HTTP functions that read the body themselves: the framework's own CloudEvent conversion drops the ordering
  * key, the subscription, the delivery attempt, and messages without data.
  *
- * A crash at any point leaves the message unacknowledged, so that Pub/Sub delivers it again.
+ * A crash at any point leaves the message unacknowledged, so that Pub/Sub delivers it again. An end that is announced is
+ * no crash: stopping.ts.
  */
-import { once } from 'node:events';
 import { http, type Request, type Response } from '@google-cloud/functions-framework';
 import {
   clockFrom,
@@ -17,12 +17,13 @@ import {
   jsonLog,
   type LocalClock,
   type Log,
+  untilStopped,
 } from 'pubsub-guarantees';
 import { connect } from './clients.ts';
 import { type Config, readConfig } from './config.ts';
-import { endingWith } from './ending.ts';
 import { pipeline } from './pipelines.ts';
 import { bodyOf, headersOf, keepBodiesRaw, MAX_BODY_BYTES } from './raw-body.ts';
+import { stopOnSignal } from './stopping.ts';
 import { runSweeps, withinLimit } from './sweeping.ts';
 import { answerWake } from './wake-door.ts';
 import { windowsChecked } from './windows.ts';
@@ -33,23 +34,29 @@ function targetOf(environment: NodeJS.ProcessEnv, flags: readonly string[]): str
   return flag?.slice('--target='.length) ?? environment['FUNCTION_TARGET'];
 }
 
+/** Pub/Sub delivers it again, to an instance that stays. */
+const STOPPING: HttpResponse = { status: 503, body: JSON.stringify({ error: 'this instance is stopping' }) };
+
 async function register(config: Config, clock: LocalClock): Promise<void> {
   const log = jsonLog((line) => console.log(line), {
     project: config.project,
     labels: { consumer: config.consumer, function: config.name },
     debug: config.debug,
   });
-  const ports = await connect(config, clock, log);
-  const { handler, sweeps, wake, stop } = pipeline(config, ports);
-  const ending = stop && endingWith(stop);
+  const { stop, counted, hasBegun, whenBegun } = stopOnSignal(log);
+  const connected = await connect(config, clock, log);
+  const ports = { ...connected, publisher: untilStopped(connected.publisher, stop) };
+  const { handler, sweeps, wake, stop: releaseStreams } = pipeline(config, ports);
+  if (releaseStreams !== undefined) whenBegun(releaseStreams);
   const isSwept = Object.keys(sweeps).length > 0;
-  const door = httpDoor(windowsChecked(config, ports)(handler), {
+  const door = httpDoor(counted(windowsChecked(config, ports)(handler)), {
     consumer: config.consumer,
     ...(config.source !== undefined && { source: config.source }),
     clock,
     log,
     timeout: config.timeout,
     deadLetters: { publisher: ports.publisher, topic: config.deadLetterTopic },
+    stop,
   });
   const wakeDoor =
     wake &&
@@ -57,27 +64,22 @@ async function register(config: Config, clock: LocalClock): Promise<void> {
       answerWake(
         request,
         config.consumer,
-        (stream) => withinLimit(config, clock, log, (context) => wake(stream, context)),
+        (stream) => withinLimit(config, clock, log, (context) => wake(stream, context), stop),
         log,
       ));
   const answer = (request: Request): Promise<HttpResponse> => {
     const path = request.method === 'POST' ? request.path : '/';
     if (isSwept && path === '/sweep') {
-      return answerSweep(() => clock.sync().then(() => runSweeps(sweeps, config, clock, log)), log);
+      return answerSweep(() => clock.sync().then(() => runSweeps(sweeps, config, clock, log, stop)), log);
     }
     return answerBody(clock, path === '/wake' && wakeDoor ? wakeDoor : door, request, log);
   };
-  const respond = async (request: Request, response: Response): Promise<void> => {
-    const { status, body } = await answer(request);
+  http(config.name, async (request: Request, response: Response) => {
+    const { status, body } = hasBegun() ? STOPPING : await answer(request);
     // Once it has answered the process may get no time any more.
     await ports.wakes?.settled();
-    const closed = once(response, 'close');
     response.status(status).type('json').send(body);
-    await closed;
-  };
-  http(config.name, (request: Request, response: Response) =>
-    ending === undefined ? respond(request, response) : ending.request(() => respond(request, response)),
-  );
+  });
 }
 
 async function answerBody(

@@ -14,10 +14,11 @@ export async function runSweeps(
   config: Pick<Config, 'consumer' | 'timeout'>,
   clock: Clock,
   log: Log,
+  stop?: AbortSignal,
 ): Promise<Readonly<Record<string, object>>> {
-  return withinLimit(config, clock, log, async (context) => {
+  const sweep = async (context: SweepContext): Promise<Readonly<Record<string, object>>> => {
     const entries = Object.entries(sweeps);
-    const results = await Promise.allSettled(entries.map(async ([, sweep]) => sweep(context)));
+    const results = await Promise.allSettled(entries.map(async ([, each]) => each(context)));
     const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
     if (failures.length > 0) throw failures[0];
     return Object.fromEntries(
@@ -25,15 +26,17 @@ export async function runSweeps(
         result.status === 'fulfilled' ? [[entries[index]?.[0] ?? '', result.value]] : [],
       ),
     );
-  });
+  };
+  return withinLimit(config, clock, log, sweep, stop);
 }
 
-/** What is no delivery, in the time of one: the context's signal is aborted at its end. */
+/** What is no delivery, in the time of one: the context's signal is aborted at its end, or with `stop`. */
 export async function withinLimit<Result>(
   config: Pick<Config, 'consumer' | 'timeout'>,
   clock: Clock,
   log: Log,
   work: (context: SweepContext) => Promise<Result>,
+  stop?: AbortSignal,
 ): Promise<Result> {
   const limitMs = toMilliseconds(config.timeout);
   const over = new AbortController();
@@ -42,7 +45,7 @@ export async function withinLimit<Result>(
     consumer: config.consumer,
     now: () => clock.now(),
     deadline: clock.monotonic() + limitMs,
-    signal: over.signal,
+    signal: stop === undefined ? over.signal : AbortSignal.any([over.signal, stop]),
     log,
   };
   try {

@@ -17,6 +17,9 @@ export type Started = Readonly<{
     body: string,
     headers?: Readonly<Record<string, string>>,
   ): Promise<Readonly<{ status: number; text: string }>>;
+  /** Sends the signal, once for each call; how the process ends. */
+  signal(name: NodeJS.Signals): Promise<Readonly<{ code: number | null; written: string }>>;
+  pid: number;
   close(): Promise<void>;
 }>;
 
@@ -48,6 +51,7 @@ export async function started({ folder, env, target, nodeOptions = [] }: StartOp
     stream.setEncoding('utf8').on('data', (text: string) => (written += text));
   }
   const close = (): Promise<void> => ended(child);
+  const exited = once(child, 'close') as Promise<[code: number | null]>;
   for (const limit = performance.now() + LIMIT_MS; ; await wait(25)) {
     const isUp = await fetch(`${url}/health`).then(
       (response) => response.arrayBuffer().then(() => true),
@@ -64,6 +68,12 @@ export async function started({ folder, env, target, nodeOptions = [] }: StartOp
       const response = await fetch(`${url}${path}`, { method: 'POST', body, headers });
       return { status: response.status, text: await response.text() };
     },
+    async signal(name) {
+      child.kill(name);
+      const [code] = await exited;
+      return { code, written };
+    },
+    pid: child.pid ?? 0,
     close,
   };
 }

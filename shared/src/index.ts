@@ -69,6 +69,7 @@ export { type ForwardOptions, forward } from './publish/forward.ts';
 export type { Publisher } from './publish/publisher.ts';
 export { type PublishingOptions, publishing } from './publish/publishing.ts';
 export { type MessageSchema, schemaOf } from './publish/schema.ts';
+export { untilStopped } from './publish/until-stopped.ts';
 export { type DeliverOptions, deliver } from './receive/deliver.ts';
 export { type HttpDoorOptions, type HttpRequest, type HttpResponse, httpDoor } from './receive/http-door.ts';
 export { settle } from './receive/settle.ts';

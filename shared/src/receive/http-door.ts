@@ -25,6 +25,7 @@ import {
   publisher as aPublisher,
   required,
   shaped,
+  signal,
   text,
 } from '../options.ts';
 import { headersOf, type HttpRequest } from './http-request.ts';
@@ -48,6 +49,8 @@ export type HttpDoorOptions = Readonly<{
   timeout: Duration;
   /** Where deliveries go that cannot be read. Without it they are refused with 503, so that Pub/Sub keeps them. */
   deadLetters?: DeadLetters;
+  /** Aborted when the process has to end: a delivery that is not done then is answered 503, and its signal aborted. */
+  stop?: AbortSignal;
 }>;
 
 /** Throws ConfigError for a handler, a consumer or a source that is none, and for a timeout that is not a duration or too short for a part of the handler. */
@@ -61,6 +64,7 @@ export function httpDoor(
     clock: required(aClock),
     log: required(aLog),
     timeout: required(duration),
+    stop: signal,
     deadLetters: shaped<DeadLetters>({ publisher: required(aPublisher), topic: required(text) }),
   });
   const { clock, log } = options;

@@ -124,7 +124,7 @@ ours() { [ ! -f "$STATE/$1" ] || printf '%s/%s\n' "$2" "${1// /_}"; }
 
 # The file that stands for what a command is about, in $named.
 thing() {
-  local word words=() kind='' id=''
+  local word words=() id=''
   for word in "$@"; do
     case "$word" in -*) ;; *) words+=("$word") ;; esac
   done

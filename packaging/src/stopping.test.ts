@@ -1,0 +1,151 @@
+/**
+ * SIGTERM while requests are in flight, as a platform sends it to an instance that it takes away: what can be finished is
+ * finished and answered, and what cannot is let go of, so that another instance has it at once and not after a lease.
+ */
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { DEPLOYABLES } from './deployables.ts';
+import { type Gate, gate } from './gate.ts';
+import { inFlight } from './in-flight.ts';
+import { push, type Servers, startServers } from './local-servers.ts';
+import { deployedFiles, writePackage } from './package.ts';
+import { type Started, started } from './started.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
+/** The platforms kill ten seconds after SIGTERM, or sooner. */
+const LIMIT_MS = 8_000;
+const AT_ONCE = 5;
+
+let servers: Servers;
+/** Inside the repository, whose node_modules has the locked versions. */
+let out: string;
+
+before(async () => {
+  servers = await startServers();
+  await mkdir(join(ROOT, 'packaging/dist'), { recursive: true });
+  out = await mkdtemp(join(ROOT, 'packaging/dist/stopping-'));
+  for (const deployable of DEPLOYABLES) {
+    await writePackage(await deployedFiles(ROOT, deployable), deployable.name, out);
+  }
+});
+after(async () => {
+  await rm(out, { recursive: true, force: true });
+  await servers.close();
+});
+
+const PUBSUB = 'PUBSUB_EMULATOR_HOST';
+type Target = 'dedup' | 'delay' | 'fifo' | 'pipeline' | 'republisher';
+
+/** `pubsub`: where its Pub/Sub is, if not where it really is. */
+const run = async (target: Target, pubsub?: string): Promise<Started> =>
+  started({
+    folder: join(out, target === 'republisher' ? 'republisher' : 'functions'),
+    env: { ...servers.env, CHECK_WINDOWS: 'off', ...(pubsub !== undefined && { [PUBSUB]: pubsub }) },
+    ...(target !== 'republisher' && { target }),
+  });
+
+let streams = 0;
+type Sent = Readonly<{ path: string; body: string; headers?: Readonly<Record<string, string>> }>;
+
+/** Each of its own key: none waits for another. */
+function delivery(target: Target): Sent {
+  streams += 1;
+  const id = `stopped-${target}-${streams}`;
+  if (target === 'republisher') {
+    // No task: it goes to the dead letters, which is a publish as any other.
+    return { path: '/republish', body: `{${id}`, headers: { 'X-AppEngine-QueueName': 'delay-queue' } };
+  }
+  const ordered = target === 'fifo' || target === 'pipeline';
+  return { path: '/', body: push(id, ordered ? { sequence: '1', sequenceKey: id } : {}) };
+}
+
+const isDone = (status: number): boolean => status === 204 || status === 200;
+
+describe('what is in flight when SIGTERM comes', () => {
+  const targets: readonly Target[] = ['dedup', 'delay', 'fifo', 'pipeline', 'republisher'];
+  for (const target of targets.flatMap((name) => [name, name])) {
+    test(`is finished and answered: ${target}`, async (t) => {
+      const held: Gate = await gate(servers.env[PUBSUB] ?? '');
+      t.after(held.close);
+      const process = await run(target, held.address);
+      t.after(process.close);
+      const answers = await Promise.all(
+        Array.from({ length: AT_ONCE }, async () => {
+          const { path, body, headers } = delivery(target);
+          return inFlight(`${process.url}${path}`, body, headers);
+        }),
+      );
+      const began = performance.now();
+      const end = process.signal('SIGTERM');
+      held.open();
+      const statuses = await Promise.all(answers.map(async ({ answer }) => (await answer).status));
+      assert.ok(statuses.every(isDone), String(statuses));
+      assert.equal((await end).code, 0);
+      assert.ok(performance.now() - began < LIMIT_MS);
+    });
+  }
+});
+
+describe('what cannot be finished when SIGTERM comes', { concurrency: true }, () => {
+  for (const target of ['dedup', 'fifo', 'pipeline'] as const) {
+    test(`is let go of, and another instance has it at once: ${target}`, async (t) => {
+      const held = await gate(servers.env[PUBSUB] ?? '');
+      t.after(held.close);
+      const first = await run(target, held.address);
+      t.after(first.close);
+      const sent = Array.from({ length: AT_ONCE }, () => delivery(target));
+      const answers = await Promise.all(
+        sent.map(async ({ path, body }) => inFlight(`${first.url}${path}`, body)),
+      );
+      const began = performance.now();
+      const { code, written } = await first.signal('SIGTERM');
+      assert.ok(performance.now() - began < LIMIT_MS + 1_000, `${performance.now() - began} ms`);
+      const statuses = await Promise.all(answers.map(async ({ answer }) => (await answer).status));
+      assert.deepEqual([code, statuses], [0, Array.from({ length: AT_ONCE }, () => 503)], written);
+
+      const second = await run(target);
+      t.after(second.close);
+      const again = await Promise.all(
+        sent.map(async ({ path, body }) => (await second.post(path, body)).status),
+      );
+      assert.deepEqual(
+        again,
+        Array.from({ length: AT_ONCE }, () => 204),
+      );
+    });
+  }
+});
+
+test('a task that cannot be finished when SIGTERM comes is answered, so that its queue sends it again', async (t) => {
+  const held = await gate(servers.env[PUBSUB] ?? '');
+  t.after(held.close);
+  const process = await run('republisher', held.address);
+  t.after(process.close);
+  const { path, body, headers } = delivery('republisher');
+  const { answer } = await inFlight(`${process.url}${path}`, body, headers);
+  const began = performance.now();
+  await process.signal('SIGTERM');
+  assert.equal((await answer).status, 503);
+  assert.ok(performance.now() - began < LIMIT_MS + 1_000);
+});
+
+test('a process without requests ends at once', async (t) => {
+  for (const target of ['dedup', 'republisher'] as const) {
+    const process = await run(target);
+    t.after(process.close);
+    assert.equal((await process.signal('SIGTERM')).code, 0);
+  }
+});
+
+test('an idle connection that is kept alive holds nothing up', async (t) => {
+  const process = await run('dedup');
+  t.after(process.close);
+  const { path, body } = delivery('dedup');
+  assert.equal((await process.post(path, body)).status, 204);
+  const began = performance.now();
+  assert.equal((await process.signal('SIGTERM')).code, 0);
+  assert.ok(performance.now() - began < LIMIT_MS / 2);
+});
