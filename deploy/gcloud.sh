@@ -167,7 +167,7 @@ for each in "${outboxes[@]}"; do
     ;;
   esac
 done
-ours=' COLLECTION_PREFIX CONSUMER DEAD_LETTER_TOPIC DEDUP_LEASE DEDUP_RETENTION DEDUP_STORE DELAY_PAYLOADS DELAY_QUEUE DELAY_QUEUES FIRESTORE_DATABASE FUNCTION_TARGET FUNCTION_TIMEOUT GOOGLE_CLOUD_PROJECT HANDLER_TIMEOUT LOG_EXECUTION_ID NODE_EXTRA_CA_CERTS ORDER_LEASE OUTBOX REDIS_URL REPUBLISHER_SERVICE REPUBLISHER_SERVICE_ACCOUNT REPUBLISHER_URL SOURCE_SUBSCRIPTION SOURCE_TOPIC TARGET_TOPIC TASKS_LOCATION WAKE_QUEUE WAKE_SERVICE_ACCOUNT WAKE_URL '
+ours=' COLLECTION_PREFIX CONSUMER DEAD_LETTER_TOPIC DEDUP_LEASE DEDUP_RETENTION DEDUP_STORE DELAY_PAYLOADS DELAY_QUEUE DELAY_QUEUES FIRESTORE_DATABASE FUNCTION_TARGET FUNCTION_TIMEOUT GOOGLE_CLOUD_PROJECT HANDLER_TIMEOUT LOG_EXECUTION_ID MAX_BYTES_IN_FLIGHT NODE_EXTRA_CA_CERTS ORDER_LEASE OUTBOX REDIS_URL REPUBLISHER_SERVICE REPUBLISHER_SERVICE_ACCOUNT REPUBLISHER_URL SOURCE_SUBSCRIPTION SOURCE_TOPIC TARGET_TOPIC TASKS_LOCATION WAKE_QUEUE WAKE_SERVICE_ACCOUNT WAKE_URL '
 accepts() { # variable: its kinds of function, and its values
   case "$1" in
     CHECK_WINDOWS | STRICT_ATTRIBUTES) printf '. ^(on|off)$' ;;
@@ -504,6 +504,9 @@ invoker() { # service, account's ID
     --member="serviceAccount:$(email "$2")" --role=roles/run.invoker --format=none
 }
 
+# How many bytes of messages fit an instance at once: terraform/modules/policy has the reasons.
+bytes_in_flight() { printf '%s' $((($1 - 160 * 1048576) / 5)); }
+
 joined() { # delimiter, words
   local IFS=$1
   shift
@@ -590,6 +593,9 @@ if [ -n "$delayed" ]; then
     "ALLOWED_TOPICS=$(joined , "${targets[@]}")" "COLLECTION_PREFIX=$prefix" DEAD_LETTER_TOPIC=republisher-dead-letters
     "DELAY_QUEUES=$queue_names" "FIRESTORE_DATABASE=$database"
   )
+  # An F1 has 384 MB.
+  if [ "$republisher" = app-engine ]; then memory=384000000; else memory=$((512 * 1048576)); fi
+  settings+=("MAX_BYTES_IN_FLIGHT=$(bytes_in_flight "$memory")")
   if [ "$republisher" = app-engine ]; then
     caller_grants republisher-run
     for role in roles/artifactregistry.writer roles/logging.logWriter roles/storage.objectViewer; do
@@ -669,7 +675,7 @@ deploy_function() { # name, kind, source, target
   local settings=(
     "CONSUMER=$name" "DEAD_LETTER_TOPIC=$name-dead-letters"
     "FUNCTION_TIMEOUT=${function_timeout}s" "GOOGLE_CLOUD_PROJECT=$project" "HANDLER_TIMEOUT=${handler_timeout}s"
-    LOG_EXECUTION_ID=true "SOURCE_SUBSCRIPTION=$name-push" "TARGET_TOPIC=$target"
+    LOG_EXECUTION_ID=true "MAX_BYTES_IN_FLIGHT=$(bytes_in_flight $((512 * 1048576)))" "SOURCE_SUBSCRIPTION=$name-push" "TARGET_TOPIC=$target"
   )
   local of_redis='' reaches=()
   [ "$kind" != dedup ] || of_redis=$redis

@@ -18,7 +18,7 @@ const elsewhere = {
 };
 
 test('on App Engine: full names from short ones, its own service as target, its headers as proof', () => {
-  assert.deepEqual(readConfig({ ...onAppEngine, PORT: '8081' }), {
+  assert.deepEqual(readConfig({ ...onAppEngine, PORT: '8081', GAE_MEMORY_MB: '384' }), {
     project: 'p-1',
     port: 8081,
     allowedTopics: ['projects/p-1/topics/out', 'projects/q/topics/other'],
@@ -28,6 +28,8 @@ test('on App Engine: full names from short ones, its own service as target, its 
     callers: { appEngine: true },
     firestore: { database: '(default)', collectionPrefix: 'pubsub-guarantees' },
     emulators: {},
+    // (384 MB - 160 MiB) / 5
+    maxBytesInFlight: 43_245_568,
   });
 });
 

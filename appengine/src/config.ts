@@ -13,6 +13,7 @@ import {
   firestoreNames,
   fullName,
   isHttpUrl,
+  maxBytesInFlight,
   optional,
   project as projectOf,
   republisherService,
@@ -40,6 +41,8 @@ export type Config = Readonly<{
   firestore: Readonly<{ database: string; collectionPrefix: string }>;
   /** The queue's limit of attempts, where it has one. */
   maxAttempts?: number;
+  /** How many bytes of tasks and their payloads the process has in flight at most. */
+  maxBytesInFlight: number;
   /** Local servers in place of Google's. */
   emulators: Emulators;
 }>;
@@ -64,6 +67,7 @@ export function readConfig(environment: Environment): Config {
     target: target(environment, callers),
     callers,
     firestore: firestoreNames(environment),
+    maxBytesInFlight: maxBytesInFlight(environment),
     ...(maxAttempts !== undefined && { maxAttempts }),
   };
 }

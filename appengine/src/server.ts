@@ -6,7 +6,7 @@
  * answer is cut off is sent again by its queue.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { type Log, type republish, taskHeaders } from 'pubsub-guarantees';
+import { type BytesInFlight, type Log, type republish, taskHeaders } from 'pubsub-guarantees';
 import type { Verdict } from './auth.ts';
 
 /** What runs one task. */
@@ -16,6 +16,8 @@ export type ServerPorts = Readonly<{
   authenticate: (headers: IncomingMessage['headers']) => Promise<Verdict>;
   republish: Republish;
   log: Log;
+  /** Absent: without a limit on what is in flight. */
+  room?: BytesInFlight;
 }>;
 
 export type ServerOptions = Readonly<{
@@ -77,7 +79,7 @@ function listen(server: Server, port: number, host: string | undefined): Promise
 }
 
 async function answer(ports: ServerPorts, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const { authenticate, republish, log } = ports;
+  const { authenticate, log } = ports;
   const path = request.url?.split('?', 1)[0] ?? '';
   if (PAGES.has(path)) return send(response, 200, 'ok');
   if (path !== '/republish') return send(response, 404, 'not found');
@@ -96,7 +98,18 @@ async function answer(ports: ServerPorts, request: IncomingMessage, response: Se
     });
     return refuse(response, status, reason);
   }
-  const body = await read(request);
+  const run = (): Promise<void> => answerTask(ports, request, response);
+  await (ports.room === undefined ? run() : ports.room.during(run));
+}
+
+async function answerTask(
+  { republish, room, log }: ServerPorts,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const body = await read(request, (bytes) => room?.take(bytes) ?? true);
+  // Cloud Tasks slows its queue down, and sends it again.
+  if (body === 'no room') return refuse(response, 429, 'too many bytes are in flight');
   if (body === undefined) {
     log.error('a body is larger than any task', { acceptedBytes: MAX_BODY_BYTES });
     return refuse(response, 413, `accepted: at most ${MAX_BODY_BYTES} bytes`);
@@ -105,15 +118,22 @@ async function answer(ports: ServerPorts, request: IncomingMessage, response: Se
   send(response, status, status === 503 ? 'try again' : status === 403 ? 'not for this republisher' : '');
 }
 
-/** Undefined when there is more than fits. */
-async function read(request: IncomingMessage): Promise<Buffer | undefined> {
-  if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES) return undefined;
+/** Undefined when there is more than any task has, `no room` when `take` refuses. */
+async function read(
+  request: IncomingMessage,
+  take: (bytes: number) => boolean,
+): Promise<Buffer | 'no room' | undefined> {
+  const declared = Number(request.headers['content-length'] ?? Number.NaN);
+  if (declared > MAX_BODY_BYTES) return undefined;
+  const isKnown = declared >= 0;
+  if (isKnown && !take(declared)) return 'no room';
   const chunks: Buffer[] = [];
   let bytes = 0;
   // Left open at its early end, so that the answer can still be sent.
   for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     bytes += chunk.length;
     if (bytes > MAX_BODY_BYTES) return undefined;
+    if (!isKnown && !take(chunk.length)) return 'no room';
     chunks.push(chunk);
   }
   return Buffer.concat(chunks, bytes);

@@ -5,11 +5,13 @@
  */
 import type { Firestore } from '@google-cloud/firestore';
 import {
+  bytesInFlight,
   deadLettering,
   lazyLedger,
   lazyPayloads,
   type LocalClock,
   type Log,
+  payloadsThatFit,
   republish,
   severalQueues,
   untilStopped,
@@ -38,6 +40,7 @@ export async function start(
   const tasks = cloudTasksClient({ projectId: config.project, emulatorHost: config.emulators.tasks });
   const { collectionPrefix } = config.firestore;
   const firestore = lazyFirestore(config);
+  const room = bytesInFlight({ limit: config.maxBytesInFlight, clock, log, capability: 'republish' });
   const release = async (): Promise<void> => {
     await connected.close();
     await Promise.all([pubsub.close(), tasks.close(), firestore.terminate()]);
@@ -61,13 +64,16 @@ export async function start(
             clock,
           });
         }),
-        payloads: lazyPayloads(async () => {
-          const { firestorePayloads } = await import('pubsub-guarantees/payload/firestore');
-          return firestorePayloads(await firestore.client(), {
-            collection: `${collectionPrefix}-payload`,
-            clock,
-          });
-        }),
+        payloads: payloadsThatFit(
+          lazyPayloads(async () => {
+            const { firestorePayloads } = await import('pubsub-guarantees/payload/firestore');
+            return firestorePayloads(await firestore.client(), {
+              collection: `${collectionPrefix}-payload`,
+              clock,
+            });
+          }),
+          room,
+        ),
         clock,
         log,
       },
@@ -81,6 +87,7 @@ export async function start(
       {
         authenticate: authentication(config.callers, keys),
         republish: atStackTime(clock, log, answer),
+        room,
         log,
       },
       { port: config.port, ...(config.host !== undefined && { host: config.host }) },

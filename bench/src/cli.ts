@@ -5,6 +5,7 @@
 import { coldStart } from './cold-start/cold-start.ts';
 import { inOrderBench } from './in-order/in-order.ts';
 import { later } from './later/later.ts';
+import { memory } from './memory/memory.ts';
 import { onceFirestore } from './once-firestore/once-firestore.ts';
 import { onceRedis } from './once-redis/once-redis.ts';
 import { orderCost } from './order-cost/order-cost.ts';
@@ -27,6 +28,10 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
     run: inOrderBench,
   },
   later: { what: 'lateness, scheduled messages a second, and the cost of pending tasks', run: later },
+  memory: {
+    what: 'large messages at once, against the memory that functions and the republisher are deployed with',
+    run: memory,
+  },
   'once-firestore': {
     what: 'once over Firestore: calls, time and bursts of duplicates, against a get-then-set transaction',
     run: onceFirestore,

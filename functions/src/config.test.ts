@@ -12,7 +12,7 @@ const BASE = {
 };
 
 test('fills in short names and defaults', () => {
-  assert.deepEqual(readConfig(BASE, 'pipeline'), {
+  assert.deepEqual(readConfig({ ...BASE, MAX_BYTES_IN_FLIGHT: '20000000' }, 'pipeline'), {
     name: 'pipeline',
     project: 'p',
     consumer: 'pipeline',
@@ -43,7 +43,18 @@ test('fills in short names and defaults', () => {
     checkWindows: true,
     strictAttributes: false,
     debug: false,
+    maxBytesInFlight: 20_000_000,
   });
+});
+
+test('the bytes in flight are a whole number of at least a mebibyte, and by default what fits the memory', () => {
+  const bytes = (value: string) => readConfig({ ...BASE, MAX_BYTES_IN_FLIGHT: value }, 'pipeline');
+  for (const wrong of ['0', '1000', '-1', '20MB', '1e9']) {
+    assert.throws(() => bytes(wrong), {
+      message: `MAX_BYTES_IN_FLIGHT is "${wrong}"; accepted: a whole number of bytes, at least 1048576`,
+    });
+  }
+  assert.ok(readConfig(BASE, 'pipeline').maxBytesInFlight >= 14 * 1_048_576);
 });
 
 test('the platform’s timeout, the check of the windows and the log level are optional and validated', () => {

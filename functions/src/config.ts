@@ -12,6 +12,7 @@ import {
   type Environment,
   firestoreNames,
   fullName,
+  maxBytesInFlight,
   optional,
   project as projectOf,
   required,
@@ -62,6 +63,8 @@ export type Config = Readonly<{
   strictAttributes: boolean;
   /** Whether every delivery gets a line in the log. */
   debug: boolean;
+  /** How many bytes of messages the process has in flight at most. */
+  maxBytesInFlight: number;
 }>;
 
 /** Throws ConfigError. */
@@ -113,6 +116,7 @@ function settingsOf(environment: Environment, target: string | undefined): Confi
     checkWindows: choice(environment, 'CHECK_WINDOWS', ['on', 'off']) === 'on',
     strictAttributes: choice(environment, 'STRICT_ATTRIBUTES', ['off', 'on']) === 'on',
     debug: choice(environment, 'LOG_LEVEL', ['info', 'debug']) === 'debug',
+    maxBytesInFlight: maxBytesInFlight(environment),
   };
 }
 

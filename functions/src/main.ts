@@ -9,6 +9,8 @@
  */
 import { http, type Request, type Response } from '@google-cloud/functions-framework';
 import {
+  type BytesInFlight,
+  bytesInFlight,
   clockFrom,
   ConfigError,
   httpDoor,
@@ -17,6 +19,7 @@ import {
   jsonLog,
   type LocalClock,
   type Log,
+  payloadsThatFit,
   untilStopped,
 } from 'pubsub-guarantees';
 import { connect } from './clients.ts';
@@ -36,6 +39,8 @@ function targetOf(environment: NodeJS.ProcessEnv, flags: readonly string[]): str
 
 /** Pub/Sub delivers it again, to an instance that stays. */
 const STOPPING: HttpResponse = { status: 503, body: JSON.stringify({ error: 'this instance is stopping' }) };
+/** Pub/Sub slows down, and delivers it again. */
+const FULL: HttpResponse = { status: 429, body: JSON.stringify({ error: 'too many bytes are in flight' }) };
 
 async function register(config: Config, clock: LocalClock): Promise<void> {
   const log = jsonLog((line) => console.log(line), {
@@ -45,7 +50,13 @@ async function register(config: Config, clock: LocalClock): Promise<void> {
   });
   const { stop, counted, hasBegun, whenBegun } = stopOnSignal(log);
   const connected = await connect(config, clock, log);
-  const ports = { ...connected, publisher: untilStopped(connected.publisher, stop) };
+  const room = bytesInFlight({ limit: config.maxBytesInFlight, clock, log, capability: 'delivery' });
+  const { publisher, payloads } = connected;
+  const ports = {
+    ...connected,
+    publisher: untilStopped(publisher, stop),
+    payloads: payloads && payloadsThatFit(payloads, room),
+  };
   const { handler, sweeps, wake, stop: releaseStreams } = pipeline(config, ports);
   if (releaseStreams !== undefined) whenBegun(releaseStreams);
   const isSwept = Object.keys(sweeps).length > 0;
@@ -72,7 +83,8 @@ async function register(config: Config, clock: LocalClock): Promise<void> {
     if (isSwept && path === '/sweep') {
       return answerSweep(() => clock.sync().then(() => runSweeps(sweeps, config, clock, log, stop)), log);
     }
-    return answerBody(clock, path === '/wake' && wakeDoor ? wakeDoor : door, request, log);
+    const chosen = path === '/wake' && wakeDoor ? wakeDoor : door;
+    return room.during(() => answerBody({ clock, room, log }, chosen, request));
   };
   http(config.name, async (request: Request, response: Response) => {
     const { status, body } = hasBegun() ? STOPPING : await answer(request);
@@ -83,18 +95,18 @@ async function register(config: Config, clock: LocalClock): Promise<void> {
 }
 
 async function answerBody(
-  clock: LocalClock,
+  { clock, room, log }: Readonly<{ clock: LocalClock; room: BytesInFlight; log: Log }>,
   door: (request: HttpRequest) => Promise<HttpResponse>,
   request: Request,
-  log: Log,
 ): Promise<HttpResponse> {
-  let rawBody: Buffer | undefined;
+  let rawBody: Awaited<ReturnType<typeof bodyOf>>;
   try {
-    rawBody = await bodyOf(request);
+    rawBody = await bodyOf(request, room.take);
   } catch (error) {
     log.warn('a request ended early', { error: error instanceof Error ? error.message : String(error) });
     return { status: 400, body: JSON.stringify({ error: 'the request ended before its body' }) };
   }
+  if (rawBody === 'no room') return FULL;
   if (rawBody === undefined) {
     log.error('a body is larger than any delivery', { acceptedBytes: MAX_BODY_BYTES });
     return { status: 413, body: JSON.stringify({ error: `accepted: at most ${MAX_BODY_BYTES} bytes` }) };

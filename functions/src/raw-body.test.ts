@@ -8,7 +8,9 @@ import { http } from '@google-cloud/functions-framework';
 import { getTestServer } from '@google-cloud/functions-framework/testing';
 import { bodyOf, headersOf, keepBodiesRaw, MAX_BODY_BYTES } from './raw-body.ts';
 
-type Seen = Readonly<{ headers: IncomingHttpHeaders; body: Buffer | undefined } | { error: unknown }>;
+type Seen = Readonly<
+  { headers: IncomingHttpHeaders; body: Buffer | 'no room' | undefined } | { error: unknown }
+>;
 
 const seen: Seen[] = [];
 let server: Server;

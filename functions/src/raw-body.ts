@@ -43,18 +43,35 @@ export const headersOf = (request: IncomingMessage): IncomingHttpHeaders => ({
   ...hidden.get(request),
 });
 
-/** Undefined when there is more than any delivery has. `rawBody` is what the framework has read, if it has. */
+/**
+ * Undefined when there is more than any delivery has; `no room` when `take` refuses the bytes, which it is asked for
+ * before they are read: by the length that the request says, or as they come. `rawBody` is what the framework has read,
+ * if it has.
+ */
 export async function bodyOf(
   request: IncomingMessage & Readonly<{ rawBody?: Buffer }>,
-): Promise<Buffer | undefined> {
-  if (request.rawBody !== undefined) return request.rawBody;
+  take: (bytes: number) => boolean = () => true,
+): Promise<Buffer | 'no room' | undefined> {
+  if (request.rawBody !== undefined) return take(request.rawBody.length) ? request.rawBody : 'no room';
+  const declared = Number(request.headers['content-length'] ?? Number.NaN);
+  const isKnown = declared <= MAX_BODY_BYTES;
+  if (isKnown && !take(declared)) return 'no room';
+  // Of the size that it will have: put together from its parts it would be in memory twice.
+  const known = isKnown ? Buffer.allocUnsafeSlow(declared) : undefined;
   const chunks: Buffer[] = [];
   let bytes = 0;
   // The rest of what is too large is read and thrown away, so that the answer can be sent.
-  for await (const chunk of request as AsyncIterable<Buffer>) {
+  for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     bytes += chunk.length;
-    if (bytes <= MAX_BODY_BYTES) chunks.push(chunk);
-    else chunks.length = 0;
+    if (known !== undefined) {
+      chunk.copy(known, bytes - chunk.length);
+    } else if (bytes > MAX_BODY_BYTES) {
+      chunks.length = 0;
+    } else {
+      if (!take(chunk.length)) return 'no room';
+      chunks.push(chunk);
+    }
   }
-  return bytes > MAX_BODY_BYTES ? undefined : Buffer.concat(chunks, bytes);
+  if (bytes > MAX_BODY_BYTES) return undefined;
+  return known ?? Buffer.concat(chunks, bytes);
 }

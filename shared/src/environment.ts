@@ -2,6 +2,7 @@
  * Reading single variables of an environment, for the deployables. Pure: whoever has the environment passes it. Every
  * refusal is a ConfigError that names the variable, its value and what is accepted.
  */
+import { bytesFor } from './receive/bytes-in-flight.ts';
 import { type Duration, toMilliseconds } from './duration.ts';
 import { ConfigError } from './errors.ts';
 import { anyText, isObject, listOf, text } from './options.ts';
@@ -234,4 +235,30 @@ export function bad(variable: string, value: string | undefined, accepted: strin
   const whole = typeof value === 'string' ? JSON.stringify(value) : shownValue(value);
   const shown = value === undefined ? 'not set' : whole;
   return new ConfigError('INVALID_VARIABLE', `${variable} is ${shown}; accepted: ${accepted}`);
+}
+
+const MIB = 1_048_576;
+/** What the modules deploy by default, for a platform that does not tell. */
+const DEFAULT_MEMORY_BYTES = 512 * MIB;
+
+/**
+ * `MAX_BYTES_IN_FLIGHT`: how many bytes of messages a process may have in flight, in bytes. Default: what fits the
+ * memory that the process has, which App Engine says in `GAE_MEMORY_MB` and others as a limit of the operating system.
+ */
+export function maxBytesInFlight(environment: Environment): number {
+  const variable = 'MAX_BYTES_IN_FLIGHT';
+  const value = optional(environment, variable);
+  if (value === undefined) return bytesFor(memoryBytes(environment));
+  if (!/^[0-9]{1,12}$/.test(value) || Number(value) < MIB) {
+    throw bad(variable, value, `a whole number of bytes, at least ${MIB}`);
+  }
+  return Number(value);
+}
+
+function memoryBytes(environment: Environment): number {
+  const onAppEngine = Number(optional(environment, 'GAE_MEMORY_MB'));
+  if (onAppEngine > 0) return onAppEngine * 1_000_000;
+  const limit = process.constrainedMemory();
+  // Without a limit the answer is a number beyond all memory, or 0.
+  return limit > 0 && limit < Number.MAX_SAFE_INTEGER ? limit : DEFAULT_MEMORY_BYTES;
 }

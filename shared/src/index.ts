@@ -67,6 +67,12 @@ export { checkAttributes, type CheckAttributesOptions, type Granted } from './ch
 export { type MessageParts, outgoing } from './publish/compose-message.ts';
 export { type ForwardOptions, forward } from './publish/forward.ts';
 export type { Publisher } from './publish/publisher.ts';
+export {
+  type BytesInFlight,
+  bytesFor,
+  bytesInFlight,
+  payloadsThatFit,
+} from './receive/bytes-in-flight.ts';
 export { type PublishingOptions, publishing } from './publish/publishing.ts';
 export { type MessageSchema, schemaOf } from './publish/schema.ts';
 export { untilStopped } from './publish/until-stopped.ts';

@@ -33,6 +33,11 @@ export const COUNTERS = {
     '{message}',
     'Messages that come back after a pause, without a delivery attempt',
   ),
+  memoryRefusals: counter(
+    'memory.refusals',
+    '{request}',
+    'Requests and payloads that were refused because too many bytes are in flight',
+  ),
   hops: counter('hops', '{task}', 'Tasks on the way to an instant that one task cannot reach'),
   schedules: counter(
     'schedules',

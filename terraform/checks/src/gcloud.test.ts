@@ -229,6 +229,7 @@ describe('with a gcloud', () => {
       '  DEAD_LETTER_TOPIC: "republisher-dead-letters"',
       `  DELAY_QUEUES: "${['a', 'b'].map((id) => `projects/demo-project/locations/europe-west1/queues/delay-${id}`).join(',')}"`,
       '  FIRESTORE_DATABASE: "pubsub-guarantees"',
+      '  MAX_BYTES_IN_FLIGHT: "43245568"',
       '',
     ]);
   });

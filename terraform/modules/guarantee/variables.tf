@@ -207,13 +207,15 @@ variable "strict_attributes" {
 }
 
 variable "service" {
-  description = "Size of the function. Deliveries of one instance share requests to the store, so a few large instances are cheaper than many small ones."
+  description = "Size of the function. Deliveries of one instance share requests to the store, so a few large instances are cheaper than many small ones. `max_bytes_in_flight`: bytes of messages that an instance takes at once, what is more is refused and comes again; null: (memory - 160 MiB) / 5."
   type = object({
     cpu           = optional(number, 1)
     memory        = optional(string, "512Mi")
     concurrency   = optional(number, 80)
     min_instances = optional(number, 0)
     max_instances = optional(number, 20)
+    # Null: as many as fit the memory.
+    max_bytes_in_flight = optional(number)
   })
   default = {}
 }
@@ -238,7 +240,7 @@ variable "environment" {
     # By their beginnings, so that a misspelt one is told as well.
     condition = length([
       for name in keys(var.environment) : name if can(regex(
-        "^(CHECK_|COLLECTION_|CONSUMER|COUNTER_|DEAD_LETTER_|DEDUP_|DELAY_|FIRESTORE_|FUNCTION_|GOOGLE_CLOUD_PROJECT|HANDLER_|K_|LOG_|NODE_EXTRA_CA_CERTS|ORDER_|OUTBOX|PORT$|REDIS_|REPUBLISHER_|SOURCE_|STRICT_|TARGET_|TASKS_|WAKE_)", name
+        "^(CHECK_|COLLECTION_|CONSUMER|COUNTER_|DEAD_LETTER_|DEDUP_|DELAY_|FIRESTORE_|FUNCTION_|GOOGLE_CLOUD_PROJECT|HANDLER_|K_|LOG_|MAX_BYTES_|NODE_EXTRA_CA_CERTS|ORDER_|OUTBOX|PORT$|REDIS_|REPUBLISHER_|SOURCE_|STRICT_|TARGET_|TASKS_|WAKE_)", name
       ))
     ]) == 0
     error_message = "environment has a variable that the module or the platform sets itself: set dedup, order, limits, firestore, redis, delay, outbox, wake_queue, counter_scope, log_level, check_windows, strict_attributes or the topics instead."

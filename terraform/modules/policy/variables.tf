@@ -293,13 +293,15 @@ variable "counter_scope" {
 }
 
 variable "service" {
-  description = "Size of the function. Deliveries of one instance share requests to the store, so a few large instances are cheaper than many small ones."
+  description = "Size of the function. Deliveries of one instance share requests to the store, so a few large instances are cheaper than many small ones. `max_bytes_in_flight`: bytes of messages that an instance takes at once, what is more is refused and comes again; null: (memory - 160 MiB) / 5."
   type = object({
     cpu           = optional(number, 1)
     memory        = optional(string, "512Mi")
     concurrency   = optional(number, 80)
     min_instances = optional(number, 0)
     max_instances = optional(number, 20)
+    # Null: as many as fit the memory.
+    max_bytes_in_flight = optional(number)
   })
   default = {}
 
@@ -316,6 +318,21 @@ variable "service" {
   validation {
     condition     = can(regex("^[0-9]+(Mi|Gi|M|G)$", var.service.memory))
     error_message = "service.memory must be a size such as 512Mi or 1Gi."
+  }
+
+  validation {
+    # 160 MiB, and five times the 14 MiB of a message of 10 MB in base64.
+    condition = !can(regex("^[0-9]+(Mi|Gi|M|G)$", var.service.memory)) || try(
+      tonumber(regex("^[0-9]+", var.service.memory)) * { Mi = 1048576, Gi = 1073741824, M = 1000000, G = 1000000000 }[regex("[A-Za-z]+$", var.service.memory)], 0
+    ) >= 241172480
+    error_message = "service.memory must be at least 230Mi: one message of 10 MB would not fit."
+  }
+
+  validation {
+    condition = var.service.max_bytes_in_flight == null ? true : var.service.max_bytes_in_flight >= 1048576 && floor(var.service.max_bytes_in_flight) == var.service.max_bytes_in_flight && var.service.max_bytes_in_flight <= try(
+      tonumber(regex("^[0-9]+", var.service.memory)) * { Mi = 1048576, Gi = 1073741824, M = 1000000, G = 1000000000 }[regex("[A-Za-z]+$", var.service.memory)] - 167772160, 0
+    ) / 5
+    error_message = "service.max_bytes_in_flight must be a whole number from 1048576 to (service.memory - 160 MiB) / 5: with more in flight the instance runs out of memory, and every message on it loses a delivery attempt."
   }
 
   validation {

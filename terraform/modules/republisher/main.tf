@@ -3,12 +3,21 @@
 
 locals {
   is_app_engine = var.app_engine != null
+
+  # As for functions: what fits the memory (modules/policy).
+  memory_bytes = local.is_app_engine ? {
+    F1 = 384000000, F2 = 768000000, F4 = 1536000000, F4_1G = 3072000000
+    }[var.app_engine.instance_class] : (
+    tonumber(regex("^[0-9]+", var.cloud_run.memory)) * { Mi = 1048576, Gi = 1073741824 }[regex("[A-Za-z]+$", var.cloud_run.memory)]
+  )
   environment = merge({
     ALLOWED_TOPICS     = join(",", sort(tolist(var.allowed_topics)))
     DEAD_LETTER_TOPIC  = google_pubsub_topic.dead_letters.name
     DELAY_QUEUES       = join(",", sort(values(var.queues)))
     FIRESTORE_DATABASE = var.firestore.database
     COLLECTION_PREFIX  = var.firestore.collection_prefix
+
+    MAX_BYTES_IN_FLIGHT = format("%d", floor((local.memory_bytes - 167772160) / 5))
   }, var.environment)
 }
 

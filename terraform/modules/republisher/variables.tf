@@ -79,6 +79,11 @@ variable "app_engine" {
   }
 
   validation {
+    condition     = contains(["F1", "F2", "F4", "F4_1G"], try(var.app_engine.instance_class, "F1"))
+    error_message = "app_engine.instance_class must be F1, F2, F4 or F4_1G: the version scales automatically."
+  }
+
+  validation {
     # App Engine says europe-west and us-central where Cloud Tasks says europe-west1 and us-central1.
     condition = !try(var.app_engine.create_application, false) || alltrue([
       for queue in values(var.queues) : try(split("/", queue)[3], "") == replace(coalesce(try(var.app_engine.location, null), "none"), "/^(europe-west|us-central)$/", "$${1}1")
@@ -112,6 +117,11 @@ variable "cloud_run" {
     condition     = (var.cloud_run == null) != (var.app_engine == null)
     error_message = "Exactly one of app_engine and cloud_run must be set."
   }
+
+  validation {
+    condition     = can(regex("^(2[3-9][0-9]|[3-9][0-9]{2}|[1-9][0-9]{3,})Mi$|^[1-9][0-9]*Gi$", try(var.cloud_run.memory, "512Mi")))
+    error_message = "cloud_run.memory must be at least 230Mi, such as 512Mi or 1Gi: one message of 10 MB would not fit."
+  }
 }
 
 variable "environment" {
@@ -122,7 +132,7 @@ variable "environment" {
   validation {
     condition = length([
       for name in keys(var.environment) : name if can(regex(
-        "^(ALLOWED_TOPICS|COLLECTION_|DEAD_LETTER_|DELAY_|FIRESTORE_|GAE_|GOOGLE_CLOUD_PROJECT|K_|OIDC_|PORT$|QUEUE_|REPUBLISHER_|TASKS_)", name
+        "^(ALLOWED_TOPICS|COLLECTION_|DEAD_LETTER_|DELAY_|FIRESTORE_|GAE_|GOOGLE_CLOUD_PROJECT|K_|MAX_BYTES_|OIDC_|PORT$|QUEUE_|REPUBLISHER_|TASKS_)", name
       ))
     ]) == 0
     error_message = "environment has a variable that the module or the platform sets itself: set allowed_topics, queues or firestore instead."

@@ -272,3 +272,40 @@ run "refuses_a_function_timeout_that_leaves_no_time_for_a_wake_up" {
   }
   expect_failures = [var.has_wake]
 }
+
+run "bytes_in_flight_follow_the_memory" {
+  command = plan
+
+  assert {
+    condition     = output.environment.MAX_BYTES_IN_FLIGHT == "73819750"
+    error_message = "512 MiB must have room for (512 - 160) / 5 MiB"
+  }
+}
+
+run "bytes_in_flight_of_more_memory" {
+  command = plan
+  variables {
+    service = { memory = "2Gi" }
+  }
+
+  assert {
+    condition     = output.environment.MAX_BYTES_IN_FLIGHT == "395942297"
+    error_message = "2 GiB must have room for (2048 - 160) / 5 MiB"
+  }
+}
+
+run "refuses_more_bytes_in_flight_than_the_memory_holds" {
+  command = plan
+  variables {
+    service = { max_bytes_in_flight = 200000000 }
+  }
+  expect_failures = [var.service]
+}
+
+run "refuses_memory_that_one_message_does_not_fit" {
+  command = plan
+  variables {
+    service = { memory = "128Mi" }
+  }
+  expect_failures = [var.service]
+}
