@@ -113,7 +113,13 @@ function* interpolations(text: string): Generator<string> {
       if (text[at] === '}') depth -= 1;
       at += 1;
     }
-    yield text.slice(from + 2, at - 1).replaceAll(/"[^"$]*"/g, '""');
+    yield text.slice(from + 2, at - 1).replaceAll(TEXTS, (_, inner: string) => namesIn(inner));
     from = at;
   }
 }
+
+/** From its own opening quote on: what stands between two texts is none. */
+const TEXTS = /"((?:\$\{[^}]*\}|\\.|[^"\\])*)"/g;
+
+const namesIn = (text: string): string =>
+  `" ${[...text.matchAll(/\$\{([^}]*)\}/g)].map(([, inner]) => inner).join(' ')} "`;

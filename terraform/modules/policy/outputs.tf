@@ -27,7 +27,7 @@ output "environment" {
       HANDLER_TIMEOUT  = "${var.limits.handler_timeout_seconds}s"
       FUNCTION_TIMEOUT = "${var.limits.function_timeout_seconds}s"
 
-      MAX_BYTES_IN_FLIGHT = format("%d", local.bytes_in_flight)
+      MAX_BYTES_IN_FLIGHT = tostring(local.bytes_in_flight)
     },
     contains(["dedup", "pipeline"], var.function) ? {
       DEDUP_LEASE     = "${var.limits.dedup_lease_seconds}s"

@@ -17,7 +17,7 @@ locals {
     FIRESTORE_DATABASE = var.firestore.database
     COLLECTION_PREFIX  = var.firestore.collection_prefix
 
-    MAX_BYTES_IN_FLIGHT = format("%d", floor((local.memory_bytes - 167772160) / 5))
+    MAX_BYTES_IN_FLIGHT = tostring(floor((local.memory_bytes - 167772160) / 5))
   }, var.environment)
 }
 
