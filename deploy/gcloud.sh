@@ -797,11 +797,12 @@ alert_there() { # title
   done
 }
 
-alert() { # name, condition, filter, threshold, duration, aligner, text
-  local title="pubsub-guarantees: $1"
+alert() { # name, condition, filter, threshold or absent, duration, aligner, text
+  local title="pubsub-guarantees: $1" when="> $4"
+  [ "$4" != absent ] || when=absent
   ! alert_there "$title" || return 0
   run gcloud alpha monitoring policies create --project="$project" --display-name="$title" --combiner=OR \
-    --condition-display-name="$2" --condition-filter="$3" --if="> $4" --duration="$5" \
+    --condition-display-name="$2" --condition-filter="$3" --if="$when" --duration="$5" \
     --aggregation="{\"alignmentPeriod\":\"60s\",\"perSeriesAligner\":\"$6\"}" \
     --documentation="$7" --notification-channels="$channels" --format=none
 }
@@ -842,9 +843,34 @@ if [ -n "$monitoring" ]; then
   if [ -n "$delayed" ]; then
     on_republisher="$on_run $(either republisher)"
     [ "$republisher" = cloud-run ] || on_republisher="resource.type = \"gae_app\" AND resource.labels.module_id = $(either "$service")"
+    log_alert 'memory of the republisher' 'The republisher refuses tasks, because too many bytes are in flight' \
+      "$on_republisher AND jsonPayload.event = $(either memory_full)" WARNING 3600s \
+      'Messages are late: give the republisher a larger instance class, or more memory: docs/operations.md'
+    [ "$republisher" = cloud-run ] ||
+      log_alert 'App Engine application' 'The App Engine application was changed: it may be disabled' \
+        "resource.type = \"gae_app\" AND protoPayload.serviceName = \"appengine.googleapis.com\" AND protoPayload.methodName = $(either google.appengine.v1.Applications.UpdateApplication google.appengine.v1beta.Applications.UpdateApplication)" \
+        WARNING 1800s 'Where its servingStatus is not SERVING, delayed messages wait in their queue: docs/operations.md'
     log_alert 'refused tasks' 'The republisher refuses a task for its topic, or for who sends it' \
       "$on_republisher AND jsonPayload.event = $(either topic_not_allowed caller_refused)" ERROR 3600s \
       'Nothing is lost, and messages are late until the topics or the caller are mended: docs/operations.md'
+  fi
+  mapfile -t every < <(printf '%s\n' "${names[@]}" | LC_ALL=C sort)
+  log_alert memory 'A function refuses deliveries, because too many bytes are in flight' \
+    "$on_run $(either "${every[@]}") AND jsonPayload.event = $(either memory_full)" WARNING 3600s \
+    'Each refusal counts as a delivery attempt: give the function more memory: docs/operations.md'
+  swept=()
+  for name in "${every[@]}"; do
+    [ "${kinds[$name]}" = dedup ] && [ -z "${outbox[$name]:-}" ] || swept+=("$name-sweep")
+  done
+  if [ ${#swept[@]} -gt 0 ]; then
+    log_alert 'failing sweeps' 'Cloud Scheduler could not call a sweep, or the sweep failed' \
+      "resource.type = \"cloud_scheduler_job\" AND resource.labels.job_id = $(either "${swept[@]}") AND severity = \"ERROR\"" ERROR 1800s \
+      'Failed heads, lost tasks and gaps wait for the next sweep: docs/operations.md'
+    for name in "${swept[@]}"; do
+      alert "no $name" 'The job has not run for 15 minutes' \
+        "resource.type = \"cloud_scheduler_job\" AND resource.labels.job_id = \"$name\" AND metric.type = \"logging.googleapis.com/log_entry_count\" AND metric.labels.severity = \"INFO\"" \
+        absent 900s ALIGN_SUM "The job $name is paused or deleted: docs/operations.md"
+    done
   fi
   subscription='resource.type = "pubsub_subscription" AND resource.labels.subscription_id ='
   dead=("${names[@]}")
@@ -861,8 +887,14 @@ if [ -n "$monitoring" ]; then
   done
   if [ -n "$delayed" ]; then
     for queue in ${queues//,/ }; do
+      tasks="resource.type = \"cloud_tasks_queue\" AND resource.labels.queue_id = \"$queue\" AND resource.labels.location = \"$region\" AND metric.type ="
+      alert "failing calls of $queue" 'Calls of the queue have failed in each of five minutes' \
+        "$tasks \"cloudtasks.googleapis.com/queue/task_attempt_count\" AND metric.labels.response_code != monitoring.regex.full_match(\"2[0-9][0-9]|ok|OK\")" \
+        0 300s ALIGN_SUM "The republisher does not take what the queue $queue sends, and its messages are late: docs/operations.md"
+      alert "depth of $queue" 'The queue holds more than 100000 tasks' "$tasks \"cloudtasks.googleapis.com/queue/depth\"" \
+        100000 300s ALIGN_MAX "More messages wait than expected, or what is due is not called: docs/operations.md"
       alert "lateness of $queue" 'Of 100 calls one is more than 60 s late' \
-        "resource.type = \"cloud_tasks_queue\" AND resource.labels.queue_id = \"$queue\" AND resource.labels.location = \"$region\" AND metric.type = \"cloudtasks.googleapis.com/queue/task_attempt_delays\"" \
+        "$tasks \"cloudtasks.googleapis.com/queue/task_attempt_delays\"" \
         60000 300s ALIGN_PERCENTILE_99 "The queue $queue does not keep up, or the republisher refuses its calls: docs/operations.md"
     done
   fi

@@ -60,7 +60,7 @@ export const ACCEPTED: Readonly<Record<string, readonly string[]>> = {
 };
 
 type Metric = Readonly<{
-  resource: 'pubsub_subscription' | 'cloud_tasks_queue' | 'cloud_run_revision';
+  resource: 'pubsub_subscription' | 'cloud_tasks_queue' | 'cloud_run_revision' | 'cloud_scheduler_job';
   kind: 'GAUGE' | 'DELTA';
   value: 'INT64' | 'DISTRIBUTION';
 }>;
@@ -76,6 +76,12 @@ export const METRICS: Readonly<Record<string, Metric>> = {
     resource: 'cloud_tasks_queue',
     kind: 'DELTA',
     value: 'DISTRIBUTION',
+  },
+  // Of every resource that writes lines; here the jobs alone are asked for.
+  'logging.googleapis.com/log_entry_count': {
+    resource: 'cloud_scheduler_job',
+    kind: 'DELTA',
+    value: 'INT64',
   },
   'pubsub.googleapis.com/subscription/num_undelivered_messages': {
     resource: 'pubsub_subscription',
@@ -104,6 +110,7 @@ export const METRICS: Readonly<Record<string, Metric>> = {
 export const LABELS: Readonly<Record<Metric['resource'], readonly string[]>> = {
   pubsub_subscription: ['project_id', 'subscription_id'],
   cloud_tasks_queue: ['project_id', 'location', 'queue_id'],
+  cloud_scheduler_job: ['project_id', 'location', 'job_id'],
   cloud_run_revision: ['project_id', 'location', 'service_name', 'revision_name', 'configuration_name'],
 };
 

@@ -50,6 +50,13 @@ const { encodeDelayed } = await imported<{ encodeDelayed: (delayed: object) => U
   'shared/src/delay/task-body.ts',
 );
 const { authentication } = await imported('appengine/src/auth.ts');
+type Room = Readonly<{
+  during(work: () => Promise<unknown>): Promise<unknown>;
+  take(bytes: number): boolean;
+}>;
+const { bytesInFlight } = await imported<{ bytesInFlight: (options: object) => Room }>(
+  'shared/src/receive/bytes-in-flight.ts',
+);
 type Running = Readonly<{ port: number; close(): Promise<void> }>;
 const { startServer } = await imported<{ startServer: (...given: object[]) => Promise<Running> }>(
   'appengine/src/server.ts',
@@ -138,7 +145,7 @@ const filtersOf = (resources: readonly Planned[]): ReadonlyMap<string, string> =
       .map(
         ({ address, values }) =>
           [
-            /\["(\w+)"\]$/.exec(address)?.[1] ?? '',
+            /\["(\w+)"\]$/.exec(address)?.[1] ?? /\.(\w+)\[0\]$/.exec(address)?.[1] ?? '',
             text(at(values, 'conditions', 'condition_matched_log', 'filter')),
           ] as const,
       )
@@ -155,10 +162,54 @@ const alertsOf = async (
   return [...of].filter(([, filter]) => passesLogFilter(filter, entry)).map(([name]) => name);
 };
 
-test('there are four, that of the outbox only where a sweep relays one', async () => {
-  assert.deepEqual([...filters.keys()].toSorted(), ['blocked', 'gaps', 'outbox', 'refused']);
+const EVERYWHERE = ['app', 'blocked', 'gaps', 'memory', 'refused', 'republisher_memory', 'sweep_failures'];
+test('that of the outbox is there only where a sweep relays one', async () => {
+  assert.deepEqual([...filters.keys()].toSorted(), [...EVERYWHERE, 'outbox'].toSorted());
   const without = filtersOf((await readPlan('complete')).resources);
-  assert.deepEqual([...without.keys()].toSorted(), ['blocked', 'gaps', 'refused']);
+  assert.deepEqual([...without.keys()].toSorted(), EVERYWHERE);
+});
+
+/** As a process refuses what does not fit beside what it has. */
+const full = async (log: unknown) => {
+  const room = bytesInFlight({ limit: 1, clock: virtualClock(), log, capability: 'delivery' });
+  await room.during(async () => {
+    room.take(1);
+    await room.during(async () => room.take(1));
+  });
+};
+
+test('bytes that do not fit the memory are told of, of functions and of the republisher', async () => {
+  for (const service of ['orders-once', 'reminders', 'ledger-fifo', 'payments-pipe'])
+    assert.deepEqual(await alertsOf(onCloudRun(service), full), ['memory']);
+  assert.deepEqual(await alertsOf(onAppEngine('default'), full), ['republisher_memory']);
+  assert.deepEqual(await alertsOf(onAppEngine('shop'), full), []);
+});
+
+/** As the documents of Cloud Scheduler and of the audit log have them: no process of ours writes them. */
+const passing = (entry: Json): readonly string[] =>
+  [...filters].filter(([, filter]) => passesLogFilter(filter, entry)).map(([name]) => name);
+
+test('a sweep that fails, or cannot be called, is told of; one that runs, and the job of somebody else, are not', () => {
+  const line = (job: string, severity: string): Json => ({
+    severity,
+    resource: { type: 'cloud_scheduler_job', labels: { job_id: job, location: 'europe-west1' } },
+    jsonPayload: { status: severity === 'ERROR' ? 'UNAVAILABLE' : '', jobName: job },
+  });
+  for (const job of ['reminders-sweep', 'ledger-fifo-sweep', 'payments-pipe-sweep', 'orders-once-sweep']) {
+    assert.deepEqual(passing(line(job, 'ERROR')), ['sweep_failures']);
+    assert.deepEqual(passing(line(job, 'INFO')), []);
+  }
+  assert.deepEqual(passing(line('nightly', 'ERROR')), []);
+});
+
+test('a change of the App Engine application is told of', () => {
+  const change = (methodName: string): Json => ({
+    severity: 'NOTICE',
+    resource: { type: 'gae_app', labels: { module_id: '' } },
+    protoPayload: { serviceName: 'appengine.googleapis.com', methodName },
+  });
+  assert.deepEqual(passing(change('google.appengine.v1.Applications.UpdateApplication')), ['app']);
+  assert.deepEqual(passing(change('google.appengine.v1.Versions.CreateVersion')), []);
 });
 
 test('a blocked stream raises an alert, in every function with streams', async () => {
@@ -226,7 +277,8 @@ test('on Cloud Run the republisher is told of too, by Terraform and by gcloud al
     await writeFile(file, watched('module.republisher.service', '[]'));
     const resources = await plan(there!, 'existing-project');
     const own = filtersOf(resources);
-    assert.deepEqual([...own.keys()], ['refused']);
+    assert.deepEqual([...own.keys()].toSorted(), ['memory', 'refused', 'republisher_memory']);
+    assert.deepEqual(await alertsOf(onCloudRun('republisher'), full, own), ['republisher_memory']);
     assert.deepEqual(await alertsOf(onCloudRun('republisher'), task(QUEUE), own), ['refused']);
     assert.deepEqual(await alertsOf(onCloudRun('republisher'), task(badProof), own), ['refused']);
     assert.deepEqual(await alertsOf(onAppEngine('republisher'), task(QUEUE), own), []);

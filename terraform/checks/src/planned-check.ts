@@ -118,7 +118,9 @@ const CHECKS: Readonly<Record<string, readonly Check[]>> = {
   ],
   google_monitoring_alert_policy: [
     ({ values }) => {
-      const metric = objectOf(at(values, 'conditions', 'condition_threshold'));
+      const metric = objectOf(
+        at(values, 'conditions', 'condition_threshold') ?? at(values, 'conditions', 'condition_absent'),
+      );
       const log = at(values, 'conditions', 'condition_matched_log', 'filter');
       if (log === undefined) {
         return checkMetricFilter(

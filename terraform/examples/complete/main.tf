@@ -146,6 +146,7 @@ module "monitoring" {
   streams               = [for name, function in local.functions : name if contains(["fifo", "pipeline"], function.function)]
   outboxes              = keys(var.outbox)
   republisher           = module.republisher.service
+  sweeps                = [for sweep in module.sweeps : sweep.job.name]
   functions             = { for name, guarantee in module.guarantees : name => { subscription = guarantee.subscription.name } }
   dead_letter_subscriptions = merge(
     { for name, guarantee in module.guarantees : name => guarantee.dead_letter_subscription.name },

@@ -44,6 +44,26 @@ locals {
       auto_close = "604800s"
       content    = "`npx pubsub-guarantees outbox troubled` lists the streams that stand still, and the rows without order that were set aside, each with the reason. Mend the cause, then `npx pubsub-guarantees outbox resume KEY`, give the row up with `skip KEY NUMBER`, or put a row without order back with `reopen ROW`; what the inbox left behind is among them."
     }
+    memory = {
+      services   = sort(keys(var.functions))
+      is_gae     = false
+      events     = ["memory_full"]
+      title      = "memory"
+      condition  = "A function refuses deliveries, because too many bytes are in flight"
+      severity   = "WARNING"
+      auto_close = "3600s"
+      content    = "Refused deliveries come again, and each refusal counts as a delivery attempt: where this goes on, messages become dead letters. Raise `service.memory`, or lower `service.concurrency` so that there are more instances. See \"Too many bytes at once\" in docs/operations.md."
+    }
+    republisher_memory = {
+      services   = local.republisher.services
+      is_gae     = local.republisher.is_gae
+      events     = ["memory_full"]
+      title      = "memory of the republisher"
+      condition  = "The republisher refuses tasks, because too many bytes are in flight"
+      severity   = "WARNING"
+      auto_close = "3600s"
+      content    = "Nothing is lost: the queue sends each task again, and its message is late. Give the republisher a larger instance class, or more memory. See \"Too many bytes at once\" in docs/operations.md."
+    }
     refused = {
       services   = local.republisher.services
       is_gae     = local.republisher.is_gae
@@ -147,6 +167,175 @@ resource "google_monitoring_alert_policy" "lateness" {
   documentation {
     mime_type = "text/markdown"
     content   = "The queue ${each.value.name} does not keep up: tasks are called later than they should be. Look at the queue's depth and at the republisher's instances; where these are few and well, the queue's rate is too low: add a queue. Calls that the republisher refuses do not count here: each comes again at a time of its own."
+  }
+}
+
+# A republisher that is dead, or that refuses everything: source messages are acknowledged already, an answer of 5xx is
+# no line of the log, and the delays above do not count what is tried again. How Cloud Tasks writes an answer of 2xx is
+# documented nowhere: as a number, or as ok.
+resource "google_monitoring_alert_policy" "attempts" {
+  for_each = local.queues
+
+  project               = var.project_id
+  display_name          = "${var.name}: failing calls of ${each.key}"
+  combiner              = "OR"
+  severity              = "ERROR"
+  notification_channels = var.notification_channels
+
+  conditions {
+    display_name = "Calls of the queue have failed in each of five minutes"
+
+    condition_threshold {
+      filter          = "resource.type = \"cloud_tasks_queue\" AND resource.labels.queue_id = \"${each.value.name}\" AND resource.labels.location = \"${each.value.location}\" AND metric.type = \"cloudtasks.googleapis.com/queue/task_attempt_count\" AND metric.labels.response_code != monitoring.regex.full_match(\"2[0-9][0-9]|ok|OK\")"
+      comparison      = "COMPARISON_GT"
+      threshold_value = 0
+      duration        = "300s"
+
+      aggregations {
+        alignment_period   = "60s"
+        per_series_aligner = "ALIGN_SUM"
+      }
+    }
+  }
+
+  documentation {
+    mime_type = "text/markdown"
+    content   = "The republisher does not take what the queue ${each.value.name} sends: delayed messages are late, and none is lost while its task is in the queue. Look at the codes in the dashboard and at the republisher's log. 403: its topics or its caller. 404: the service is not there. 429 or 503: its memory, or Pub/Sub. Others: it is down, or its App Engine application is disabled. See \"A republisher that does not answer\" in docs/operations.md."
+  }
+}
+
+# Of all tasks, those included that wait for their time: there is no metric of those that are due.
+resource "google_monitoring_alert_policy" "depth" {
+  for_each = var.depth_tasks == null ? {} : local.queues
+
+  project               = var.project_id
+  display_name          = "${var.name}: depth of ${each.key}"
+  combiner              = "OR"
+  severity              = "WARNING"
+  notification_channels = var.notification_channels
+
+  conditions {
+    display_name = "The queue holds more than ${var.depth_tasks} tasks"
+
+    condition_threshold {
+      filter          = "resource.type = \"cloud_tasks_queue\" AND resource.labels.queue_id = \"${each.value.name}\" AND resource.labels.location = \"${each.value.location}\" AND metric.type = \"cloudtasks.googleapis.com/queue/depth\""
+      comparison      = "COMPARISON_GT"
+      threshold_value = var.depth_tasks
+      duration        = "300s"
+
+      aggregations {
+        alignment_period   = "60s"
+        per_series_aligner = "ALIGN_MAX"
+      }
+    }
+  }
+
+  documentation {
+    mime_type = "text/markdown"
+    content   = "The queue ${each.value.name} holds more tasks than expected: more messages wait for their time, or what is due is not called (a paused queue, a republisher that does not answer). Where so many wait on purpose, raise `depth_tasks`."
+  }
+}
+
+# Failed heads, lost tasks and gaps are found by sweeps alone: without them the alerts on streams are silent as well.
+resource "google_monitoring_alert_policy" "sweep_failures" {
+  count = length(var.sweeps) == 0 ? 0 : 1
+
+  project               = var.project_id
+  display_name          = "${var.name}: failing sweeps"
+  combiner              = "OR"
+  severity              = "ERROR"
+  notification_channels = var.notification_channels
+
+  conditions {
+    display_name = "Cloud Scheduler could not call a sweep, or the sweep failed"
+
+    condition_matched_log {
+      filter = join(" AND ", [
+        "resource.type = \"cloud_scheduler_job\"",
+        "resource.labels.job_id = (${join(" OR ", [for job in sort(tolist(var.sweeps)) : "\"${job}\""])})",
+        "severity = \"ERROR\"",
+      ])
+    }
+  }
+
+  alert_strategy {
+    auto_close = "1800s"
+
+    notification_rate_limit {
+      period = "3600s"
+    }
+  }
+
+  documentation {
+    mime_type = "text/markdown"
+    content   = "What a sweep would have found waits for the next one: failed heads of streams, lost tasks, rows of an outbox, and the alerts on streams and gaps. The log of the job has the code that it was answered, the log of the function has `the sweep failed` with the reason. See \"A sweep that fails or does not run\" in docs/operations.md."
+  }
+}
+
+resource "google_monitoring_alert_policy" "sweep_absent" {
+  for_each = var.sweeps
+
+  project               = var.project_id
+  display_name          = "${var.name}: no ${each.value}"
+  combiner              = "OR"
+  severity              = "ERROR"
+  notification_channels = var.notification_channels
+
+  conditions {
+    display_name = "The job has not run for 15 minutes"
+
+    condition_absent {
+      # Each run writes a line when it begins.
+      filter   = "resource.type = \"cloud_scheduler_job\" AND resource.labels.job_id = \"${each.value}\" AND metric.type = \"logging.googleapis.com/log_entry_count\" AND metric.labels.severity = \"INFO\""
+      duration = "900s"
+
+      aggregations {
+        alignment_period   = "60s"
+        per_series_aligner = "ALIGN_SUM"
+      }
+    }
+  }
+
+  documentation {
+    mime_type = "text/markdown"
+    content   = "The job ${each.value} of Cloud Scheduler is paused, deleted, or its region is down. `gcloud scheduler jobs resume ${each.value} --location=REGION`, or apply again. See \"A sweep that fails or does not run\" in docs/operations.md."
+  }
+}
+
+# A disabled application refuses every call of the queue and says so nowhere else. The line of the audit log comes with
+# the change, whoever made it.
+resource "google_monitoring_alert_policy" "app" {
+  count = local.republisher.is_gae ? 1 : 0
+
+  project               = var.project_id
+  display_name          = "${var.name}: App Engine application"
+  combiner              = "OR"
+  severity              = "WARNING"
+  notification_channels = var.notification_channels
+
+  conditions {
+    display_name = "The App Engine application was changed: it may be disabled"
+
+    condition_matched_log {
+      filter = join(" AND ", [
+        "resource.type = \"gae_app\"",
+        "protoPayload.serviceName = \"appengine.googleapis.com\"",
+        "protoPayload.methodName = (\"google.appengine.v1.Applications.UpdateApplication\" OR \"google.appengine.v1beta.Applications.UpdateApplication\")",
+      ])
+    }
+  }
+
+  alert_strategy {
+    auto_close = "1800s"
+
+    notification_rate_limit {
+      period = "3600s"
+    }
+  }
+
+  documentation {
+    mime_type = "text/markdown"
+    content   = "Somebody changed the App Engine application. Where `gcloud app describe --format='value(servingStatus)'` says other than SERVING, the republisher is not called, and delayed messages wait in their queue: enable the application in its settings."
   }
 }
 

@@ -4,6 +4,11 @@ output "alerts" {
     { for key, policy in google_monitoring_alert_policy.backlog : "backlog/${key}" => policy },
     { for key, policy in google_monitoring_alert_policy.dead_letters : "dead-letters/${key}" => policy },
     { for key, policy in google_monitoring_alert_policy.lateness : "lateness/${key}" => policy },
+    { for key, policy in google_monitoring_alert_policy.attempts : "attempts/${key}" => policy },
+    { for key, policy in google_monitoring_alert_policy.depth : "depth/${key}" => policy },
+    { for policy in google_monitoring_alert_policy.sweep_failures : "sweeps/failures" => policy },
+    { for key, policy in google_monitoring_alert_policy.sweep_absent : "sweeps/${key}" => policy },
+    { for policy in google_monitoring_alert_policy.app : "app-engine/application" => policy },
     { for key, policy in google_monitoring_alert_policy.log : "log/${key}" => policy },
   )
 }

@@ -44,6 +44,23 @@ variable "lateness_seconds" {
   default     = 60
 }
 
+variable "depth_tasks" {
+  description = "How many tasks a queue may hold before somebody is told, those included that wait for their time. Null: any number."
+  type        = number
+  default     = 100000
+
+  validation {
+    condition     = var.depth_tasks == null ? true : var.depth_tasks >= 1
+    error_message = "depth_tasks must be at least 1, or null for any number."
+  }
+}
+
+variable "sweeps" {
+  description = "Names of the jobs that call sweeps (`job.name` of the module sweep): somebody is told when one fails, or does not run."
+  type        = set(string)
+  default     = []
+}
+
 variable "streams" {
   description = "Names of the functions fifo and pipeline, whose streams raise an alert when one is blocked, or waits for a missing number for longer than `order.gap_timeout_seconds` of the module guarantee."
   type        = set(string)

@@ -79,7 +79,8 @@ export const SERVICES: Readonly<Record<string, Reader>> = {
     ],
   ],
   google_monitoring_alert_policy: (values) => {
-    const condition = objectOf(at(values, 'conditions', 'condition_threshold'));
+    const absent = at(values, 'conditions', 'condition_absent');
+    const condition = objectOf(absent ?? at(values, 'conditions', 'condition_threshold'));
     const filter = at(values, 'conditions', 'condition_matched_log', 'filter');
     if (filter !== undefined) {
       const said = {
@@ -97,7 +98,7 @@ export const SERVICES: Readonly<Record<string, Reader>> = {
         {
           condition: text(at(values, 'conditions', 'display_name')),
           filter: text(condition['filter']),
-          above: text(condition['threshold_value']),
+          above: absent === undefined ? text(condition['threshold_value']) : 'absent',
           duration: text(condition['duration']),
           aligner: text(at(condition, 'aggregations', 'per_series_aligner')),
         },
