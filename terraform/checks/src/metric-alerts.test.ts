@@ -79,13 +79,9 @@ test('an old backlog and dead letters are told of, each by its own alert', () =>
 });
 
 test('every alert on a metric has a case here', () => {
-  const kinds = new Set(alerts.map(({ address }) => /alert_policy\.(\w+)\[/.exec(address)?.[1]));
-  assert.deepEqual([...kinds].toSorted(), [
-    'attempts',
-    'backlog',
-    'dead_letters',
-    'depth',
-    'lateness',
-    'sweep_absent',
-  ]);
+  const kinds = new Set(alerts.map(({ address }) => /alert_policy\.(\w+)\[/.exec(address)?.[1] ?? address));
+  assert.deepEqual(
+    kinds,
+    new Set(['attempts', 'backlog', 'dead_letters', 'depth', 'lateness', 'sweep_absent']),
+  );
 });
