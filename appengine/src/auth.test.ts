@@ -82,18 +82,30 @@ test('B40: a good token of somebody else is 403', async () => {
 });
 
 test("B40: on App Engine the queue's header is the proof, and X-CloudTasks-* is not", async () => {
-  const appEngine: Callers = { appEngine: true };
-  assert.equal(await verdict({ 'x-appengine-queuename': 'delay' }, appEngine), 200);
+  const appEngine: Callers = { appEngine: { queues: ['delay-queue', 'draining'] } };
+  assert.equal(await verdict({ 'x-appengine-queuename': 'delay-queue' }, appEngine), 200);
+  assert.equal(await verdict({ 'x-appengine-queuename': 'draining' }, appEngine), 200);
   assert.equal(await verdict({ 'x-appengine-queuename': '' }, appEngine), 403);
   assert.equal(await verdict({ 'x-cloudtasks-queuename': 'delay' }, appEngine), 403);
   assert.equal(await verdict(withToken(token()), appEngine), 403);
   assert.equal(await verdict({}, appEngine), 403);
 });
 
+test("another queue of the application is refused, and that is told as somebody's proof", async () => {
+  const appEngine: Callers = { appEngine: { queues: ['delay-queue'] } };
+  const answer = await authentication(appEngine, keys)({ 'x-appengine-queuename': 'mails' });
+  assert.deepEqual(answer, {
+    allowed: false,
+    status: 403,
+    reason: "the queue mails is none of this republisher's: DELAY_QUEUES, DRAINING_QUEUES",
+    proof: 'refused',
+  });
+});
+
 test('on App Engine a token is taken too, where one is configured', async () => {
-  const both: Callers = { ...elsewhere, appEngine: true };
+  const both: Callers = { ...elsewhere, appEngine: { queues: ['delay-queue'] } };
   assert.equal(await verdict(withToken(token()), both), 200);
-  assert.equal(await verdict({ 'x-appengine-queuename': 'delay' }, both), 200);
+  assert.equal(await verdict({ 'x-appengine-queuename': 'delay-queue' }, both), 200);
   assert.equal(await verdict({}, both), 401);
 });
 

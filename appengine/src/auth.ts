@@ -10,8 +10,11 @@ import { type Certificates, OAuth2Client, type TokenPayload } from 'google-auth-
 import { type KeyReader, keptKeys } from './google-keys.ts';
 
 export type Callers = Readonly<{
-  /** Runs on App Engine, where X-AppEngine-QueueName can only come from a queue. */
-  appEngine: boolean;
+  /**
+   * Runs on App Engine, where X-AppEngine-QueueName can only come from a queue of this application: of these alone, by
+   * their IDs, because anybody who may make tasks in another queue of it could call the republisher.
+   */
+  appEngine: false | Readonly<{ queues: readonly string[] }>;
   /** Each is enough: tasks that wait in the queue keep the audience and the account that they were made with. */
   oidc?: Readonly<{ audiences: readonly string[]; serviceAccounts: readonly string[] }>;
 }>;
@@ -42,7 +45,11 @@ export function authentication(
   const keysFor = keptKeys(keys, monotonic);
   return async (headers) => {
     const queueName = headers['x-appengine-queuename'];
-    if (appEngine && typeof queueName === 'string' && queueName !== '') return { allowed: true };
+    if (appEngine !== false && typeof queueName === 'string' && queueName !== '') {
+      return appEngine.queues.includes(queueName)
+        ? { allowed: true }
+        : refused(403, `the queue ${queueName} is none of this republisher's: DELAY_QUEUES, DRAINING_QUEUES`);
+    }
     if (oidc === undefined)
       return unproven(403, 'the request does not come from a queue of this application');
     const token = /^Bearer ([\w.~+/=-]+)$/i.exec(textOf(headers['authorization']))?.[1];

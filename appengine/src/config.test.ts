@@ -25,12 +25,19 @@ test('on App Engine: full names from short ones, its own service as target, its 
     deadLetterTopic: 'projects/p-1/topics/dead-letters',
     queues: ['projects/p-1/locations/us-central1/queues/delay-queue'],
     target: { appEngine: { service: 'later' } },
-    callers: { appEngine: true },
+    callers: { appEngine: { queues: ['delay-queue'] } },
     firestore: { database: '(default)', collectionPrefix: 'pubsub-guarantees' },
     emulators: {},
     // (384 MB - 160 MiB) / 5
     maxBytesInFlight: 43_245_568,
   });
+});
+
+test('queues that drain may still call, and are sent nothing', () => {
+  const drains = { ...onAppEngine, DRAINING_QUEUES: 'old,projects/p-1/locations/us-central1/queues/older' };
+  const { callers, queues } = readConfig(drains);
+  assert.deepEqual(callers.appEngine, { queues: ['delay-queue', 'old', 'older'] });
+  assert.deepEqual(queues, ['projects/p-1/locations/us-central1/queues/delay-queue']);
 });
 
 test('elsewhere: a token of one account is needed, and the next task carries one', () => {

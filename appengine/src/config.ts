@@ -6,6 +6,7 @@ import {
   bad,
   calledUrl,
   delayQueues,
+  drainingQueues,
   email,
   type Emulators,
   emulators,
@@ -53,7 +54,8 @@ export function readConfig(environment: Environment): Config {
   const project = projectOf(environment);
   const topics = required(environment, 'ALLOWED_TOPICS', 'topic IDs or full names, separated by commas');
   const maxAttempts = number(environment, 'QUEUE_MAX_ATTEMPTS', 1, 1_000_000);
-  const callers = readCallers(environment);
+  const queues = delayQueues(environment, project);
+  const callers = readCallers(environment, [...queues, ...drainingQueues(environment, project)]);
   return {
     project,
     port: number(environment, 'PORT', 0, 65_535) ?? 8080,
@@ -63,7 +65,7 @@ export function readConfig(environment: Environment): Config {
       .split(',')
       .map((name) => fullName(project, 'topics', 'ALLOWED_TOPICS', name.trim())),
     deadLetterTopic: topic(environment, project, 'DEAD_LETTER_TOPIC'),
-    queues: delayQueues(environment, project),
+    queues,
     target: target(environment, callers),
     callers,
     firestore: firestoreNames(environment),
@@ -72,15 +74,18 @@ export function readConfig(environment: Environment): Config {
   };
 }
 
-function readCallers(environment: Environment): Callers {
+function readCallers(environment: Environment, calling: readonly string[]): Callers {
   // App Engine sets it, and strips its own headers from what comes from outside. Cloud Run, which sets K_SERVICE,
   // strips nothing: there they prove nothing, whatever else somebody has set.
-  const appEngine =
+  const isOnAppEngine =
     optional(environment, 'GAE_ENV') === 'standard' && optional(environment, 'K_SERVICE') === undefined;
+  // The header has the ID alone.
+  const ids = calling.map((name) => name.slice(name.lastIndexOf('/') + 1));
+  const appEngine: Callers['appEngine'] = isOnAppEngine ? { queues: ids } : false;
   const audience = optional(environment, 'OIDC_AUDIENCE');
   const serviceAccount = optional(environment, 'OIDC_SERVICE_ACCOUNT');
-  if (appEngine && audience === undefined && serviceAccount === undefined) return { appEngine };
-  const where = appEngine ? 'together with the other OIDC variable' : 'off App Engine';
+  if (isOnAppEngine && audience === undefined && serviceAccount === undefined) return { appEngine };
+  const where = isOnAppEngine ? 'together with the other OIDC variable' : 'off App Engine';
   const accounts = `the e-mail of the account that calls (needed ${where})`;
   return {
     appEngine,
@@ -110,7 +115,7 @@ function target(environment: Environment, { appEngine, oidc }: Callers): Config[
     throw bad('REPUBLISHER_SERVICE', service, 'not together with REPUBLISHER_URL');
   }
   const account = optional(environment, 'REPUBLISHER_SERVICE_ACCOUNT');
-  if (url === undefined && appEngine) {
+  if (url === undefined && appEngine !== false) {
     if (account !== undefined && oidc === undefined) {
       throw bad('REPUBLISHER_SERVICE_ACCOUNT', account, 'on App Engine only with OIDC_SERVICE_ACCOUNT');
     }

@@ -38,7 +38,10 @@ async function later(t: TestContext, queues = QUEUES.slice(0, 1)) {
   const queue = severalQueues(queues.map((name) => ({ name, queue: queueOf(name) })));
   const server = await startServer(
     {
-      authenticate: authentication({ appEngine: true }, async () => ({ certificates: {}, maxAgeMs: 0 })),
+      authenticate: authentication(
+        { appEngine: { queues: queues.map((name) => name.split('/').at(-1) ?? '') } },
+        async () => ({ certificates: {}, maxAgeMs: 0 }),
+      ),
       republish: republish(
         { publisher, queue, deadLetters: deadLettering(publisher, 'dead-letters'), clock, log: silent },
         { allowedTopics: [TOPIC] },

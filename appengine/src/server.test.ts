@@ -10,7 +10,7 @@ import { type Republish, type Running, startServer } from './server.ts';
 type TaskRequest = Parameters<Republish>[0];
 type TaskAnswer = Awaited<ReturnType<Republish>>;
 
-const QUEUE = { 'X-AppEngine-QueueName': 'delay' };
+const QUEUE = { 'X-AppEngine-QueueName': 'delay-queue' };
 const closing: (() => Promise<void>)[] = [];
 after(() => Promise.all(closing.map((close) => close())));
 
@@ -22,7 +22,7 @@ async function server(answer: (request: TaskRequest) => Promise<TaskAnswer> = as
   const write = (text: string, fields?: object): void => void lines.push(text + JSON.stringify(fields));
   const running = await startServer(
     {
-      authenticate: authentication({ appEngine: true }, async () => ({ certificates: {}, maxAgeMs: 0 })),
+      authenticate: authentication({ appEngine: { queues: ['delay-queue'] } }, async () => ({ certificates: {}, maxAgeMs: 0 })),
       republish: (request) => {
         received.push(request);
         return answer(request);
@@ -94,7 +94,7 @@ test('a body of unknown length is bounded too', { timeout: 10_000 }, async () =>
   const socket = connect(running.port, '127.0.0.1');
   socket.on('error', () => {});
   socket.write(
-    'POST /republish HTTP/1.1\r\nHost: x\r\nX-AppEngine-QueueName: q\r\nTransfer-Encoding: chunked\r\n\r\n',
+    'POST /republish HTTP/1.1\r\nHost: x\r\nX-AppEngine-QueueName: delay-queue\r\nTransfer-Encoding: chunked\r\n\r\n',
   );
   const chunk = Buffer.alloc(1_048_576);
   for (let n = 0; n < 9; n += 1) {
@@ -146,7 +146,7 @@ test('each answer of the core is the status, and a failure of the core is 503', 
 test('a port that is taken is an error that names it', async () => {
   const { running } = await server();
   const ports = {
-    authenticate: authentication({ appEngine: true }, async () => ({ certificates: {}, maxAgeMs: 0 })),
+    authenticate: authentication({ appEngine: { queues: ['delay-queue'] } }, async () => ({ certificates: {}, maxAgeMs: 0 })),
     republish: async () => ({ status: 204 as const }),
     log: silent,
   };

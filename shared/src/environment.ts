@@ -147,11 +147,24 @@ export function delayQueues(environment: Environment, project: string): readonly
   }
   const one = optional(environment, 'DELAY_QUEUE');
   if (one !== undefined) throw bad('DELAY_QUEUE', one, 'not together with DELAY_QUEUES');
-  const names = several
-    .split(',')
-    .map((value) => queueName(environment, project, 'DELAY_QUEUES', value.trim()));
+  return queueNames(environment, project, 'DELAY_QUEUES', several);
+}
+
+/** `DRAINING_QUEUES`: queues that nothing new is sent to, and that still call. Empty when it is not set. */
+export function drainingQueues(environment: Environment, project: string): readonly string[] {
+  const several = optional(environment, 'DRAINING_QUEUES');
+  return several === undefined ? [] : queueNames(environment, project, 'DRAINING_QUEUES', several);
+}
+
+function queueNames(
+  environment: Environment,
+  project: string,
+  variable: string,
+  several: string,
+): readonly string[] {
+  const names = several.split(',').map((value) => queueName(environment, project, variable, value.trim()));
   const twice = names.find((name, index) => names.indexOf(name) !== index);
-  if (twice !== undefined) throw bad('DELAY_QUEUES', several, `each queue once, and not ${twice} twice`);
+  if (twice !== undefined) throw bad(variable, several, `each queue once, and not ${twice} twice`);
   return names;
 }
 

@@ -120,3 +120,15 @@ export const ALIGNERS: Readonly<Record<string, readonly string[]>> = {
   'DELTA INT64': ['ALIGN_DELTA', 'ALIGN_RATE', 'ALIGN_SUM', 'ALIGN_MAX'],
   'DELTA DISTRIBUTION': ['ALIGN_DELTA', 'ALIGN_PERCENTILE_99', 'ALIGN_PERCENTILE_95', 'ALIGN_PERCENTILE_50'],
 };
+
+/** Arguments that cannot be changed in place, of what holds messages or cannot be made again under its name. */
+export const NOT_IN_PLACE: Readonly<Record<string, readonly string[]>> = {
+  google_app_engine_application: ['project', 'location_id'],
+  google_app_engine_standard_app_version: ['project', 'service', 'version_id'],
+  google_cloud_tasks_queue: ['project', 'location', 'name'],
+  google_firestore_database: ['project', 'name', 'location_id'],
+  google_pubsub_subscription: ['project', 'name', 'topic', 'filter', 'enable_message_ordering'],
+  google_pubsub_topic: ['project', 'name'],
+  google_redis_instance: ['project', 'name', 'region', 'tier', 'connect_mode', 'transit_encryption_mode'],
+  google_service_account: ['project', 'account_id'],
+};

@@ -119,7 +119,7 @@ const task =
     const ports = { clock, log, publisher: {}, deadLetters: (handler: unknown) => handler };
     const { port, close } = await startServer(
       {
-        authenticate: authentication?.({ appEngine: true, oidc: OIDC }, keys),
+        authenticate: authentication?.({ appEngine: { queues: ['delay'] }, oidc: OIDC }, keys),
         republish: republish?.(
           { ...ports, queue: memoryTasks?.({ clock }) },
           { allowedTopics: ['projects/p/topics/out'] },

@@ -28,12 +28,16 @@ export const CASES: Readonly<
   Record<string, Readonly<{ example: string; variables: Readonly<Record<string, string>> }>>
 > = {
   minimal: { example: 'minimal', variables: { project_number: PROJECT_NUMBER } },
-  complete: { example: 'complete', variables: { project_number: PROJECT_NUMBER } },
+  complete: {
+    example: 'complete',
+    variables: { project_number: PROJECT_NUMBER, app_engine_service: 'republisher' },
+  },
   'complete-redis': {
     example: 'complete',
     variables: {
       redis_network: '{network="default",subnetwork="default"}',
       app_engine_location: 'europe-west',
+      app_engine_service: 'default',
     },
   },
   redis: {
@@ -42,6 +46,7 @@ export const CASES: Readonly<
       project_number: PROJECT_NUMBER,
       redis_network: '{network="default",subnetwork="default"}',
       app_engine_location: 'europe-west',
+      app_engine_service: 'default',
       outbox: '{orders-once=["reminders"],ledger-fifo=["orders"]}',
     },
   },

@@ -54,9 +54,10 @@ module "redis" {
 module "queues" {
   source = "../../modules/delay-queues"
 
-  project_id = var.project_id
-  location   = var.region
-  queues     = { delay-a = {}, delay-b = {} }
+  project_id      = var.project_id
+  location        = var.region
+  queues          = { for id in var.queues : id => {} }
+  draining_queues = { for id in var.draining_queues : id => {} }
 
   depends_on = [module.project]
 }
@@ -82,15 +83,16 @@ resource "google_pubsub_topic" "topics" {
 module "republisher" {
   source = "../../modules/republisher"
 
-  project_id     = var.project_id
-  project_number = var.project_number
-  allowed_topics = [google_pubsub_topic.topics["reminders-due"].name, google_pubsub_topic.topics["payments"].name]
-  queues         = module.queues.ids
-  firestore      = module.store.firestore
+  project_id      = var.project_id
+  project_number  = var.project_number
+  allowed_topics  = [google_pubsub_topic.topics["reminders-due"].name, google_pubsub_topic.topics["payments"].name]
+  queues          = module.queues.ids
+  draining_queues = module.queues.draining_ids
+  firestore       = module.store.firestore
   app_engine = {
     bucket             = module.project.bucket.name
     zip                = "${var.packages}/republisher.zip"
-    service            = var.app_engine_location == null ? "republisher" : "default"
+    service            = var.app_engine_service
     create_application = var.app_engine_location != null
     location           = var.app_engine_location
   }
@@ -141,7 +143,7 @@ module "monitoring" {
   source = "../../modules/monitoring"
 
   project_id            = var.project_id
-  queues                = module.queues.ids
+  queues                = merge(module.queues.ids, module.queues.draining_ids)
   notification_channels = var.notification_channels
   streams               = [for name, function in local.functions : name if contains(["fifo", "pipeline"], function.function)]
   outboxes              = keys(var.outbox)

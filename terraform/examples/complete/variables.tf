@@ -22,9 +22,26 @@ variable "packages" {
 }
 
 variable "app_engine_location" {
-  description = "Region of a new App Engine app, which is there for ever; null where the project has one, in the region of the queues, with a default service."
+  description = "Region of a new App Engine app, which is there for ever; null where the project has one, in the region of the queues. It may be left out once the app is there."
   type        = string
   default     = null
+}
+
+variable "app_engine_service" {
+  description = "The App Engine service of the republisher: default in an app that has none yet, or another. Tasks that wait call the service that they were made for, so it stays the same."
+  type        = string
+}
+
+variable "queues" {
+  description = "IDs of the queues of delayed messages."
+  type        = set(string)
+  default     = ["delay-a", "delay-b"]
+}
+
+variable "draining_queues" {
+  description = "IDs of queues that nothing new is sent to, and that are served until they are empty."
+  type        = set(string)
+  default     = []
 }
 
 variable "notification_channels" {

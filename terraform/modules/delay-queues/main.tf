@@ -1,8 +1,11 @@
 # The queues that hold delayed messages. They try without limit: after a last attempt Cloud Tasks deletes a task, and
 # with it the message.
+#
+# A queue that is deleted takes its tasks with it, and its name cannot be used again for days. So Terraform refuses to
+# delete one: it drains first, under the same address (docs/deploy.md, "Changes that could lose messages").
 
 resource "google_cloud_tasks_queue" "queues" {
-  for_each = var.queues
+  for_each = merge(var.queues, var.draining_queues)
 
   project  = var.project_id
   location = var.location
@@ -22,5 +25,9 @@ resource "google_cloud_tasks_queue" "queues" {
 
   stackdriver_logging_config {
     sampling_ratio = each.value.log_sampling_ratio
+  }
+
+  lifecycle {
+    prevent_destroy = true
   }
 }

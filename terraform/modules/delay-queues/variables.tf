@@ -41,8 +41,26 @@ variable "queues" {
   }
 }
 
+variable "draining_queues" {
+  description = "Queues that nothing new is sent to, and that the republisher serves until they are empty: to take a queue away, move its entry here from `queues`, 31 days before it is deleted."
+  type = map(object({
+    max_dispatches_per_second = optional(number, 500)
+    max_concurrent_dispatches = optional(number, 1000)
+    min_backoff_seconds       = optional(number, 1)
+    max_backoff_seconds       = optional(number, 300)
+    max_doublings             = optional(number, 8)
+    log_sampling_ratio        = optional(number, 0.01)
+  }))
+  default = {}
+
+  validation {
+    condition     = length(setintersection(keys(var.draining_queues), keys(var.queues))) == 0
+    error_message = "draining_queues must not have a key that queues has: a queue drains, or messages are sent to it."
+  }
+}
+
 variable "name_suffix" {
-  description = "Appended to each ID. The name of a deleted queue cannot be used again for days: change the suffix to create the queues anew before that."
+  description = "Appended to each ID, of all queues and from the beginning: the name of a deleted queue cannot be used again for days. A change would replace every queue with what waits in it, which Terraform refuses: add queues with other IDs, and drain the old ones."
   type        = string
   default     = ""
 

@@ -320,6 +320,10 @@ resource "google_pubsub_subscription" "dead_letters" {
   expiration_policy {
     ttl = ""
   }
+
+  lifecycle {
+    prevent_destroy = true
+  }
 }
 
 resource "google_pubsub_subscription" "push" {
@@ -352,6 +356,12 @@ resource "google_pubsub_subscription" "push" {
 
   expiration_policy {
     ttl = ""
+  }
+
+  # What waits in it would be lost: another name, source or filter is another subscription (docs/deploy.md, "Changes
+  # that could lose messages").
+  lifecycle {
+    prevent_destroy = true
   }
 
   # A delivery that is refused for want of a right counts as an attempt.

@@ -2,7 +2,11 @@
 
 locals {
   creates_app = var.app_engine == null ? false : var.app_engine.create_application
-  version     = local.is_app_engine ? "v${substr(sha256(jsonencode([filemd5(var.app_engine.zip), local.environment, var.app_engine])), 0, 12)}" : null
+  version     = local.is_app_engine ? "v${substr(sha256(jsonencode([filemd5(var.app_engine.zip), local.environment, local.of_version])), 0, 12)}" : null
+  # Whether the app is made here is nothing of the version: that may be left out later.
+  of_version = var.app_engine == null ? null : {
+    for key, value in var.app_engine : key => value if !contains(["create_application", "location"], key)
+  }
 }
 
 resource "google_app_engine_application" "app" {

@@ -18,6 +18,8 @@ locals {
     COLLECTION_PREFIX  = var.firestore.collection_prefix
 
     MAX_BYTES_IN_FLIGHT = tostring(floor((local.memory_bytes - 167772160) / 5))
+    }, length(var.draining_queues) == 0 ? {} : {
+    DRAINING_QUEUES = join(",", sort(values(var.draining_queues)))
   }, var.environment)
 }
 
@@ -87,5 +89,9 @@ resource "google_pubsub_subscription" "dead_letters" {
 
   expiration_policy {
     ttl = ""
+  }
+
+  lifecycle {
+    prevent_destroy = true
   }
 }

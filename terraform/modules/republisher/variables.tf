@@ -50,6 +50,17 @@ variable "queues" {
   }
 }
 
+variable "draining_queues" {
+  description = "Queues that nothing new is sent to, and whose calls it still takes: `draining_ids` of the module delay-queues."
+  type        = map(string)
+  default     = {}
+
+  validation {
+    condition     = alltrue([for queue in values(var.draining_queues) : can(regex("^projects/[^/]+/locations/[^/]+/queues/[^/]+$", queue))])
+    error_message = "draining_queues must have full names, projects/P/locations/L/queues/Q: the draining_ids of the module delay-queues."
+  }
+}
+
 variable "firestore" {
   description = "Where schedules and large payloads are kept: the same as the functions'."
   type = object({
@@ -132,7 +143,7 @@ variable "environment" {
   validation {
     condition = length([
       for name in keys(var.environment) : name if can(regex(
-        "^(ALLOWED_TOPICS|COLLECTION_|DEAD_LETTER_|DELAY_|FIRESTORE_|GAE_|GOOGLE_CLOUD_PROJECT|K_|MAX_BYTES_|OIDC_|PORT$|QUEUE_|REPUBLISHER_|TASKS_)", name
+        "^(ALLOWED_TOPICS|COLLECTION_|DEAD_LETTER_|DELAY_|DRAINING_|FIRESTORE_|GAE_|GOOGLE_CLOUD_PROJECT|K_|MAX_BYTES_|OIDC_|PORT$|QUEUE_|REPUBLISHER_|TASKS_)", name
       ))
     ]) == 0
     error_message = "environment has a variable that the module or the platform sets itself: set allowed_topics, queues or firestore instead."

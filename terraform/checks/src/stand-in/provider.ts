@@ -3,7 +3,9 @@
  * fits it. So Terraform's own checks of types, references, expressions and variables run without the provider, and a
  * plan shows every resource with its arguments. What only Google can tell it does not tell.
  *
- * It keeps nothing, and nothing is ever created.
+ * An apply creates nothing: what was planned is what is there from then on, in Terraform's own state, so that a further
+ * plan shows what a change would do to it. What cannot be changed in place is replaced, of the types whose loss costs
+ * messages (known-values.ts).
  */
 import {
   Server,
@@ -13,6 +15,7 @@ import {
 } from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
 import { fileURLToPath } from 'node:url';
+import { NOT_IN_PLACE } from '../known-values.ts';
 import type { Block, ProviderSchema } from '../schema.ts';
 import { decode, encode, type ValueMap } from './msgpack.ts';
 import { withOutputs, withUnknowns } from './outputs.ts';
@@ -25,7 +28,10 @@ export type StandIn = Readonly<{
 
 type Dynamic = Readonly<{ msgpack: Buffer }>;
 type Typed = Readonly<{ type_name: string; config: Dynamic }>;
-type Plan = Readonly<{ type_name: string; proposed_new_state: Dynamic }>;
+type Plan = Readonly<{ type_name: string; prior_state: Dynamic; proposed_new_state: Dynamic }>;
+type Apply = Readonly<{ type_name: string; planned_state: Dynamic }>;
+type Read = Readonly<{ current_state: Dynamic }>;
+type Upgrade = Readonly<{ raw_state: Readonly<{ json: Buffer }> }>;
 
 const PROVIDER: Block = {
   attributes: Object.fromEntries(
@@ -109,11 +115,32 @@ function implementation(schema: ProviderSchema, outputs: Outputs): UntypedServic
         msgpack: encode(withOutputs(type, blockOf(schema.data, type), decode(config.msgpack) as ValueMap)),
       },
     })),
-    PlanResourceChange: answer(({ type_name: type, proposed_new_state: proposed }: Plan) => ({
-      planned_state: planned(type, blockOf(schema.resources, type), proposed),
-    })),
+    PlanResourceChange: answer(
+      ({ type_name: type, prior_state: prior, proposed_new_state: proposed }: Plan) => ({
+        planned_state: planned(type, blockOf(schema.resources, type), proposed),
+        requires_replace: replacing(type, prior, proposed),
+      }),
+    ),
+    ApplyResourceChange: answer(({ type_name: type, planned_state: state }: Apply) => {
+      const value = decode(state.msgpack) as ValueMap | null;
+      if (value === null) return { new_state: state };
+      return {
+        new_state: { msgpack: encode(withOutputs(type, blockOf(schema.resources, type), value)) },
+      };
+    }),
+    ReadResource: answer(({ current_state: state }: Read) => ({ new_state: state })),
+    UpgradeResourceState: answer(({ raw_state: { json } }: Upgrade) => ({ upgraded_state: { json } })),
     Stop: answer(() => ({})),
   };
+}
+
+/** The arguments that differ and cannot be changed in place. */
+function replacing(type: string, prior: Dynamic, proposed: Dynamic): readonly object[] {
+  const [before, after] = [prior, proposed].map(({ msgpack }) => decode(msgpack) as ValueMap | null);
+  if (!before || !after) return [];
+  return (NOT_IN_PLACE[type] ?? [])
+    .filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after[name]))
+    .map((name) => ({ steps: [{ attribute_name: name }] }));
 }
 
 const mapped = <From, To>(

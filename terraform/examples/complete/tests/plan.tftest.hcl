@@ -1,7 +1,8 @@
 mock_provider "google" {}
 
 variables {
-  project_id = "demo-project"
+  project_id         = "demo-project"
+  app_engine_service = "republisher"
 }
 
 run "is_planned" {
@@ -18,7 +19,7 @@ run "is_planned" {
   }
 
   assert {
-    condition     = length(module.monitoring.alerts) == 14
+    condition     = length(module.monitoring.alerts) == 25
     error_message = "an alert is missing"
   }
 }
