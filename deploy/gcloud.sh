@@ -336,7 +336,7 @@ else
   [ ${#outbox[@]} -eq 0 ] || permissions+=(cloudscheduler.jobs.create cloudscheduler.jobs.update)
   [ -z "$redis" ] || permissions+=(redis.instances.create redis.instances.getAuthString redis.instances.update secretmanager.secrets.create secretmanager.secrets.setIamPolicy secretmanager.versions.access secretmanager.versions.add)
   if [ -n "$delayed" ]; then
-    if [ "$republisher" = app-engine ]; then permissions+=(appengine.services.update appengine.versions.create); else permissions+=(run.services.create run.services.update); fi
+    if [ "$republisher" = app-engine ]; then permissions+=(iam.roles.create appengine.services.update appengine.versions.create); else permissions+=(run.services.create run.services.update); fi
   fi
   asked=$(printf '"%s",' "${permissions[@]}")
   token=$(gcloud auth print-access-token) || stop 'gcloud has no credentials; run: gcloud auth login'
@@ -427,8 +427,20 @@ account() { # ID, what for
   [ -n "$is_there" ] || run gcloud iam service-accounts create "$1" --project="$project" --display-name="$2"
 }
 
-project_grant() { # account's ID, role
-  run gcloud projects add-iam-policy-binding "$project" --member="serviceAccount:$(email "$1")" --role="$2" --condition=None --format=none
+project_grant() { # account's ID, role, perhaps the title and expression of a condition
+  local condition=None
+  [ -z "${4:-}" ] || condition="title=$3,expression=$4"
+  run gcloud projects add-iam-policy-binding "$project" --member="serviceAccount:$(email "$1")" --role="$2" --condition="$condition" --format=none
+}
+
+# What builds images and reads uploaded sources: of those repositories and buckets alone that Google makes for it.
+build_grants() { # account's ID, title, first parts of the buckets' names, repositories, each with commas between
+  local each images='resource.type != "artifactregistry.googleapis.com/Repository"' sources=''
+  for each in ${4//,/ }; do images+=" || resource.name.endsWith(\"/repositories/$each\")"; done
+  for each in ${3//,/ }; do sources+=" || resource.name.startsWith(\"projects/_/buckets/$each\")"; done
+  project_grant "$1" roles/artifactregistry.writer "$2" "$images"
+  project_grant "$1" roles/logging.logWriter
+  project_grant "$1" roles/storage.objectViewer "$2" "${sources# || }"
 }
 
 database_grant() { # account's ID, first part of the title
@@ -492,7 +504,7 @@ queue_grants() { # account's ID
 
 caller_grants() { # account's ID: what making a task takes besides
   if [ "$republisher" = app-engine ]; then
-    project_grant "$1" roles/appengine.appViewer
+    project_grant "$1" "projects/$project/roles/republisher_tasks"
   else
     run gcloud iam service-accounts add-iam-policy-binding "$(email republisher-caller)" --project="$project" \
       --member="serviceAccount:$(email "$1")" --role=roles/iam.serviceAccountUser --format=none
@@ -523,9 +535,7 @@ run gcloud beta services identity create --service=pubsub.googleapis.com --proje
 
 if [ -z "$build_account" ]; then
   account guarantees-build 'Builds the functions of pubsub-guarantees'
-  for role in roles/artifactregistry.writer roles/logging.logWriter roles/storage.objectViewer; do
-    project_grant guarantees-build "$role"
-  done
+  build_grants guarantees-build builds gcf-v2-sources-,run-sources- gcf-artifacts,cloud-run-source-deploy
   build_account=$(email guarantees-build)
 fi
 
@@ -597,10 +607,12 @@ if [ -n "$delayed" ]; then
   if [ "$republisher" = app-engine ]; then memory=384000000; else memory=$((512 * 1048576)); fi
   settings+=("MAX_BYTES_IN_FLIGHT=$(bytes_in_flight "$memory")")
   if [ "$republisher" = app-engine ]; then
+    # What making a task for App Engine takes: no role of Google's is as small.
+    there gcloud iam roles describe republisher_tasks --project="$project" ||
+      run gcloud iam roles create republisher_tasks --project="$project" --title='Makes tasks for the republisher' \
+        --permissions=appengine.applications.get --format=none
     caller_grants republisher-run
-    for role in roles/artifactregistry.writer roles/logging.logWriter roles/storage.objectViewer; do
-      project_grant republisher-run "$role"
-    done
+    build_grants republisher-run republisher-builds staging. gae-standard
     # App Engine takes variables from app.yaml alone: a copy of the packed folder gets them.
     if [ -n "$dry" ]; then
       copy=REPUBLISHER_COPY

@@ -113,6 +113,7 @@ test('--destroy takes away what runs and every right, and keeps, stopped, what h
     'pubsub topics payments-ready',
     'pubsub topics republisher-dead-letters',
     'redis instances guarantees',
+    'role republisher_tasks',
     'state of tasks queues delay',
     'state of tasks queues wake',
     'tasks queues delay',

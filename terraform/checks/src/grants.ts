@@ -5,7 +5,7 @@
 export const GRANTS: Readonly<Record<string, readonly string[]>> = {
   'modules/project': [
     'storage_bucket: roles/storage.objectViewer to build',
-    'project: {roles/artifactregistry.writer, roles/logging.logWriter, roles/storage.objectViewer} to build',
+    'project: {roles/artifactregistry.writer, roles/logging.logWriter, roles/storage.objectViewer} to build, under a condition',
   ],
   'modules/guarantee': [
     'pubsub_topic (target_topic): roles/pubsub.publisher to runtime',
@@ -15,7 +15,8 @@ export const GRANTS: Readonly<Record<string, readonly string[]>> = {
     'pubsub_subscription (push): roles/pubsub.viewer to runtime',
     'pubsub_subscription (push): roles/pubsub.subscriber to pubsub_agent',
     'project: roles/datastore.user to runtime, under a condition',
-    'project: roles/appengine.appViewer to runtime',
+    // The custom role of the republisher: appengine.applications.get and nothing else.
+    'project: ${local.republisher.app_engine_role} to runtime',
     'secret_manager_secret: roles/secretmanager.secretAccessor to runtime',
     'cloud_tasks_queue (each of delay): roles/cloudtasks.enqueuer to runtime',
     'cloud_tasks_queue (wake_queue): roles/cloudtasks.enqueuer to runtime',
@@ -28,8 +29,8 @@ export const GRANTS: Readonly<Record<string, readonly string[]>> = {
     'pubsub_topic (each of allowed_topics): roles/pubsub.publisher to runtime',
     'pubsub_topic (dead_letters): roles/pubsub.publisher to runtime',
     'project: roles/datastore.user to runtime, under a condition',
-    'project: roles/appengine.appViewer to runtime',
-    'project: {roles/artifactregistry.writer, roles/logging.logWriter, roles/storage.objectViewer} to runtime',
+    'project: ${google_project_iam_custom_role.tasks[0].name} to runtime',
+    'project: {roles/artifactregistry.writer, roles/logging.logWriter, roles/storage.objectViewer} to runtime, under a condition',
     'storage_bucket: roles/storage.objectViewer to runtime',
     'cloud_tasks_queue (each of queues): roles/cloudtasks.enqueuer to runtime',
     'service_account (caller): roles/iam.serviceAccountUser to runtime',

@@ -6,6 +6,11 @@
 
 /** By resource type and path of blocks. */
 export const ACCEPTED: Readonly<Record<string, readonly string[]>> = {
+  'google_app_engine_service_network_settings.network_settings.ingress_traffic_allowed': [
+    'INGRESS_TRAFFIC_ALLOWED_ALL',
+    'INGRESS_TRAFFIC_ALLOWED_INTERNAL_ONLY',
+    'INGRESS_TRAFFIC_ALLOWED_INTERNAL_AND_LB',
+  ],
   'google_app_engine_standard_app_version.inbound_services': [
     'INBOUND_SERVICE_MAIL',
     'INBOUND_SERVICE_WARMUP',

@@ -31,7 +31,7 @@ export function lost({ resource_changes: changes = [] }: ShownPlan): readonly st
   return changes.flatMap(({ address, type, change: { actions, before, replace_paths: paths = [] } }) => {
     const what = HOLDS[type];
     if (what === undefined || !actions.includes('delete')) return [];
-    const name = String(before?.['name'] ?? before?.['account_id'] ?? address);
+    const name = [before?.['name'], before?.['account_id']].find((one) => typeof one === 'string') ?? address;
     const because = paths.map((path) => path.join('.')).join(', ');
     const how = actions.includes('create')
       ? `replaced${because === '' ? '' : ` for ${because}`}`

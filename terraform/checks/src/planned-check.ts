@@ -102,6 +102,17 @@ const CHECKS: Readonly<Record<string, readonly Check[]>> = {
   google_service_account_iam_member: [agent],
   google_project_iam_member: [
     ({ values }, all) => {
+      const wide = ['roles/artifactregistry.writer', 'roles/storage.objectViewer'];
+      if (wide.includes(text(values['role']))) {
+        const of = text(at(values, 'condition', 'expression'));
+        const isNamed = of
+          .split(' || ')
+          .every((part) => /^resource\.(name\.(starts|ends)With\("[^"]+"\)|type != "[^"]+")$/.test(part));
+        return unless(
+          isNamed && of.includes('resource.name.'),
+          `${text(values['role'])} is for all of the project`,
+        );
+      }
       if (values['role'] !== 'roles/datastore.user') return [];
       const databases = all
         .filter((one) => values['member'] === `serviceAccount:${accountOf(one)}`)

@@ -150,9 +150,15 @@ const PLANTED: Readonly<Record<string, Planted>> = {
     to: 'PRIVATE_RANGES_ONLY',
     finds: /service_config\.direct_vpc_egress: PRIVATE_RANGES_ONLY is not accepted/,
   },
+  'a builder that may read every bucket': {
+    type: 'google_project_iam_member',
+    from: 'resource.name.startsWith(\\"projects/_/buckets/gcf-v2-sources-\\")',
+    to: 'true',
+    finds: /storage\.objectViewer is for all of the project/,
+  },
   'a package under a name that never changes': {
     type: 'google_storage_bucket_object',
-    from: 'functions-49bfbeabdab53efa647b7bf996e1e60f.zip',
+    from: 'functions-633354bb2dc682dd5397d44e327bf3bf.zip',
     to: 'functions.zip',
     finds: /without a hash in its name/,
   },

@@ -133,7 +133,9 @@ const one = (body: JsonObject, name: string): JsonObject => blocksOf(body, name)
 const unless = (holds: boolean, text: string): readonly string[] => (holds ? [] : [text]);
 
 function grants(module: Module): readonly string[] {
-  const found = module.resources.filter(({ type }) => /_iam_/.test(type));
+  const found = module.resources.filter(
+    ({ type }) => /_iam_/.test(type) && type !== 'google_project_iam_custom_role',
+  );
   const problems = found.flatMap(({ type, name, body }) => [
     ...unless(
       type.endsWith('_iam_member'),

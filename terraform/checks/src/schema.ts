@@ -41,6 +41,8 @@ type Addition = Readonly<{
   type: string;
   path: readonly string[];
   since: string;
+  /** A type that the generated schema leaves out. */
+  isType?: true;
   attributes?: Readonly<Record<string, Attribute>>;
   blocks?: Readonly<Record<string, NestedBlock>>;
 }>;
@@ -50,7 +52,7 @@ export function loadSchema(): ProviderSchema {
   const { additions } = read('overlay.json') as Readonly<{ additions: readonly Addition[] }>;
   const resources: Record<string, Block> = { ...generated.resources };
   for (const addition of additions) {
-    const block = resources[addition.type];
+    const block = addition.isType === true ? { attributes: {}, blocks: {} } : resources[addition.type];
     if (block === undefined)
       throw new Error(`the overlay adds to ${addition.type}, which the schema does not have`);
     resources[addition.type] = extended(block, addition.path, addition);

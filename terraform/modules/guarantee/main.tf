@@ -268,7 +268,7 @@ resource "google_project_iam_member" "app_engine" {
   count = local.to_app_engine ? 1 : 0
 
   project = var.project_id
-  role    = "roles/appengine.appViewer"
+  role    = local.republisher.app_engine_role
   member  = google_service_account.runtime.member
 }
 

@@ -82,6 +82,7 @@ variable "delay" {
     queues = map(string)
     republisher = object({
       app_engine_service = optional(string)
+      app_engine_role    = optional(string, "roles/appengine.appViewer")
       url                = optional(string)
       caller             = optional(object({ id = string, email = string }))
     })

@@ -54,12 +54,35 @@ resource "google_storage_bucket_iam_member" "build" {
   member = google_service_account.build.member
 }
 
-# The builder keeps its images in a repository, and the uploaded source in a bucket, that Cloud Functions makes by
-# itself and names as it likes: nothing smaller than the project can be named here.
+# The builder keeps its images in a repository, and the uploaded source in a bucket, that Cloud Functions and Cloud Run
+# make by themselves, by these names: a condition narrows the grants to them.
+locals {
+  build_conditions = {
+    "roles/artifactregistry.writer" = join(" || ", [
+      "resource.type != \"artifactregistry.googleapis.com/Repository\"",
+      "resource.name.endsWith(\"/repositories/gcf-artifacts\")",
+      "resource.name.endsWith(\"/repositories/cloud-run-source-deploy\")",
+    ])
+    "roles/storage.objectViewer" = join(" || ", [
+      "resource.name.startsWith(\"projects/_/buckets/gcf-v2-sources-\")",
+      "resource.name.startsWith(\"projects/_/buckets/run-sources-\")",
+    ])
+  }
+}
+
 resource "google_project_iam_member" "build" {
   for_each = toset(["roles/artifactregistry.writer", "roles/logging.logWriter", "roles/storage.objectViewer"])
 
   project = var.project_id
   role    = each.value
   member  = google_service_account.build.member
+
+  dynamic "condition" {
+    for_each = [for role, expression in local.build_conditions : expression if role == each.value]
+
+    content {
+      title      = "builds"
+      expression = condition.value
+    }
+  }
 }

@@ -5,7 +5,7 @@ locals {
   version     = local.is_app_engine ? "v${substr(sha256(jsonencode([filemd5(var.app_engine.zip), local.environment, local.of_version])), 0, 12)}" : null
   # Whether the app is made here is nothing of the version: that may be left out later.
   of_version = var.app_engine == null ? null : {
-    for key, value in var.app_engine : key => value if !contains(["create_application", "location"], key)
+    for key, value in var.app_engine : key => value if !contains(["create_application", "location", "internal_only"], key)
   }
 }
 
@@ -33,21 +33,63 @@ resource "google_storage_bucket_iam_member" "build" {
   member = google_service_account.runtime.member
 }
 
+# Its staging bucket and its repository of images, which App Engine makes by itself, and no others.
+locals {
+  build_conditions = {
+    "roles/artifactregistry.writer" = join(" || ", [
+      "resource.type != \"artifactregistry.googleapis.com/Repository\"",
+      "resource.name.endsWith(\"/repositories/gae-standard\")",
+    ])
+    "roles/storage.objectViewer" = "resource.name.startsWith(\"projects/_/buckets/staging.\")"
+  }
+}
+
 resource "google_project_iam_member" "build" {
   for_each = local.is_app_engine ? toset(["roles/artifactregistry.writer", "roles/logging.logWriter", "roles/storage.objectViewer"]) : []
 
   project = var.project_id
   role    = each.value
   member  = google_service_account.runtime.member
+
+  dynamic "condition" {
+    for_each = [for role, expression in local.build_conditions : expression if role == each.value]
+
+    content {
+      title      = "${var.name}-builds"
+      expression = condition.value
+    }
+  }
 }
 
-# A task for App Engine may be made by whoever may look at the app.
+# Whoever makes a task for App Engine must be allowed to look at the app. The smallest role of Google's for that also
+# shows its services, versions and instances.
+resource "google_project_iam_custom_role" "tasks" {
+  count = local.is_app_engine ? 1 : 0
+
+  project     = var.project_id
+  role_id     = "${replace(var.name, "-", "_")}_tasks"
+  title       = "Makes tasks for the ${var.name}"
+  permissions = ["appengine.applications.get"]
+}
+
 resource "google_project_iam_member" "app_engine" {
   count = local.is_app_engine ? 1 : 0
 
   project = var.project_id
-  role    = "roles/appengine.appViewer"
+  role    = google_project_iam_custom_role.tasks[0].name
   member  = google_service_account.runtime.member
+}
+
+# The queues call it from inside Google's network (https://cloud.google.com/appengine/docs/standard/application-security).
+resource "google_app_engine_service_network_settings" "ingress" {
+  count = try(var.app_engine.internal_only, false) ? 1 : 0
+
+  project = var.project_id
+  service = google_app_engine_standard_app_version.version[0].service
+
+  network_settings {
+    ingress_traffic_allowed = "INGRESS_TRAFFIC_ALLOWED_INTERNAL_ONLY"
+  }
 }
 
 resource "google_app_engine_standard_app_version" "version" {

@@ -2,6 +2,7 @@ output "target" {
   description = "Who the queue calls, as `delay.republisher` of the module guarantee takes it."
   value = {
     app_engine_service = local.is_app_engine ? var.app_engine.service : null
+    app_engine_role    = one(google_project_iam_custom_role.tasks[*].name)
     url                = local.url
     caller             = local.is_cloud_run ? { id = google_service_account.caller[0].name, email = google_service_account.caller[0].email } : null
   }

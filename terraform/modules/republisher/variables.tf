@@ -71,7 +71,7 @@ variable "firestore" {
 }
 
 variable "app_engine" {
-  description = "On App Engine standard: bucket and path of `republisher.zip`. The first service of an app must be `default`. With `create_application` the app is made, in `location`: once for a project, for ever."
+  description = "On App Engine standard: bucket and path of `republisher.zip`. The first service of an app must be `default`. With `create_application` the app is made, in `location`: once for a project, for ever. With `internal_only` the service answers nothing from outside: Cloud Tasks counts as inside, which is documented for the firewall alone, so see that a delayed message arrives."
   type = object({
     bucket             = string
     zip                = string
@@ -81,6 +81,7 @@ variable "app_engine" {
     max_instances      = optional(number, 10)
     create_application = optional(bool, false)
     location           = optional(string)
+    internal_only      = optional(bool, false)
   })
   default = null
 

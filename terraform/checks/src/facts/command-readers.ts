@@ -48,6 +48,10 @@ export const COMMANDS: readonly CommandReader[] = [
     prefix: 'iam service-accounts create',
     read: (name, flag) => [[`account ${name}`, { name: flag('display-name') }]],
   },
+  {
+    prefix: 'iam roles create',
+    read: (name, flag) => [[`role ${name}`, { title: flag('title'), permissions: flag('permissions') }]],
+  },
   { prefix: 'projects add-iam-policy-binding', read: grantOn('project') },
   { prefix: 'iam service-accounts add-iam-policy-binding', read: grantOn('account') },
   { prefix: 'pubsub topics add-iam-policy-binding', read: grantOn('topic') },

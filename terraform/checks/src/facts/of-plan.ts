@@ -45,6 +45,12 @@ const THINGS: Readonly<Record<string, Reader>> = {
   google_service_account: (values) => [
     [`account ${text(values['account_id'])}`, { name: text(values['display_name']) }],
   ],
+  google_project_iam_custom_role: (values) => [
+    [
+      `role ${text(values['role_id'])}`,
+      { title: text(values['title']), permissions: text(values['permissions']) },
+    ],
+  ],
   google_project_iam_member: (values) => grant('project', values),
   google_pubsub_topic_iam_member: (values) => grant(`topic ${last(values['topic'])}`, values),
   google_pubsub_subscription_iam_member: (values) =>

@@ -137,6 +137,7 @@ thing() {
     'run services '*) named="run ${words[3]}" ;;
     'run deploy '* | 'functions '*) named="$1 ${words[2]}" ;;
     'iam service-accounts '*) named="account ${words[3]%%@*}" ;;
+    'iam roles '*) named="role ${words[3]}" ;;
     'alpha monitoring policies create'*)
       id=$(option policy "$@") && id=${id#*displayName\":\"} && id=${id%%\"*}
       named="alert ${id:-$(option display-name "$@")}"

@@ -28,6 +28,10 @@ export function withOutputs(type: string, block: Block, planned: ValueMap): Valu
       name: `projects/${project}/serviceAccounts/${account}`,
       id: `projects/${project}/serviceAccounts/${account}`,
     },
+    google_project_iam_custom_role: {
+      name: `projects/${project}/roles/${text('role_id')}`,
+      id: `projects/${project}/roles/${text('role_id')}`,
+    },
     google_project: { number: PROJECT_NUMBER, id: `projects/${project}` },
     google_pubsub_topic: { id: `projects/${project}/topics/${text('name')}` },
     google_pubsub_subscription: { id: `projects/${project}/subscriptions/${text('name')}` },
