@@ -7,8 +7,10 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { lost, type ShownPlan } from './lost.ts';
-import { runPlan } from './plans.ts';
-import { terraform } from './terraform.ts';
+import { readModules } from './module.ts';
+import { KEPT, readPlan, runPlan } from './plans.ts';
+import { loadSchema } from './schema.ts';
+import { terraform, TERRAFORM_FOLDER } from './terraform.ts';
 
 const there = await terraform();
 const EXAMPLE = 'examples/complete';
@@ -155,4 +157,24 @@ describe('with Terraform:', { skip: there === undefined }, () => {
       /app_engine\.service must be default where create_application is true/,
     );
   });
+});
+
+test('everything that can have labels has them', async () => {
+  const schema = loadSchema();
+  for (const name of KEPT) {
+    for (const { address, type, values } of (await readPlan(name)).resources) {
+      const label = ['labels', 'user_labels'].find(
+        (one) => one in (schema.resources[type]?.attributes ?? {}),
+      );
+      if (label !== undefined) assert.deepEqual(values[label], { team: 'a-team' }, address);
+    }
+  }
+});
+
+test('no module reads what is not known until something else is done', async () => {
+  for (const module of (await readModules(TERRAFORM_FOLDER)).values())
+    assert.deepEqual(
+      module.resources.filter(({ kind }) => kind === 'data').map(({ type }) => `${module.name}: ${type}`),
+      [],
+    );
 });

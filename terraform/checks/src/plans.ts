@@ -70,9 +70,13 @@ export async function runPlan(
     const init = await run(directory, 'init', '-backend=false', '-no-color', '-input=false');
     if (init.code !== 0) return init;
   }
-  const given = Object.entries({ project_id: PROJECT, ...variables, ...more }).map(
-    ([key, value]) => `-var=${key}=${value}`,
-  );
+  const given = Object.entries({
+    project_id: PROJECT,
+    project_number: PROJECT_NUMBER,
+    labels: '{team="a-team"}',
+    ...variables,
+    ...more,
+  }).map(([key, value]) => `-var=${key}=${value}`);
   return run(directory, 'plan', '-no-color', '-input=false', '-lock=false', '-out=plan.out', ...given);
 }
 

@@ -24,6 +24,7 @@ module "project" {
   source = "../../modules/project"
 
   project_id = var.project_id
+  labels     = var.labels
   location   = var.region
   services = concat(
     ["appengine.googleapis.com"],
@@ -45,6 +46,7 @@ module "redis" {
   count  = var.redis_network == null ? 0 : 1
 
   project_id = var.project_id
+  labels     = var.labels
   region     = var.region
   network    = "projects/${var.project_id}/global/networks/${var.redis_network.network}"
 
@@ -75,6 +77,7 @@ resource "google_pubsub_topic" "topics" {
   for_each = local.topics
 
   project = var.project_id
+  labels  = var.labels
   name    = each.value
 
   depends_on = [module.project]
@@ -84,6 +87,7 @@ module "republisher" {
   source = "../../modules/republisher"
 
   project_id      = var.project_id
+  labels          = var.labels
   project_number  = var.project_number
   allowed_topics  = [google_pubsub_topic.topics["reminders-due"].name, google_pubsub_topic.topics["payments"].name]
   queues          = module.queues.ids
@@ -105,6 +109,7 @@ module "guarantees" {
   for_each = local.functions
 
   project_id            = var.project_id
+  labels                = var.labels
   project_number        = var.project_number
   region                = var.region
   name                  = each.key
@@ -143,6 +148,7 @@ module "monitoring" {
   source = "../../modules/monitoring"
 
   project_id            = var.project_id
+  labels                = var.labels
   queues                = merge(module.queues.ids, module.queues.draining_ids)
   notification_channels = var.notification_channels
   streams               = [for name, function in local.functions : name if contains(["fifo", "pipeline"], function.function)]

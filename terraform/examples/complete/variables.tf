@@ -4,9 +4,13 @@ variable "project_id" {
 }
 
 variable "project_number" {
-  description = "Number of the project. Null: it is read, for which cloudresourcemanager.googleapis.com must be enabled."
+  description = "Number of the project: `gcloud projects describe PROJECT --format='value(projectNumber)'`. It is not read here, because a plan that reads it after other changes does not know the members of its grants, and replaces them."
   type        = string
-  default     = null
+
+  validation {
+    condition     = can(regex("^[0-9]+$", var.project_number))
+    error_message = "project_number must be a number such as 123456789012, not the ID of the project."
+  }
 }
 
 variable "region" {
@@ -63,4 +67,10 @@ variable "redis_network" {
     subnetwork = string
   })
   default = null
+}
+
+variable "labels" {
+  description = "Labels of all that can have them."
+  type        = map(string)
+  default     = {}
 }

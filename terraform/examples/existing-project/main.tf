@@ -25,6 +25,7 @@ module "republisher" {
   source = "../../modules/republisher"
 
   project_id     = var.project_id
+  labels         = var.labels
   project_number = var.project_number
   allowed_topics = [var.target_topic]
   queues         = module.queues.ids
@@ -39,6 +40,7 @@ module "later" {
   source = "../../modules/guarantee"
 
   project_id            = var.project_id
+  labels                = var.labels
   project_number        = var.project_number
   region                = var.region
   name                  = "later"

@@ -9,6 +9,7 @@ module "project" {
   source = "../../modules/project"
 
   project_id = var.project_id
+  labels     = var.labels
   location   = var.region
 }
 
@@ -25,6 +26,7 @@ resource "google_pubsub_topic" "topics" {
   for_each = toset(["orders", "orders-unique"])
 
   project = var.project_id
+  labels  = var.labels
   name    = each.value
 
   depends_on = [module.project]
@@ -34,6 +36,7 @@ module "orders_once" {
   source = "../../modules/guarantee"
 
   project_id            = var.project_id
+  labels                = var.labels
   project_number        = var.project_number
   region                = var.region
   name                  = "orders-once"

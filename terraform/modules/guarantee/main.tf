@@ -21,12 +21,6 @@ module "policy" {
   outbox_shards = var.outbox == null ? null : var.outbox.shards
 }
 
-data "google_project" "project" {
-  count = var.project_number == null ? 1 : 0
-
-  project_id = var.project_id
-}
-
 locals {
   names  = module.policy.names
   limits = module.policy.limits
@@ -35,15 +29,14 @@ locals {
   is_redis       = var.redis != null
   uses_firestore = contains(["fifo", "pipeline"], var.function) || (var.function == "dedup" && !local.is_redis) || local.keeps_delays || var.outbox != null
   keeps_delays   = var.delay == null ? false : var.delay.ledger != "off" || var.delay.payloads
-  project_number = var.project_number == null ? data.google_project.project[0].number : var.project_number
-  pubsub_agent   = "serviceAccount:service-${local.project_number}@gcp-sa-pubsub.iam.gserviceaccount.com"
+  pubsub_agent   = "serviceAccount:service-${var.project_number}@gcp-sa-pubsub.iam.gserviceaccount.com"
   # The sweep publishes to them what outboxes and inbox left behind; the target has its grant anyway.
   outbox_topics = var.outbox == null ? toset([]) : setsubtract(
     setunion(var.outbox.topics, contains(["fifo", "pipeline"], var.function) ? [var.source_topic] : []),
     [var.target_topic],
   )
   # Known before the function is, unlike its own attribute: it is told its own URL.
-  own_url       = "https://${local.names.function}-${local.project_number}.${var.region}.run.app"
+  own_url       = "https://${local.names.function}-${var.project_number}.${var.region}.run.app"
   redis_secrets = var.redis == null ? {} : { for key, secret in { url = var.redis.url_secret, ca = var.redis.ca_secret } : key => secret if secret != null }
 
   # Known before anything is created, unlike a URL; and without try(), which makes unknown what a part of is unknown.
@@ -406,4 +399,7 @@ resource "google_service_account_iam_member" "pubsub_agent" {
   service_account_id = google_service_account.push.name
   role               = "roles/iam.serviceAccountTokenCreator"
   member             = local.pubsub_agent
+
+  # Google makes the account with the first topic of a project.
+  depends_on = [google_pubsub_topic.dead_letters]
 }

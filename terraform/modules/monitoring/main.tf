@@ -85,6 +85,7 @@ resource "google_monitoring_alert_policy" "backlog" {
   combiner              = "OR"
   severity              = "ERROR"
   notification_channels = var.notification_channels
+  user_labels           = var.labels
 
   conditions {
     display_name = "The oldest message is older than ${each.value.oldest_age_seconds} s"
@@ -116,6 +117,7 @@ resource "google_monitoring_alert_policy" "dead_letters" {
   combiner              = "OR"
   severity              = "WARNING"
   notification_channels = var.notification_channels
+  user_labels           = var.labels
 
   conditions {
     display_name = "There are dead letters"
@@ -147,6 +149,7 @@ resource "google_monitoring_alert_policy" "lateness" {
   combiner              = "OR"
   severity              = "WARNING"
   notification_channels = var.notification_channels
+  user_labels           = var.labels
 
   conditions {
     display_name = "Of 100 calls one is more than ${var.lateness_seconds} s late"
@@ -181,6 +184,7 @@ resource "google_monitoring_alert_policy" "attempts" {
   combiner              = "OR"
   severity              = "ERROR"
   notification_channels = var.notification_channels
+  user_labels           = var.labels
 
   conditions {
     display_name = "Calls of the queue have failed in each of five minutes"
@@ -213,6 +217,7 @@ resource "google_monitoring_alert_policy" "depth" {
   combiner              = "OR"
   severity              = "WARNING"
   notification_channels = var.notification_channels
+  user_labels           = var.labels
 
   conditions {
     display_name = "The queue holds more than ${var.depth_tasks} tasks"
@@ -245,6 +250,7 @@ resource "google_monitoring_alert_policy" "sweep_failures" {
   combiner              = "OR"
   severity              = "ERROR"
   notification_channels = var.notification_channels
+  user_labels           = var.labels
 
   conditions {
     display_name = "Cloud Scheduler could not call a sweep, or the sweep failed"
@@ -280,6 +286,7 @@ resource "google_monitoring_alert_policy" "sweep_absent" {
   combiner              = "OR"
   severity              = "ERROR"
   notification_channels = var.notification_channels
+  user_labels           = var.labels
 
   conditions {
     display_name = "The job has not run for 15 minutes"
@@ -312,6 +319,7 @@ resource "google_monitoring_alert_policy" "app" {
   combiner              = "OR"
   severity              = "WARNING"
   notification_channels = var.notification_channels
+  user_labels           = var.labels
 
   conditions {
     display_name = "The App Engine application was changed: it may be disabled"
@@ -348,6 +356,7 @@ resource "google_monitoring_alert_policy" "log" {
   combiner              = "OR"
   severity              = each.value.severity
   notification_channels = var.notification_channels
+  user_labels           = var.labels
 
   conditions {
     display_name = each.value.condition

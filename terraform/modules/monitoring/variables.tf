@@ -113,3 +113,9 @@ variable "create_dashboard" {
   type        = bool
   default     = true
 }
+
+variable "labels" {
+  description = "Labels of all that can have them."
+  type        = map(string)
+  default     = {}
+}

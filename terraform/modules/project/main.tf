@@ -32,6 +32,7 @@ resource "google_storage_bucket" "sources" {
   project                     = var.project_id
   name                        = coalesce(var.bucket_name, "${var.project_id}-pubsub-guarantees-sources")
   location                    = var.location
+  labels                      = var.labels
   uniform_bucket_level_access = true
   public_access_prevention    = "enforced"
   # What is in it can be packed again from the source.

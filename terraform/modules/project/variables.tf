@@ -25,3 +25,9 @@ variable "build_account_id" {
   type        = string
   default     = "guarantees-build"
 }
+
+variable "labels" {
+  description = "Labels of all that can have them."
+  type        = map(string)
+  default     = {}
+}

@@ -2,16 +2,9 @@
 # for its audience and account
 
 locals {
-  is_cloud_run   = var.cloud_run != null
-  project_number = local.is_cloud_run && var.project_number == null ? data.google_project.project[0].number : var.project_number
+  is_cloud_run = var.cloud_run != null
   # Known before the service is: it is told its own URL.
-  url = local.is_cloud_run ? "https://${var.name}-${local.project_number}.${var.cloud_run.region}.run.app" : null
-}
-
-data "google_project" "project" {
-  count = local.is_cloud_run && var.project_number == null ? 1 : 0
-
-  project_id = var.project_id
+  url = local.is_cloud_run ? "https://${var.name}-${var.project_number}.${var.cloud_run.region}.run.app" : null
 }
 
 resource "google_service_account" "caller" {

@@ -4,9 +4,14 @@ variable "project_id" {
 }
 
 variable "project_number" {
-  description = "Number of the project. Null: it is read, for which cloudresourcemanager.googleapis.com must be enabled."
+  description = "Number of the project, needed on Cloud Run: `gcloud projects describe PROJECT --format='value(projectNumber)'`."
   type        = string
   default     = null
+
+  validation {
+    condition     = var.project_number == null ? var.cloud_run == null : can(regex("^[0-9]+$", var.project_number))
+    error_message = "project_number must be set on Cloud Run, and be a number such as 123456789012."
+  }
 }
 
 variable "name" {

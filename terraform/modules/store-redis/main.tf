@@ -4,6 +4,7 @@
 
 resource "google_redis_instance" "claims" {
   project                 = var.project_id
+  labels                  = var.labels
   region                  = var.region
   name                    = var.name
   tier                    = var.tier
@@ -22,6 +23,7 @@ resource "google_redis_instance" "claims" {
 
 resource "google_secret_manager_secret" "url" {
   project   = var.project_id
+  labels    = var.labels
   secret_id = "${var.name}-redis-url"
 
   replication {
@@ -41,6 +43,7 @@ resource "google_secret_manager_secret_version" "url" {
 
 resource "google_secret_manager_secret" "ca" {
   project   = var.project_id
+  labels    = var.labels
   secret_id = "${var.name}-redis-ca"
 
   replication {

@@ -78,3 +78,9 @@ variable "deletion_protection" {
   type        = bool
   default     = true
 }
+
+variable "labels" {
+  description = "Labels of all that can have them."
+  type        = map(string)
+  default     = {}
+}

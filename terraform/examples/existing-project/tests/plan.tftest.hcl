@@ -1,6 +1,7 @@
 mock_provider "google" {}
 
 variables {
+  project_number    = "123456789012"
   project_id        = "demo-project"
   source_topic      = "reminders"
   target_topic      = "reminders-due"

@@ -1,7 +1,8 @@
 mock_provider "google" {}
 
 variables {
-  project_id = "demo-project"
+  project_number = "123456789012"
+  project_id     = "demo-project"
 }
 
 run "is_planned" {
