@@ -172,6 +172,7 @@ accepts() { # variable: its kinds of function, and its values
   case "$1" in
     CHECK_WINDOWS | STRICT_ATTRIBUTES) printf '. ^(on|off)$' ;;
     LOG_LEVEL) printf '. ^(info|debug)$' ;;
+    COLD_START) printf '. ^plain$' ;;
     COUNTER_SCOPE | NODE_OPTIONS | OTEL_*) printf '. .' ;;
     DEDUP_ON_CONFLICT) printf 'dedup|pipeline ^(deadLetter|ack|process)$' ;;
     DEDUP_ON_STORE_UNAVAILABLE) printf 'dedup|pipeline ^(retry|process)$' ;;

@@ -21,7 +21,7 @@ export async function bundle(root: string, workspaces: Workspaces, entry: string
   const outdir = `${root}/out`;
   const { outputFiles, metafile } = await build({
     absWorkingDir: root,
-    entryPoints: { index: entry },
+    entryPoints: { main: entry },
     outdir,
     write: false,
     metafile: true,

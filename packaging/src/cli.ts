@@ -1,5 +1,5 @@
 /**
- * `npm run package`: the two deployables under `build/`, each as a folder and as a zip. The same sources give the same
+ * `npm run package`: the two deployables under `build/`, each as a folder and as a zip, with a list of what it is made of beside it. The same sources give the same
  * hash, so that it can stand in an object's name and an unchanged deployable is not deployed again.
  */
 import { relative } from 'node:path';

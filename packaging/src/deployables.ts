@@ -37,7 +37,7 @@ export type Deployable = Readonly<{
   name: string;
   /** The workspace that is packed, a folder under the root. */
   workspace: string;
-  /** Relative to the workspace. It becomes `index.js`, which the functions framework and App Engine look for. */
+  /** Relative to the workspace. It becomes `main.js`, which `index.js` reads once it has looked at the version of Node. */
   entry: string;
   engines: Readonly<Record<string, string>>;
   /** How plain Cloud Run, App Engine without an entrypoint, and a trial on a laptop start it. */

@@ -11,7 +11,8 @@ import { dirname, join } from 'node:path';
 import { archive } from './archive.ts';
 import { bundle } from './bundle.ts';
 import type { Deployable } from './deployables.ts';
-import { type Lock, lockedVersion, prunedLock } from './pruned-lock.ts';
+import { type Lock, lockedVersion, type PrunedLock, prunedLock } from './pruned-lock.ts';
+import { sbom } from './sbom.ts';
 import { readJson, readWorkspaces, type Workspace } from './workspaces.ts';
 
 /** By path in the deployed folder. */
@@ -20,6 +21,8 @@ export type Files = ReadonlyMap<string, Uint8Array>;
 export type Packaged = Readonly<{
   folder: string;
   zip: string;
+  /** What it is made of, as CycloneDX. */
+  sbom: string;
   /** Of the zip, in hexadecimal. */
   sha256: string;
   bytes: number;
@@ -39,12 +42,25 @@ export async function deployedFiles(root: string, deployable: Deployable): Promi
   const texts = { ...deployable.files, 'package.json': json(manifest), 'package-lock.json': json(locked) };
   const encoder = new TextEncoder();
   return new Map([
+    ['index.js', encoder.encode(START)],
     ...bundled.files,
     ...Object.entries(texts).map(([path, text]) => [path, encoder.encode(text)] as const),
   ]);
 }
 
-/** Writes `NAME/` and `NAME.zip` into `out`. */
+/**
+ * What is started. An older Node would end somewhere in a client, with a syntax error or a missing function; the main
+ * file is read only after this.
+ */
+const START = `const [major] = process.versions.node.split('.');
+if (Number(major) < 22) {
+  console.error(\`cannot start: this is Node \${process.versions.node}; accepted: 22 or later\`);
+  process.exit(1);
+}
+await import('./main.js');
+`;
+
+/** Writes `NAME/`, `NAME.zip` and `NAME.cdx.json` into `out`. */
 export async function writePackage(files: Files, name: string, out: string): Promise<Packaged> {
   const folder = join(out, name);
   await rm(folder, { recursive: true, force: true });
@@ -61,7 +77,11 @@ export async function writePackage(files: Files, name: string, out: string): Pro
   const bytes = archive(files);
   await writeFile(`${zip}.new`, bytes);
   await rename(`${zip}.new`, zip);
-  return { folder, zip, sha256: createHash('sha256').update(bytes).digest('hex'), bytes: bytes.length };
+  const sha256 = createHash('sha256').update(bytes).digest('hex');
+  const lock = JSON.parse(Buffer.from(files.get('package-lock.json') ?? '').toString()) as PrunedLock;
+  const made = join(out, `${name}.cdx.json`);
+  await writeFile(made, json(sbom(lock, sha256)));
+  return { folder, zip, sbom: made, sha256, bytes: bytes.length };
 }
 
 /** The outer ones first. */

@@ -60,7 +60,7 @@ function reach(lock: Lock, root: Entry, optionalToo: boolean): ReadonlySet<strin
     const [from, entry] = next;
     for (const { name, isOptional } of wants(entry)) {
       if (isOptional && !optionalToo) continue;
-      const path = find(lock, from, name);
+      const path = lockedPath(lock.packages, from, name);
       if (path === undefined) {
         if (isOptional) continue;
         throw new Error(
@@ -97,10 +97,14 @@ function wants(entry: Entry): readonly Readonly<{ name: string; isOptional: bool
 }
 
 /** As Node looks for it: in the package's own node_modules, then in those around it. */
-function find(lock: Lock, from: string, name: string): string | undefined {
+export function lockedPath(
+  packages: Readonly<Record<string, object>>,
+  from: string,
+  name: string,
+): string | undefined {
   for (let place = from; ; place = place.slice(0, Math.max(place.lastIndexOf('/node_modules/'), 0))) {
     const path = `${place === '' ? '' : `${place}/`}node_modules/${name}`;
-    if (path in lock.packages) return path;
+    if (path in packages) return path;
     if (place === '') return undefined;
   }
 }

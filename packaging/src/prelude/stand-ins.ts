@@ -45,6 +45,9 @@ function transportWithoutGrpc(): void {
   loadLazily(require, path, known(path));
 }
 
+/** `COLD_START=plain`: Google's clients load everything as they do by themselves. */
+export const isPlain = process.env['COLD_START'] === 'plain';
+
 /** Whether it was done: a test looks, so that an upgrade that undoes it does not go unnoticed. */
 export const stoodIn = {
   messageClasses: done(() => messageClasses().forEach((path) => loadLazily(require, path))),
@@ -53,6 +56,7 @@ export const stoodIn = {
 
 /** What is not found is loaded at once, as everywhere else. */
 function done(stand: () => void): boolean {
+  if (isPlain) return false;
   try {
     stand();
     return true;
