@@ -65,7 +65,8 @@ const purl = (name: string, { version = '' }: Locked): string =>
 function hashesOf(integrity: string): readonly object[] {
   const names: Readonly<Record<string, string>> = { sha512: 'SHA-512', sha1: 'SHA-1' };
   return integrity.split(' ').flatMap((one) => {
-    const [algorithm = '', digest = ''] = [one.slice(0, one.indexOf('-')), one.slice(one.indexOf('-') + 1)];
+    const at = one.indexOf('-');
+    const [algorithm, digest] = [one.slice(0, at), one.slice(at + 1)] as const;
     const alg = names[algorithm];
     return alg === undefined ? [] : [{ alg, content: Buffer.from(digest, 'base64').toString('hex') }];
   });

@@ -81,8 +81,12 @@ export async function runPlan(
 }
 
 /** Rejects with Terraform's own words where it does not plan. */
-export async function plan(terraform: Terraform, name: string): Promise<readonly Planned[]> {
-  const planned = await runPlan(terraform, name);
+export async function plan(
+  terraform: Terraform,
+  name: string,
+  more: Readonly<Record<string, string>> = {},
+): Promise<readonly Planned[]> {
+  const planned = await runPlan(terraform, name, more);
   if (planned.code !== 0) throw new Error(planned.output);
   const shown = await terraform.run(
     `examples/${CASES[name]?.example ?? name}`,

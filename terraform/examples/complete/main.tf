@@ -36,6 +36,7 @@ module "store" {
   source = "../../modules/store-firestore"
 
   project_id = var.project_id
+  kms_key    = var.kms_key
   location   = var.region
 
   depends_on = [module.project]
@@ -45,10 +46,12 @@ module "redis" {
   source = "../../modules/store-redis"
   count  = var.redis_network == null ? 0 : 1
 
-  project_id = var.project_id
-  labels     = var.labels
-  region     = var.region
-  network    = "projects/${var.project_id}/global/networks/${var.redis_network.network}"
+  project_id     = var.project_id
+  kms_key        = var.kms_key
+  secret_regions = var.kms_key == null ? [] : [var.region]
+  labels         = var.labels
+  region         = var.region
+  network        = "projects/${var.project_id}/global/networks/${var.redis_network.network}"
 
   depends_on = [module.project]
 }
@@ -80,6 +83,16 @@ resource "google_pubsub_topic" "topics" {
   labels  = var.labels
   name    = each.value
 
+  kms_key_name = var.kms_key
+
+  dynamic "message_storage_policy" {
+    for_each = length(var.storage_regions) == 0 ? [] : [var.storage_regions]
+
+    content {
+      allowed_persistence_regions = message_storage_policy.value
+    }
+  }
+
   depends_on = [module.project]
 }
 
@@ -87,6 +100,8 @@ module "republisher" {
   source = "../../modules/republisher"
 
   project_id      = var.project_id
+  kms_key         = var.kms_key
+  storage_regions = var.storage_regions
   labels          = var.labels
   project_number  = var.project_number
   allowed_topics  = [google_pubsub_topic.topics["reminders-due"].name, google_pubsub_topic.topics["payments"].name]
@@ -109,6 +124,9 @@ module "guarantees" {
   for_each = local.functions
 
   project_id            = var.project_id
+  kms_key               = var.kms_key
+  storage_regions       = var.storage_regions
+  worker_pool           = var.worker_pool
   labels                = var.labels
   project_number        = var.project_number
   region                = var.region

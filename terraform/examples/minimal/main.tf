@@ -17,6 +17,7 @@ module "store" {
   source = "../../modules/store-firestore"
 
   project_id = var.project_id
+  kms_key    = var.kms_key
   location   = var.region
 
   depends_on = [module.project]
@@ -29,6 +30,16 @@ resource "google_pubsub_topic" "topics" {
   labels  = var.labels
   name    = each.value
 
+  kms_key_name = var.kms_key
+
+  dynamic "message_storage_policy" {
+    for_each = length(var.storage_regions) == 0 ? [] : [var.storage_regions]
+
+    content {
+      allowed_persistence_regions = message_storage_policy.value
+    }
+  }
+
   depends_on = [module.project]
 }
 
@@ -36,6 +47,8 @@ module "orders_once" {
   source = "../../modules/guarantee"
 
   project_id            = var.project_id
+  kms_key               = var.kms_key
+  storage_regions       = var.storage_regions
   labels                = var.labels
   project_number        = var.project_number
   region                = var.region

@@ -117,6 +117,7 @@ resource "google_cloudfunctions2_function" "function" {
     runtime         = var.runtime
     entry_point     = var.function
     service_account = var.build_service_account
+    worker_pool     = var.worker_pool
 
     source {
       storage_source {
@@ -137,7 +138,7 @@ resource "google_cloudfunctions2_function" "function" {
     ingress_settings                 = var.ingress
     all_traffic_on_latest_revision   = true
     environment_variables            = local.environment
-    direct_vpc_egress                = var.network == null ? null : "VPC_EGRESS_PRIVATE_RANGES_ONLY"
+    direct_vpc_egress                = var.network == null ? null : var.network.all_traffic ? "VPC_EGRESS_ALL_TRAFFIC" : "VPC_EGRESS_PRIVATE_RANGES_ONLY"
 
     dynamic "direct_vpc_network_interface" {
       for_each = var.network == null ? [] : [var.network]
@@ -299,6 +300,16 @@ resource "google_pubsub_topic" "dead_letters" {
   project = var.project_id
   name    = local.names.dead_letter_topic
   labels  = var.labels
+
+  kms_key_name = var.kms_key
+
+  dynamic "message_storage_policy" {
+    for_each = length(var.storage_regions) == 0 ? [] : [var.storage_regions]
+
+    content {
+      allowed_persistence_regions = message_storage_policy.value
+    }
+  }
 }
 
 # Without a subscription the topic would keep nothing.

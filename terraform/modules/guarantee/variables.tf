@@ -258,10 +258,11 @@ variable "environment" {
 }
 
 variable "network" {
-  description = "Direct VPC egress, which Redis is reached through: names of a network and a subnetwork (/26 or larger) in the function's region."
+  description = "Direct VPC egress, which Redis is reached through: names of a network and a subnetwork (/26 or larger) in the function's region. With `all_traffic` what the function calls goes through it as well: the subnetwork then needs Private Google Access."
   type = object({
-    network    = string
-    subnetwork = string
+    network     = string
+    subnetwork  = string
+    all_traffic = optional(bool, false)
   })
   default = null
 
@@ -309,4 +310,32 @@ variable "labels" {
   description = "Labels of all that can have them."
   type        = map(string)
   default     = {}
+}
+
+variable "kms_key" {
+  description = "Key of Cloud KMS that dead letters are encrypted with, a full name, in a location that fits. Pub/Sub's own account must be allowed to use it. Null: Google's."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.kms_key == null ? true : can(regex("^projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+$", var.kms_key))
+    error_message = "kms_key must be a full name, projects/P/locations/L/keyRings/R/cryptoKeys/K."
+  }
+}
+
+variable "storage_regions" {
+  description = "Regions that messages may be stored in; empty: as the organisation's policy has it."
+  type        = set(string)
+  default     = []
+}
+
+variable "worker_pool" {
+  description = "Private pool of Cloud Build that the function is built in, a full name. Null: Google's own."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.worker_pool == null ? true : can(regex("^projects/[^/]+/locations/[^/]+/workerPools/[^/]+$", var.worker_pool))
+    error_message = "worker_pool must be a full name, projects/P/locations/L/workerPools/W."
+  }
 }

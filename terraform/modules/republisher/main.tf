@@ -76,6 +76,16 @@ resource "google_pubsub_topic" "dead_letters" {
   project = var.project_id
   name    = "${var.name}-dead-letters"
   labels  = var.labels
+
+  kms_key_name = var.kms_key
+
+  dynamic "message_storage_policy" {
+    for_each = length(var.storage_regions) == 0 ? [] : [var.storage_regions]
+
+    content {
+      allowed_persistence_regions = message_storage_policy.value
+    }
+  }
 }
 
 # Without a subscription the topic would keep nothing.

@@ -167,3 +167,20 @@ variable "labels" {
   type        = map(string)
   default     = {}
 }
+
+variable "kms_key" {
+  description = "Key of Cloud KMS that dead letters are encrypted with, a full name, in a location that fits. Pub/Sub's own account must be allowed to use it. Null: Google's."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.kms_key == null ? true : can(regex("^projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+$", var.kms_key))
+    error_message = "kms_key must be a full name, projects/P/locations/L/keyRings/R/cryptoKeys/K."
+  }
+}
+
+variable "storage_regions" {
+  description = "Regions that messages may be stored in; empty: as the organisation's policy has it."
+  type        = set(string)
+  default     = []
+}

@@ -45,6 +45,14 @@ resource "google_firestore_database" "database" {
   point_in_time_recovery_enablement = var.point_in_time_recovery ? "POINT_IN_TIME_RECOVERY_ENABLED" : "POINT_IN_TIME_RECOVERY_DISABLED"
   # The provider's default would leave the database behind, and the next apply would find its name taken.
   deletion_policy = "DELETE"
+
+  dynamic "cmek_config" {
+    for_each = var.kms_key == null ? [] : [var.kms_key]
+
+    content {
+      kms_key_name = cmek_config.value
+    }
+  }
 }
 
 resource "google_firestore_field" "fields" {

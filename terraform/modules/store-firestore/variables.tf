@@ -53,3 +53,14 @@ variable "collection_prefix" {
     error_message = "collection_prefix must have at most 100 letters, digits and hyphens, beginning with a letter."
   }
 }
+
+variable "kms_key" {
+  description = "Key of Cloud KMS that a new database is encrypted with, in its location. Cannot be changed later. Firestore's own account must be allowed to use it. Null: Google's."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.kms_key == null ? true : can(regex("^projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+$", var.kms_key))
+    error_message = "kms_key must be a full name, projects/P/locations/L/keyRings/R/cryptoKeys/K."
+  }
+}

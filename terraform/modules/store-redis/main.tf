@@ -15,6 +15,7 @@ resource "google_redis_instance" "claims" {
   auth_enabled            = true
   transit_encryption_mode = "SERVER_AUTHENTICATION"
   deletion_protection     = var.deletion_protection
+  customer_managed_key    = var.kms_key
 
   redis_configs = {
     "maxmemory-policy" = "noeviction"
@@ -27,7 +28,33 @@ resource "google_secret_manager_secret" "url" {
   secret_id = "${var.name}-redis-url"
 
   replication {
-    auto {}
+    dynamic "auto" {
+      for_each = length(var.secret_regions) == 0 ? [true] : []
+
+      content {}
+    }
+
+    dynamic "user_managed" {
+      for_each = length(var.secret_regions) == 0 ? [] : [var.secret_regions]
+
+      content {
+        dynamic "replicas" {
+          for_each = user_managed.value
+
+          content {
+            location = replicas.value
+
+            dynamic "customer_managed_encryption" {
+              for_each = var.kms_key == null ? [] : [var.kms_key]
+
+              content {
+                kms_key_name = customer_managed_encryption.value
+              }
+            }
+          }
+        }
+      }
+    }
   }
 }
 
@@ -47,7 +74,33 @@ resource "google_secret_manager_secret" "ca" {
   secret_id = "${var.name}-redis-ca"
 
   replication {
-    auto {}
+    dynamic "auto" {
+      for_each = length(var.secret_regions) == 0 ? [true] : []
+
+      content {}
+    }
+
+    dynamic "user_managed" {
+      for_each = length(var.secret_regions) == 0 ? [] : [var.secret_regions]
+
+      content {
+        dynamic "replicas" {
+          for_each = user_managed.value
+
+          content {
+            location = replicas.value
+
+            dynamic "customer_managed_encryption" {
+              for_each = var.kms_key == null ? [] : [var.kms_key]
+
+              content {
+                kms_key_name = customer_managed_encryption.value
+              }
+            }
+          }
+        }
+      }
+    }
   }
 }
 

@@ -84,3 +84,25 @@ variable "labels" {
   type        = map(string)
   default     = {}
 }
+
+variable "kms_key" {
+  description = "Key of Cloud KMS that the instance and its secrets are encrypted with, in the region. The accounts of Memorystore and Secret Manager must be allowed to use it. Null: Google's."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.kms_key == null ? true : can(regex("^projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+$", var.kms_key))
+    error_message = "kms_key must be a full name, projects/P/locations/L/keyRings/R/cryptoKeys/K."
+  }
+}
+
+variable "secret_regions" {
+  description = "Regions that the secrets are kept in. Empty: everywhere, as Google likes, which an organisation may forbid. With `kms_key` at least one."
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = var.kms_key == null || length(var.secret_regions) > 0
+    error_message = "secret_regions must have at least one region where kms_key is set: the key is in one place, and so are the secrets."
+  }
+}
