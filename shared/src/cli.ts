@@ -1,5 +1,5 @@
 /**
- * The command `pubsub-guarantees`: operator commands for streams and for the outbox. Errors are one line on
+ * The command `pubsub-guarantees`: operator commands for streams, for the outbox, and for erasing. Errors are one line on
  * standard error.
  */
 import { type CommandLine, HELP, readCommandLine } from './cli/command-line.ts';
@@ -15,6 +15,10 @@ async function run(line: CommandLine): Promise<void> {
 
 /** The clients take most of a second to load, which a wrong command line need not wait for. */
 async function answer(line: CommandLine): Promise<Printed> {
+  if (line.area === 'erase') {
+    const { runErase } = await import('./cli/firestore-erase.ts');
+    return runErase(line);
+  }
   if (line.area === 'outbox') {
     const { openOutbox } = await import('./cli/firestore-outbox.ts');
     const { store, close } = openOutbox(line);

@@ -4,15 +4,18 @@
 import { parseArgs } from 'node:util';
 import { type Environment, firestoreNames, fullName, optional, project } from '../environment.ts';
 import { textOf } from '../errors.ts';
+import { ERASE_HELP, type EraseCommand, eraseCommand } from './erase-command.ts';
 import { OUTBOX_HELP, type OutboxCommand, outboxCommand } from './outbox-command.ts';
 import { STREAMS_HELP, type StreamsCommand, streamsCommand } from './streams-command.ts';
 import { collectionOf, CommandLineError } from './usage.ts';
 
-export const HELP = `Usage: pubsub-guarantees streams|outbox <command> [options]
+export const HELP = `Usage: pubsub-guarantees streams|outbox|erase <command> [options]
 
 ${STREAMS_HELP}
 
 ${OUTBOX_HELP}
+
+${ERASE_HELP}
 
 Everywhere:
 
@@ -50,7 +53,9 @@ export type OutboxLine = Common &
     scope?: string;
   }>;
 
-export type CommandLine = StreamsLine | OutboxLine;
+export type EraseLine = Common & Readonly<{ area: 'erase'; command: EraseCommand; collection: string }>;
+
+export type CommandLine = StreamsLine | OutboxLine | EraseLine;
 
 const OPTIONS = {
   consumer: { type: 'string' },
@@ -63,6 +68,10 @@ const OPTIONS = {
   page: { type: 'string' },
   'page-size': { type: 'string' },
   'dead-letter-topic': { type: 'string' },
+  'dedup-id': { type: 'string' },
+  'message-id': { type: 'string' },
+  subscription: { type: 'string' },
+  'dry-run': { type: 'boolean' },
   epoch: { type: 'string' },
   counters: { type: 'string' },
   'counter-scope': { type: 'string' },
@@ -70,11 +79,16 @@ const OPTIONS = {
   help: { type: 'boolean', short: 'h' },
 } as const;
 
-/** Of one area alone: another has nothing to do with them. */
-const OWN = {
-  streams: ['consumer', 'source', 'scope', 'state', 'page', 'dead-letter-topic'],
-  outbox: ['epoch', 'counters', 'counter-scope'],
+/** Of some areas alone: the others have nothing to do with them. */
+const AREAS = {
+  streams: ['consumer', 'source', 'scope', 'state', 'page', 'page-size', 'dead-letter-topic', 'collection'],
+  outbox: ['epoch', 'counters', 'counter-scope', 'page-size', 'collection'],
+  erase: ['consumer', 'dedup-id', 'message-id', 'subscription', 'dry-run', 'collection'],
 } as const;
+const EVERYWHERE: readonly string[] = ['project', 'database', 'json', 'help'];
+
+const isArea = (name: string | undefined): name is keyof typeof AREAS =>
+  name !== undefined && Object.hasOwn(AREAS, name);
 
 /** Throws CommandLineError. */
 export function readCommandLine(args: readonly string[], environment: Environment): CommandLine | 'help' {
@@ -96,17 +110,19 @@ function read(args: readonly string[], environment: Environment): CommandLine | 
   const { values, positionals } = parsed(args);
   if (values.help === true) return 'help';
   const [area, ...rest] = positionals;
-  if (area !== 'streams' && area !== 'outbox') {
-    const text = `the command is ${JSON.stringify(area ?? '')}; accepted: streams, outbox (see --help)`;
+  if (!isArea(area)) {
+    const text = `the command is ${JSON.stringify(area ?? '')}; accepted: streams, outbox, erase (see --help)`;
     throw new CommandLineError(text);
   }
-  const foreign = OWN[area === 'streams' ? 'outbox' : 'streams'].find((name) => values[name] !== undefined);
+  const own: readonly string[] = [...AREAS[area], ...EVERYWHERE];
+  const foreign = Object.keys(values).find((name) => !own.includes(name));
   if (foreign !== undefined) throw new CommandLineError(`--${foreign} is no option of ${area}; see --help`);
   const from: Environment = {
     ...environment,
     ...(values.project !== undefined && { GOOGLE_CLOUD_PROJECT: values.project }),
     ...(values.database !== undefined && { FIRESTORE_DATABASE: values.database }),
   };
+  if (area === 'erase') return eraseLine(rest, values, from);
   return area === 'streams' ? streamsLine(rest, values, from) : outboxLine(rest, values, from);
 }
 
@@ -165,5 +181,23 @@ function outboxLine(operands: readonly string[], values: Values, from: Environme
     streams: `${collection}-streams`,
     counters: collectionOf('--counters', values.counters ?? `${collectionPrefix}-counters`),
     ...(scope !== undefined && { scope }),
+  };
+}
+
+function eraseLine(operands: readonly string[], values: Values, from: Environment): EraseLine {
+  const shared = common(values, from);
+  const consumer = values.consumer ?? optional(from, 'CONSUMER');
+  if (consumer === undefined)
+    throw new CommandLineError('--consumer is not given; accepted: the CONSUMER of the function');
+  const source = values.subscription ?? optional(from, 'SOURCE_SUBSCRIPTION');
+  if (source === undefined)
+    throw new CommandLineError('--subscription is not given; accepted: the subscription of the function');
+  const subscription = fullName(shared.project, 'subscriptions', '--subscription', source);
+  const { collectionPrefix } = firestoreNames(from);
+  return {
+    area: 'erase',
+    command: eraseCommand(operands, values, { consumer, subscription }),
+    ...shared,
+    collection: collectionOf('--collection', values.collection ?? `${collectionPrefix}-claims`),
   };
 }
