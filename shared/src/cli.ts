@@ -15,6 +15,10 @@ async function run(line: CommandLine): Promise<void> {
 
 /** The clients take most of a second to load, which a wrong command line need not wait for. */
 async function answer(line: CommandLine): Promise<Printed> {
+  if (line.area === 'cost') {
+    const { answerCost } = await import('./cli/cost-command.ts');
+    return answerCost(line.question);
+  }
   if (line.area === 'erase') {
     const { runErase } = await import('./cli/firestore-erase.ts');
     return runErase(line);

@@ -4,18 +4,22 @@
 import { parseArgs } from 'node:util';
 import { type Environment, firestoreNames, fullName, optional, project } from '../environment.ts';
 import { textOf } from '../errors.ts';
+import type { CostQuestion } from './cost.ts';
+import { COST_HELP, costQuestion } from './cost-command.ts';
 import { ERASE_HELP, type EraseCommand, eraseCommand } from './erase-command.ts';
 import { OUTBOX_HELP, type OutboxCommand, outboxCommand } from './outbox-command.ts';
 import { STREAMS_HELP, type StreamsCommand, streamsCommand } from './streams-command.ts';
 import { collectionOf, CommandLineError } from './usage.ts';
 
-export const HELP = `Usage: pubsub-guarantees streams|outbox|erase <command> [options]
+export const HELP = `Usage: pubsub-guarantees streams|outbox|erase|cost <command> [options]
 
 ${STREAMS_HELP}
 
 ${OUTBOX_HELP}
 
 ${ERASE_HELP}
+
+${COST_HELP}
 
 Everywhere:
 
@@ -55,7 +59,9 @@ export type OutboxLine = Common &
 
 export type EraseLine = Common & Readonly<{ area: 'erase'; command: EraseCommand; collection: string }>;
 
-export type CommandLine = StreamsLine | OutboxLine | EraseLine;
+export type CostLine = Readonly<{ area: 'cost'; question: CostQuestion; json: boolean }>;
+
+export type CommandLine = StreamsLine | OutboxLine | EraseLine | CostLine;
 
 const OPTIONS = {
   consumer: { type: 'string' },
@@ -72,6 +78,13 @@ const OPTIONS = {
   'message-id': { type: 'string' },
   subscription: { type: 'string' },
   'dry-run': { type: 'boolean' },
+  rate: { type: 'string' },
+  size: { type: 'string' },
+  once: { type: 'string' },
+  later: { type: 'string' },
+  order: { type: 'boolean' },
+  duplicates: { type: 'string' },
+  region: { type: 'string' },
   epoch: { type: 'string' },
   counters: { type: 'string' },
   'counter-scope': { type: 'string' },
@@ -84,6 +97,7 @@ const AREAS = {
   streams: ['consumer', 'source', 'scope', 'state', 'page', 'page-size', 'dead-letter-topic', 'collection'],
   outbox: ['epoch', 'counters', 'counter-scope', 'page-size', 'collection'],
   erase: ['consumer', 'dedup-id', 'message-id', 'subscription', 'dry-run', 'collection'],
+  cost: ['rate', 'size', 'once', 'later', 'order', 'duplicates', 'region'],
 } as const;
 const EVERYWHERE: readonly string[] = ['project', 'database', 'json', 'help'];
 
@@ -111,12 +125,15 @@ function read(args: readonly string[], environment: Environment): CommandLine | 
   if (values.help === true) return 'help';
   const [area, ...rest] = positionals;
   if (!isArea(area)) {
-    const text = `the command is ${JSON.stringify(area ?? '')}; accepted: streams, outbox, erase (see --help)`;
+    const text = `the command is ${JSON.stringify(area ?? '')}; accepted: ${Object.keys(AREAS).join(', ')} (see --help)`;
     throw new CommandLineError(text);
   }
   const own: readonly string[] = [...AREAS[area], ...EVERYWHERE];
   const foreign = Object.keys(values).find((name) => !own.includes(name));
   if (foreign !== undefined) throw new CommandLineError(`--${foreign} is no option of ${area}; see --help`);
+  if (area === 'cost') {
+    return { area, question: costQuestion(rest, values), json: values.json === true };
+  }
   const from: Environment = {
     ...environment,
     ...(values.project !== undefined && { GOOGLE_CLOUD_PROJECT: values.project }),
