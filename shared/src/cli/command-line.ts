@@ -59,7 +59,7 @@ export type OutboxLine = Common &
 
 export type EraseLine = Common & Readonly<{ area: 'erase'; command: EraseCommand; collection: string }>;
 
-export type CostLine = Readonly<{ area: 'cost'; question: CostQuestion; json: boolean }>;
+type CostLine = Readonly<{ area: 'cost'; question: CostQuestion; json: boolean }>;
 
 export type CommandLine = StreamsLine | OutboxLine | EraseLine | CostLine;
 

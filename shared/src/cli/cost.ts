@@ -27,7 +27,7 @@ export type CostLine = Readonly<{
  * Copies of the lists, read on 30 November 2026 (that of logs: as Google names it, not looked up again); the copies are
  * older. Free quotas are left out.
  */
-export const PRICES = {
+const PRICES = {
   /** A document read, write and delete. https://cloud.google.com/firestore/pricing */
   firestore: {
     'us-west1': { read: 0.3e-6, write: 0.9e-6, remove: 0.1e-6 },
@@ -96,7 +96,7 @@ export function costs(question: CostQuestion): readonly CostLine[] {
     });
     if (isLarge) lines.push(firestore('later, large messages', messages, payload(bytes)));
     if (later === 'ledger') {
-      lines.push(firestore('later, the schedule ledger', messages, { reads: 4, writes: 4, deletes: 1 }));
+      lines.push(firestore('later, the schedule ledger', messages, { reads: 3, writes: 3, deletes: 1 }));
     }
   }
   const requests = deliveries * passes + (later === 'off' ? 0 : messages);
