@@ -165,7 +165,8 @@ change() {
       for api in "$@"; do
         case "$api" in -*) ;; *-iam-policy-binding) grant+=' on' ;; *) grant+=" $api" ;; esac
       done
-      grant+=" $(option role "$@") $(option member "$@") $(option condition "$@")"
+      # A condition may be longer than a file's name.
+      grant+=" $(option role "$@") $(option member "$@") $(option condition "$@" | cksum)"
       grant=${grant//\//|}
       if [[ "$all" == *remove-iam-policy-binding* ]]; then
         [ -f "$STATE/$grant" ] || { fail 'Policy binding with the specified principal, role, and condition not found!'; return; }
@@ -201,7 +202,10 @@ change() {
       ;;
     *' pause '*) printf paused >"$STATE/state of $named" ;;
     *' resume '*) command rm -f "$STATE/state of $named" ;;
-    *modify-push-config*) sed -i 's/--push-endpoint=\S*/--push-endpoint=/' "$STATE/$named" ;;
+    *modify-push-config*)
+      [ -f "$STATE/$named" ] || { fail "NOT_FOUND: $named: it is not there"; return; }
+      sed -i 's/--push-endpoint=\S*/--push-endpoint=/' "$STATE/$named"
+      ;;
     *' create '*)
       [ ! -f "$STATE/$named" ] || { fail "ALREADY_EXISTS: $named"; return; }
       if [ "$1 $2" = 'iam service-accounts' ]; then printf 1 >"$STATE/young $4"; fi

@@ -1,0 +1,99 @@
+/**
+ * `deploy/gcloud.sh --destroy`: takes away what runs, keeps what holds messages, can be broken off, and be undone.
+ */
+import assert from 'node:assert/strict';
+import { after, describe, test } from 'node:test';
+import { EVERYTHING, kindsOf, WITH_APP } from './gcloud-project/kinds.ts';
+import { contents, type Projects, projects, type Ran } from './gcloud-project/project.ts';
+
+const all = await projects();
+after(async () => all.close());
+const empty = await all.project(WITH_APP);
+const whole = await all.run(EVERYTHING, { state: empty });
+
+const sameAs = async (one: Ran, other: Ran, what: string): Promise<void> => {
+  assert.deepEqual(await contents(one.state), await contents(other.state), what);
+};
+
+const destroy = async (from: Ran, more: Parameters<Projects['run']>[1] = {}): Promise<Ran> =>
+  all.run([...EVERYTHING, '--destroy'], { state: from.state, ...more });
+
+const gone = await destroy(whole);
+
+test('--destroy takes away what runs and every right, and keeps, stopped, what holds messages', async () => {
+  const { code, err, out, state } = await destroy(whole);
+  assert.equal(code, 0, err);
+  const left = await contents(state);
+  const kinds = Object.keys(left).filter((name) => !/^(indexes|fields|value|app$)/.test(name));
+  assert.deepEqual(kinds, [
+    'database pubsub-guarantees',
+    'pubsub subscriptions orders-once-dead-letters',
+    'pubsub subscriptions orders-once-push',
+    'pubsub subscriptions pay-dead-letters',
+    'pubsub subscriptions pay-push',
+    'pubsub subscriptions republisher-dead-letters',
+    'pubsub topics orders',
+    'pubsub topics orders-once-dead-letters',
+    'pubsub topics orders-unique',
+    'pubsub topics pay-dead-letters',
+    'pubsub topics payments',
+    'pubsub topics payments-ready',
+    'pubsub topics republisher-dead-letters',
+    'redis instances guarantees',
+    'role republisher_tasks',
+    'state of tasks queues delay',
+    'state of tasks queues wake',
+    'tasks queues delay',
+    'tasks queues wake',
+  ]);
+  assert.match(left['pubsub subscriptions pay-push'] ?? '', /^--push-endpoint=$/m);
+  for (const kept of kinds.filter((name) => !name.startsWith('state'))) {
+    const id = kept.split(' ').at(-1) ?? '';
+    assert.match(out, new RegExp(`^# kept: .*\\b${id}\\b`, 'm'));
+  }
+});
+
+test('a deployment after --destroy comes to the same as before', async () => {
+  const again = await all.run(EVERYTHING, { state: gone.state });
+  assert.equal(again.code, 0, again.err);
+  await sameAs(again, whole, 'deployed again');
+});
+
+describe('--destroy that breaks off is run again, and comes to the same:', { concurrency: 2 }, () => {
+  for (const [number, command] of kindsOf(gone.changes)) {
+    test(`at ${number}, ${command.slice(0, 60)}`, async () => {
+      const broken = await destroy(whole, { failAt: number });
+      assert.equal(broken.code, 1);
+      assert.equal(broken.changes.length, number, `went on after ${command}`);
+      const resumed = await destroy(broken);
+      assert.equal(resumed.code, 0, resumed.err);
+      await sameAs(resumed, gone, command);
+    });
+  }
+});
+
+test('--destroy of some of the functions changes nothing, because the others use the same queues', async () => {
+  const { code, err, changes } = await all.run(
+    ['--function', 'orders-once:dedup:orders:orders-unique', '--destroy'],
+    { state: whole.state },
+  );
+  assert.equal(code, 1);
+  assert.match(err, /the function pay uses the same queues/);
+  assert.deepEqual(changes, []);
+});
+
+test('--destroy with --dry-run prints what it would run, and runs nothing', async () => {
+  const { code, out, changes } = await all.run([...EVERYTHING, '--destroy', '--dry-run'], {
+    state: whole.state,
+  });
+  assert.equal(code, 0);
+  assert.deepEqual(changes, []);
+  assert.match(out, /^gcloud functions delete pay /m);
+  assert.doesNotMatch(out, /^gcloud .* (create|deploy) /m);
+});
+
+test('--destroy in an empty project has nothing to do', async () => {
+  const { code, err, state } = await all.run([...EVERYTHING, '--destroy'], { state: empty });
+  assert.equal(code, 0, err);
+  assert.deepEqual(await contents(state), await contents(empty));
+});
