@@ -22,7 +22,10 @@ async function server(answer: (request: TaskRequest) => Promise<TaskAnswer> = as
   const write = (text: string, fields?: object): void => void lines.push(text + JSON.stringify(fields));
   const running = await startServer(
     {
-      authenticate: authentication({ appEngine: { queues: ['delay-queue'] } }, async () => ({ certificates: {}, maxAgeMs: 0 })),
+      authenticate: authentication({ appEngine: { queues: ['delay-queue'] } }, async () => ({
+        certificates: {},
+        maxAgeMs: 0,
+      })),
       republish: (request) => {
         received.push(request);
         return answer(request);
@@ -146,7 +149,10 @@ test('each answer of the core is the status, and a failure of the core is 503', 
 test('a port that is taken is an error that names it', async () => {
   const { running } = await server();
   const ports = {
-    authenticate: authentication({ appEngine: { queues: ['delay-queue'] } }, async () => ({ certificates: {}, maxAgeMs: 0 })),
+    authenticate: authentication({ appEngine: { queues: ['delay-queue'] } }, async () => ({
+      certificates: {},
+      maxAgeMs: 0,
+    })),
     republish: async () => ({ status: 204 as const }),
     log: silent,
   };

@@ -45,18 +45,22 @@ export function stopOnSignal(log: Log): Stopping {
     busy.delete(what);
     endWhenIdle();
   };
+  const finished = async (work: () => Promise<void>): Promise<void> => {
+    busy.add(work);
+    try {
+      await work();
+    } catch (error) {
+      log.warn('work before the end failed', { error: String(error) });
+    } finally {
+      done(work);
+    }
+  };
   const begin = (): void => {
     if (hasBegun) return;
     hasBegun = true;
     server?.close();
     server?.closeIdleConnections();
-    for (const work of works) {
-      busy.add(work);
-      void work().then(
-        () => done(work),
-        () => done(work),
-      );
-    }
+    for (const work of works) void finished(work);
     setTimeout(() => stop.abort(), FINISH_MS).unref();
     setTimeout(() => {
       log.error('did not stop in time', { event: 'stopped_late', inFlight: busy.size });

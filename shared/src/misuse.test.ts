@@ -105,6 +105,11 @@ type Case = Readonly<{
 }>;
 
 const OPTIONS: Readonly<Record<string, Case>> = {
+  bytesInFlight: {
+    before: [],
+    valid: { limit: 1, clock, log: silent, capability: 'delivery' },
+    near: ['limits', 'limit'],
+  },
   checkAttributes: { before: [], valid: { grants: [] }, near: ['grant', 'grants'] },
   checkWindows: { before: [], valid: {}, near: ['handlerTimout', 'handlerTimeout'] },
   deadLettering: { before: [publisher, 'dead'], valid: {}, near: ['maxbytes', 'maxBytes'] },
@@ -193,10 +198,10 @@ const OPTIONS: Readonly<Record<string, Case>> = {
 
 /** Those that have no options: values, checks of a message, clocks. */
 const WITHOUT = new Set(
-  `ack checkOutgoing clockFrom compose consoleLog deadLetter decodeMessage identifierHash lazyLedger lazyPayloads
+  `ack bytesFor checkOutgoing clockFrom compose consoleLog deadLetter decodeMessage identifierHash lazyLedger lazyPayloads
   localClock memoryCounters parseWishes readWake retry schemaOf settle severalQueues sleep systemClock taskHeaders toMilliseconds
-  evictionPolicy evictionWarning timestampOf memoryPublisher virtualClock bad calledUrl choice delayQueues duration email emulators
-  firestoreNames fullName isHttpUrl optional project republisherService required taskQueue topic`.split(
+  evictionPolicy evictionWarning timestampOf memoryPublisher untilStopped virtualClock bad calledUrl choice delayQueues drainingQueues duration email emulators
+  firestoreNames fullName isHttpUrl maxBytesInFlight optional payloadsThatFit project republisherService required taskQueue topic`.split(
     /\s+/,
   ),
 );

@@ -80,7 +80,7 @@ export function costs(question: CostQuestion): readonly CostLine[] {
   if (once === 'redis') {
     lines.push({ what: 'once, in Redis: memory for 8 days', amount: gib(rate * 8 * 86_400 * 104) });
   }
-  if (order) lines.push(firestore('in order, in its turn', messages, { reads: 1, writes: 2, deletes: 0 }));
+  if (order) lines.push(firestore('in order, in its turn', messages, { reads: 0, writes: 2, deletes: 0 }));
   if (later !== 'off') {
     const isLarge = bytes > TASK_BYTES;
     const operations = messages * 2 * Math.ceil((isLarge ? 1_000 : bytes) / TASK_OPERATION_BYTES);

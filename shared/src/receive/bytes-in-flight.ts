@@ -10,6 +10,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Clock } from '../clock.ts';
 import { TransientError } from '../errors.ts';
 import type { Log } from '../log.ts';
+import { checkOptions, clock as aClock, log as aLog, number, required, text, whole } from '../options.ts';
 import type { PayloadRoom } from '../payload/payload-room.ts';
 import { ATTR, type Capability, count } from '../telemetry/instruments.ts';
 
@@ -42,18 +43,29 @@ export type BytesInFlightOptions = Readonly<{
  * The limit that fits a process with so much memory, in bytes: (memory - 160 MiB) / 5, and never less than one message
  * of 10 MB. 512 MiB give 70 MiB.
  */
-export const bytesFor = (memoryBytes: number): number =>
-  Math.max(LARGEST_BYTES, Math.floor((memoryBytes - BASE_BYTES) / FACTOR));
+export function bytesFor(memoryBytes: number): number {
+  number('memoryBytes', memoryBytes);
+  return Math.max(LARGEST_BYTES, Math.floor((memoryBytes - BASE_BYTES) / FACTOR));
+}
 
 /** A line of the log for the first refusal, and then one a minute at most: refusals come in bursts. */
 const LINE_EVERY_MS = 60_000;
 
 /**
+ * Throws ConfigError `INVALID_OPTION`.
+ *
  * @example
  * const room = bytesInFlight({ limit: bytesFor(512 * 1_048_576), clock, log, capability: 'delivery' });
  * const status = await room.during(async () => (room.take(contentLength) ? handle() : 429));
  */
-export function bytesInFlight({ limit, clock, log, capability }: BytesInFlightOptions): BytesInFlight {
+export function bytesInFlight(options: BytesInFlightOptions): BytesInFlight {
+  checkOptions<BytesInFlightOptions>(options, {
+    limit: required(whole(1)),
+    clock: required(aClock),
+    log: required(aLog),
+    capability: required(text),
+  });
+  const { limit, clock, log, capability } = options;
   const requests = new AsyncLocalStorage<{ own: number }>();
   let total = 0;
   let refused = 0;

@@ -113,10 +113,15 @@ const OIDC = { audiences: ['https://republisher.example'], serviceAccounts: ['ca
 const QUEUE = { 'X-AppEngine-QueueName': 'delay' };
 /** A task for a topic that is not on the list, over HTTP, to a republisher that takes either proof of its callers. */
 const task =
-  (headers: Readonly<Record<string, string>>, keys = async () => ({})) =>
+  (headers: Readonly<Record<string, string>>, keys = async () => ({ certificates: {}, maxAgeMs: 0 })) =>
   async (log: unknown) => {
     const clock = virtualClock();
-    const ports = { clock, log, publisher: {}, deadLetters: (handler: unknown) => handler };
+    const ports = {
+      clock,
+      log,
+      publisher: { publish: async () => '1' },
+      deadLetters: (handler: unknown) => handler,
+    };
     const { port, close } = await startServer(
       {
         authenticate: authentication?.({ appEngine: { queues: ['delay'] }, oidc: OIDC }, keys),
