@@ -48,7 +48,7 @@ async function register(config: Config, clock: LocalClock): Promise<void> {
     labels: { consumer: config.consumer, function: config.name },
     debug: config.debug,
   });
-  const { stop, counted, hasBegun, whenBegun } = stopOnSignal(log);
+  const { stop, counted, hasBegun, whenStopped } = stopOnSignal(log);
   const connected = await connect(config, clock, log);
   const room = bytesInFlight({ limit: config.maxBytesInFlight, clock, log, capability: 'delivery' });
   const { publisher, payloads } = connected;
@@ -58,7 +58,7 @@ async function register(config: Config, clock: LocalClock): Promise<void> {
     payloads: payloads && payloadsThatFit(payloads, room),
   };
   const { handler, sweeps, wake, stop: releaseStreams } = pipeline(config, ports);
-  if (releaseStreams !== undefined) whenBegun(releaseStreams);
+  if (releaseStreams !== undefined) whenStopped(releaseStreams);
   const isSwept = Object.keys(sweeps).length > 0;
   const door = httpDoor(counted(windowsChecked(config, ports)(handler)), {
     consumer: config.consumer,

@@ -24,8 +24,8 @@ export type Stopping = Readonly<{
   stop: AbortSignal;
   /** Whether the signal has come: a request from now on belongs to another instance. */
   hasBegun(): boolean;
-  /** What is to be done as soon as the signal comes; the process waits for it as for a request. */
-  whenBegun(work: () => Promise<void>): void;
+  /** What is to be released when what is in flight has had its time; the process waits for it as for a request. */
+  whenStopped(work: () => Promise<void>): void;
   /** Counts runs of the handler that go on after their request was answered. */
   counted(handler: Handler): Handler;
 }>;
@@ -60,8 +60,10 @@ export function stopOnSignal(log: Log): Stopping {
     hasBegun = true;
     server?.close();
     server?.closeIdleConnections();
-    for (const work of works) void finished(work);
-    setTimeout(() => stop.abort(), FINISH_MS).unref();
+    setTimeout(() => {
+      stop.abort();
+      for (const work of works) void finished(work);
+    }, FINISH_MS).unref();
     setTimeout(() => {
       log.error('did not stop in time', { event: 'stopped_late', inFlight: busy.size });
       process.exit(1);
@@ -85,7 +87,7 @@ export function stopOnSignal(log: Log): Stopping {
   return {
     stop: stop.signal,
     hasBegun: () => hasBegun,
-    whenBegun: (work) => void works.push(work),
+    whenStopped: (work) => void works.push(work),
     counted: (handler) => async (message, context) => {
       const run = {};
       busy.add(run);

@@ -6,6 +6,9 @@ import { after, describe, test } from 'node:test';
 import { EVERYTHING, kindsOf, WITH_APP } from './gcloud-project/kinds.ts';
 import { contents, type Projects, projects, type Ran } from './gcloud-project/project.ts';
 
+/** `npm run test:deep` breaks off at each kind of command. */
+const IS_DEEP = Number(process.env['TEST_SCHEDULES'] ?? 300) >= 3_000;
+
 const all = await projects();
 after(async () => all.close());
 const empty = await all.project(WITH_APP);
@@ -60,7 +63,7 @@ test('a deployment after --destroy comes to the same as before', async () => {
 });
 
 describe('--destroy that breaks off is run again, and comes to the same:', { concurrency: 2 }, () => {
-  for (const [number, command] of kindsOf(gone.changes)) {
+  for (const [number, command] of kindsOf(gone.changes, IS_DEEP)) {
     test(`at ${number}, ${command.slice(0, 60)}`, async () => {
       const broken = await destroy(whole, { failAt: number });
       assert.equal(broken.code, 1);

@@ -7,6 +7,9 @@ import { after, describe, test } from 'node:test';
 import { EVERYTHING, kindsOf, WITH_APP } from './gcloud-project/kinds.ts';
 import { contents, projects, type Ran } from './gcloud-project/project.ts';
 
+/** `npm run test:deep` breaks off at each kind of command. */
+const IS_DEEP = Number(process.env['TEST_SCHEDULES'] ?? 300) >= 3_000;
+
 const all = await projects();
 after(async () => all.close());
 const empty = await all.project(WITH_APP);
@@ -55,7 +58,7 @@ test('a second run comes to the same', async () => {
 
 // A test each, so that a busy machine's time limit is for one.
 describe('a run that breaks off is run again, and comes to the same:', { concurrency: 2 }, () => {
-  for (const [number, command] of kindsOf(whole.changes)) {
+  for (const [number, command] of kindsOf(whole.changes, IS_DEEP)) {
     test(`at ${number}, ${command.slice(0, 60)}`, async () => {
       const broken = await all.run(EVERYTHING, { state: empty, failAt: number });
       assert.equal(broken.code, 1, broken.out);
