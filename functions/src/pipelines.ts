@@ -1,27 +1,23 @@
 /**
- * How each function is put together: from the outside in, and the forward in the middle.
- *
- * The outermost layer validates the wire contract and publishes dead letters; the innermost publishes what the
- * handler returned, before any layer outside counts the message as done. `dedup` publishes the handler's own dead
- * letters inside its claim, so that a redrive finds no record of the message. Behind in-order delivery it does not: there the
- * policy for poison decides whether a failing head keeps its place.
+ * How each function is put together: which guarantees stand around the forward. `guarded` knows the order of the stages.
  *
  * `retryLater` is outside all that claims or holds a message: what another delivery is at work on comes back by itself
  * after a lease, instead of being refused until it is a dead letter.
  */
 import {
   checkAttributes,
-  compose,
   ConfigError,
   deadLettering,
   dedup,
   delay,
   forward,
   type Granted,
+  guarded,
+  type GuardedHandler,
+  type GuardedOptions,
   type Handler,
   type Middleware,
   orderedDelivery,
-  publishing,
   retryLater,
   sweepSchedules,
 } from 'pubsub-guarantees';
@@ -51,31 +47,31 @@ export function pipeline(config: Config, ports: Ports): Pipeline {
 }
 
 function stages(config: Config, ports: Ports): Pipeline {
-  const deadLetters = deadLettering(ports.publisher, config.deadLetterTopic);
-  const publishes = publishing(ports.publisher);
-  const target = forward(config.targetTopic);
+  const { publisher } = ports;
+  const { deadLetterTopic } = config;
   const attributes = attributesChecked(config, ports);
+  const around = (stagesAround: Stages): GuardedHandler =>
+    guarded(forward(config.targetTopic), { publisher, deadLetterTopic, attributes, ...stagesAround });
   switch (config.name) {
     case 'dedup':
-      return {
-        handler: compose(target, [deadLetters, attributes, once(config, ports), deadLetters, publishes]),
-        sweeps: {},
-      };
+      return { handler: around({ once: once(config, ports) }), sweeps: {} };
     case 'delay':
-      return {
-        handler: compose(target, [deadLetters, attributes, later(config, ports), publishes]),
-        sweeps: laterSweeps(ports),
-      };
+      return { handler: around({ later: later(config, ports) }), sweeps: laterSweeps(ports) };
     case 'fifo':
-      return ordered(config, ports, compose(target, [publishes]), [deadLetters, attributes]);
+      return ordered(config, ports, around);
     case 'pipeline': {
-      const inner = compose(target, [once(config, ports), publishes]);
-      const outer = [deadLetters, attributes, putOff(config, ports), later(config, ports)];
-      const { sweeps, ...rest } = ordered(config, ports, inner, outer);
+      const others = {
+        retryLater: putOff(config, ports),
+        later: later(config, ports),
+        once: once(config, ports),
+      };
+      const { sweeps, ...rest } = ordered(config, ports, (inOrder) => around({ ...others, ...inOrder }));
       return { ...rest, sweeps: { ...sweeps, ...laterSweeps(ports) } };
     }
   }
 }
+
+type Stages = Pick<GuardedOptions, 'retryLater' | 'later' | 'inOrder' | 'once'>;
 
 /** Every wish that the function does not grant is one that its publisher may have meant for it. */
 function attributesChecked({ name, strictAttributes: strict }: Config, { clock }: Ports): Middleware {
@@ -88,7 +84,7 @@ function attributesChecked({ name, strictAttributes: strict }: Config, { clock }
   return checkAttributes({ clock, strict, grants: grants[name], expectsSequence: name === 'fifo' });
 }
 
-function ordered(config: Config, ports: Ports, inner: Handler, outer: readonly Middleware[]): Pipeline {
+function ordered(config: Config, ports: Ports, around: (stages: Stages) => GuardedHandler): Pipeline {
   const { gap, start, lease, maxAttempts, poison, onUnknownStale, scope } = config.order;
   const streams = orderedDelivery(needed(ports.streams, 'stream store'), {
     clock: ports.clock,
@@ -104,10 +100,11 @@ function ordered(config: Config, ports: Ports, inner: Handler, outer: readonly M
     ...(ports.wakes !== undefined && { wake: ports.wakes.wake }),
     ...(ports.payloads !== undefined && { payloads: ports.payloads }),
   });
+  const handler = around({ inOrder: streams.middleware });
   return {
-    handler: compose(inner, [...outer, streams.middleware]),
-    sweeps: { order: streams.sweep(inner), ...payloadSweep(ports) },
-    wake: streams.wake(inner),
+    handler,
+    sweeps: { order: streams.sweep(handler.inner), ...payloadSweep(ports) },
+    wake: streams.wake(handler.inner),
     stop: streams.stop,
   };
 }

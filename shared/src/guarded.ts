@@ -29,6 +29,8 @@ export type GuardedOptions = Readonly<{
   publisher: Publisher;
   /** A topic's name in the publisher's project, or `projects/…/topics/…`. It needs a subscription that keeps what comes. */
   deadLetterTopic: string;
+  /** Warns of attributes that only look like those of the contract, as `checkAttributes(options)` makes it (default: none). */
+  attributes?: Middleware;
   /** Puts off what another delivery is at work on, as `retryLater(queue, options)` makes it (default: none). */
   retryLater?: Middleware;
   /** Delayed delivery, as `delay(queue, options)` makes it (default: a message is handled when it comes). */
@@ -60,17 +62,18 @@ export function guarded<Body>(
   options: GuardedOptions,
 ): GuardedHandler {
   checkOptions<GuardedOptions>(options, SHAPE);
-  const { publisher, deadLetterTopic, retryLater, later, inOrder, once } = options;
+  const { publisher, deadLetterTopic, attributes, retryLater, later, inOrder, once } = options;
   const deadLetters = deadLettering(publisher, deadLetterTopic);
   const claimed = once === undefined ? [] : inOrder === undefined ? [once, deadLetters] : [once];
   const inner = compose(plain(handler), [...claimed, publishing(publisher)]);
-  const outer = [deadLetters, retryLater, later, inOrder].filter((stage) => stage !== undefined);
+  const outer = [deadLetters, attributes, retryLater, later, inOrder].filter((stage) => stage !== undefined);
   return Object.assign(compose(inner, outer), { inner });
 }
 
 const SHAPE: Shape<Required<GuardedOptions>> = {
   publisher: required(aPublisher),
   deadLetterTopic: required(text),
+  attributes: callable,
   retryLater: callable,
   later: callable,
   inOrder: callable,
