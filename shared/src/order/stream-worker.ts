@@ -89,10 +89,7 @@ export function streamWorker(
   function wakeUp(): void {
     if (loop !== undefined) return notice();
     onBusy();
-    loop = work().finally(() => {
-      loop = undefined;
-      onIdle();
-    });
+    loop = work();
   }
 
   async function work(): Promise<void> {
@@ -108,6 +105,9 @@ export function streamWorker(
         refuseAll(error);
       }
     }
+    // Not behind an await: a delivery that arrived in between would wake up a loop that has ended.
+    loop = undefined;
+    onIdle();
   }
 
   async function run(batch: Batch, { token, sentAt }: Committed): Promise<void> {
