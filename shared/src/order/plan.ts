@@ -72,6 +72,14 @@ export type Complete = Readonly<{
 
 export type Plan = Complete | Need;
 
+/**
+ * What one commit may hold: a request to Firestore has 10 MiB at most, with names and fields, and the message that
+ * failed may be as large as a document (https://firebase.google.com/docs/firestore/quotas). The next cycle goes on.
+ */
+const MOST_HELD_BYTES = 8_000_000;
+/** Of a held message beside its content: names, hash and source. */
+const HELD_FIELDS_BYTES = 1_000;
+
 /** Beside a running batch a delivery waits for its turn so long, and is then held. */
 export const WAIT_MS = 1_000;
 
@@ -103,6 +111,7 @@ function hold(situation: Situation, draft: Draft, waiting: Waiting, choice: Choi
   }
   const bare = held.filter((one) => one.form() === undefined);
   if (bare.length > 0) return { kind: 'encode', deliveries: bare };
+  let bytes = 0;
   for (const delivery of held) {
     const { number } = delivery.arrival;
     const form = delivery.form();
@@ -111,6 +120,8 @@ function hold(situation: Situation, draft: Draft, waiting: Waiting, choice: Choi
       continue;
     }
     if (isCautious && view.at(number) === 'unknown') return look(view, number, policy.pageSize);
+    bytes += form.message.length + HELD_FIELDS_BYTES;
+    if (bytes > MOST_HELD_BYTES && draft.create.size > 0) break;
     draft.create.set(number, form);
     draft.answers.push({ delivery, outcome: ack('held') });
     if (draft.state.epoch === null && delivery.arrival.epoch !== undefined) {
