@@ -178,6 +178,15 @@ test('skip passes poison only with its dead letter, and discards its content aft
   assert.equal(await codesOf(payloads.get(payload)), 'PAYLOAD_DONE');
 });
 
+test('a number behind one that is skipped keeps the attempt that it may have had beside a process that died', async () => {
+  const { deadLetters: letters } = deadLetters();
+  const { store, skip } = setUp({ deadLetters: letters });
+  const ref = await made(store, { blocked: BLOCKED, attempts: 3, suspectsTo: 2, held: 1 }, [1]);
+  assert.equal(await skip(K, 1), true);
+  const after = store.stateOf(ref);
+  assert.deepEqual([after?.last, after?.suspectsTo, after?.attempts], [1, 2, 1]);
+});
+
 test('W11: a skip whose reply is lost removes and counts once, also where the stream has gone on since', async () => {
   const { published, deadLetters: letters } = deadLetters();
   const losing = (store: MemoryStreams): MemoryStreams => ({

@@ -178,7 +178,8 @@ function skipping(number: number, maxAhead: number, buried: HeldMessage | undefi
     if (number <= state.last) return { result: { kind: isSkipped(state, number) ? 'skipped' : 'passed' } };
     if (state.lease !== null) return { result: { kind: 'busy' } };
     const result = { kind: 'skipped' } as const;
-    const fields = { ...skippingTo(state, number), ...NO_GAP, ...goingOn(nowMs) };
+    // A suspect that comes next keeps the attempt that its start in the batch was.
+    const fields = { ...goingOn(nowMs), ...skippingTo(state, number), ...NO_GAP };
     if (first === undefined || first.number > number) return { result, fields };
     const isPoison = first.number === number && number === state.last + 1;
     if (!isPoison || state.blocked === null) return { result: { kind: 'held', number: first.number } };
