@@ -135,8 +135,13 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef, suspects: Turn
       isShared = false;
       isContended = false;
     }
-    if (refusedAt !== undefined) isCautious = refusedAt.version === version;
-    refusedAt = undefined;
+    if (refusedAt !== undefined) {
+      const stands = refusedAt.version === version;
+      refusedAt = undefined;
+      // Looked for under this very version, and not shown: no further look would be another one.
+      if (stands && isCautious) throw hidden(ref);
+      isCautious = stands;
+    }
     const now = { monotonic: clock.monotonic(), wall: clock.now() };
     return {
       state,
@@ -328,6 +333,12 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef, suspects: Turn
 
 const isCommit = ({ fields, create, remove }: Complete): boolean =>
   Object.keys(fields).length > 0 || create.length > 0 || remove.length > 0;
+
+const hidden = (ref: StreamRef): TransientError =>
+  new TransientError(
+    'UNREADABLE_STATE',
+    `of the stream ${JSON.stringify(ref.key.slice(0, 60))} a message is held that its list does not show: another program has changed it`,
+  );
 
 const miscounted = (ref: StreamRef, { held }: StreamState): TransientError =>
   new TransientError(

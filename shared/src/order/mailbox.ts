@@ -71,6 +71,8 @@ export function delivery(
   const expire = (): void => answer(kept ?? retry(leaseLost('the time of the delivery was over')));
   const cancel = clock.after(context.deadline - clock.monotonic(), expire);
   signal.addEventListener('abort', expire, { once: true });
+  // A signal that is aborted already tells nothing any more.
+  if (signal.aborted) expire();
   return {
     ...hostParts(context, next, clock),
     isOver: () => isAnswered || signal.aborted || clock.monotonic() >= context.deadline,
