@@ -39,7 +39,7 @@ export type Cycle = Readonly<{
    * that no answer is waited for any more; with `UNREADABLE_STATE`, and what `start` rejects with, at once.
    */
   next(inputs: () => Inputs, isWanted: () => boolean): Promise<Committed>;
-  /** Bytes of held messages that are remembered. */
+  /** Bytes of messages that are remembered: of what is held, and of commits whose outcome is not known. */
   bytes(): number;
   forget(): void;
 }>;
@@ -326,13 +326,25 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef, suspects: Turn
         }
       }
     },
-    bytes: () => seen?.view.bytes() ?? 0,
+    bytes: () => (seen?.view.bytes() ?? 0) + contentBytes([...unknown.values()].map((sent) => sent.plan)),
     forget: () => void (seen = undefined),
   };
 }
 
 const isCommit = ({ fields, create, remove }: Complete): boolean =>
   Object.keys(fields).length > 0 || create.length > 0 || remove.length > 0;
+
+/** Of all messages that the plans refer to, each counted once. */
+function contentBytes(plans: readonly Complete[]): number {
+  const contents = new Set<Uint8Array>();
+  for (const { create, remove, answers, batch } of plans) {
+    for (const { message } of [...create, ...remove]) contents.add(message);
+    for (const { delivery } of answers) contents.add(delivery.message.data);
+    for (const { delivery, held } of batch?.entries ?? [])
+      contents.add(held === undefined ? delivery.message.data : held.message);
+  }
+  return [...contents].reduce((sum, { length }) => sum + length, 0);
+}
 
 const hidden = (ref: StreamRef): TransientError =>
   new TransientError(

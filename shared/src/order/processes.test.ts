@@ -291,6 +291,20 @@ test('P18: wake-ups are awaited before the last answer, but not for long', async
   }
 });
 
+test('P18: a process that ends has given every answer first, also one that waits for a wake-up', async () => {
+  const wake = (): Promise<void> => sleep(made.clock, 1_000);
+  const made = bench({ wake });
+  const { clock, worker } = made;
+  const { deliver, streams } = worker({
+    handler: async () => ({ kind: 'retry', error: new Error('once') }),
+  });
+  const answer = deliver(1);
+  await clock.advance(500);
+  await clock.until(streams.stop());
+  const given = await Promise.race([answer, new Promise<undefined>((end) => setImmediate(end, undefined))]);
+  assert.equal(given && kindOf(given), 'ack held');
+});
+
 test('an instance that is frozen between two requests rests on nothing that has changed meanwhile', async () => {
   const { clock, worker, store, runs, state } = bench();
   // The monotonic clock of a suspended instance may stand still; the wall clock does not.

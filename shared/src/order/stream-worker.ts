@@ -42,7 +42,7 @@ export type StreamWorker = Readonly<{
   visit(visit: Visit): boolean;
   /** Starts nothing any more, settles what runs, releases the stream, refuses the rest. Resolves when it is idle. */
   stop(): Promise<void>;
-  /** Bytes of held messages that are remembered. */
+  /** Bytes of messages that are remembered. */
   bytes(): number;
   forget(): void;
 }>;

@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ConfigError } from '../errors.ts';
+import { ConfigError, storeUnavailable } from '../errors.ts';
 import { compose } from '../handler.ts';
 import { ack } from '../outcome.ts';
 import { orderedDelivery } from './in-order.ts';
@@ -96,6 +96,21 @@ test('what is remembered of held messages is bounded for the process', async () 
   }
   await clock.advance(1);
   assert.ok(workers.bytes() <= 32_000_000, `${workers.bytes()} bytes`);
+});
+
+test('so is what is remembered of commits whose outcome is not known', async () => {
+  const { store, clock } = bench();
+  const down = { ...store, commit: () => Promise.reject(storeUnavailable('down')) };
+  const workers = streamWorkers(streamPolicy(down, { clock }));
+  const content = Buffer.alloc(500_000);
+  const outcomes = Array.from({ length: 100 }, (_, key) => {
+    const message = messageOf(2, { key: String(key), content });
+    const sequence = { key: String(key), number: 2 };
+    return workers.deliver(message, sequence, contextFor(clock, 60_000, CONSUMER), async () => ack());
+  });
+  for (const one of outcomes) assert.equal((await clock.until(one)).kind, 'retry');
+  await clock.advance(1);
+  assert.deepEqual([workers.busy(), workers.size() <= 64], [0, true], `${workers.size()} in memory`);
 });
 
 test('misuse from JavaScript is refused with a ConfigError that says what is accepted', () => {

@@ -20,18 +20,21 @@ import type { VisitStream } from './visits.ts';
 export type StreamWorkers = Readonly<{
   deliver(message: Message, sequence: Sequence, context: Context, next: Handler): Promise<Outcome>;
   visit: VisitStream;
-  /** Starts nothing any more; resolves when every stream is released, after eight seconds at the latest. */
+  /**
+   * Starts nothing any more; resolves when every stream is released and every answer is given, after eight seconds at
+   * the latest.
+   */
   stop(): Promise<void>;
   /** Workers in memory, busy and idle. */
   size(): number;
   busy(): number;
-  /** Of held messages that idle workers remember. */
+  /** Of messages that idle workers remember. */
   bytes(): number;
 }>;
 
 /** A few kilobytes each: a document with a hundred hashes. */
 const MOST_IDLE = 1_000;
-/** Of held messages that idle workers remember. */
+/** Of messages that idle workers remember. */
 const MOST_IDLE_BYTES = 32_000_000;
 /** Cloud Run sends SIGKILL ten seconds after SIGTERM: https://cloud.google.com/run/docs/container-contract#instance-shutdown */
 const STOP_MS = 8_000;
@@ -41,6 +44,8 @@ export function streamWorkers(policy: StreamPolicy): StreamWorkers {
   // In the order in which they became idle.
   const idle = new Map<string, StreamWorker>();
   const suspects = turns();
+  /** Some answers come behind what their worker awaits beside its loop. */
+  const unanswered = new Set<Promise<unknown>>();
   let idleBytes = 0;
   let isStopping = false;
 
@@ -63,6 +68,13 @@ export function streamWorkers(policy: StreamPolicy): StreamWorkers {
     return made;
   }
 
+  function awaited<Answer>(answer: Promise<Answer>): Promise<Answer> {
+    const isGiven = (): void => void unanswered.delete(answer);
+    unanswered.add(answer);
+    answer.then(isGiven, isGiven);
+    return answer;
+  }
+
   function dropIdle(): void {
     for (const [name, worker] of idle) {
       if (idle.size <= MOST_IDLE && idleBytes <= MOST_IDLE_BYTES) return;
@@ -73,26 +85,30 @@ export function streamWorkers(policy: StreamPolicy): StreamWorkers {
 
   return {
     deliver: (message, { number, key, epoch }, context, next) =>
-      new Promise((resolve) => {
-        const ref = streamRef(policy, context.consumer, context.source, key);
-        const arrival = { key, number, hash: contentHash(message), epoch };
-        const parts = { context, next, clock: policy.clock };
-        const worker = workerOf(ref);
-        if (isStopping) void worker.stop();
-        worker.deliver(delivery(parts, arrival, message, resolve));
-      }),
+      awaited(
+        new Promise((resolve) => {
+          const ref = streamRef(policy, context.consumer, context.source, key);
+          const arrival = { key, number, hash: contentHash(message), epoch };
+          const parts = { context, next, clock: policy.clock };
+          const worker = workerOf(ref);
+          if (isStopping) void worker.stop();
+          worker.deliver(delivery(parts, arrival, message, resolve));
+        }),
+      ),
     visit: (ref, context, next) =>
-      new Promise((resolve, reject) => {
-        const parts = { context, next, clock: policy.clock };
-        const isTaken = !isStopping && workerOf(ref).visit(visit(parts, resolve, reject));
-        if (!isTaken) resolve({ taken: false, drained: 0 });
-      }),
+      awaited(
+        new Promise((resolve, reject) => {
+          const parts = { context, next, clock: policy.clock };
+          const isTaken = !isStopping && workerOf(ref).visit(visit(parts, resolve, reject));
+          if (!isTaken) resolve({ taken: false, drained: 0 });
+        }),
+      ),
     async stop() {
       isStopping = true;
       const late = (): Error =>
         new TransientError('TIMED_OUT', `not every stream was released in ${STOP_MS} ms`);
-      const all = [...busy.values()];
-      await bounded(policy.clock, STOP_MS, () => Promise.all(all.map((one) => one.stop())), late).catch(
+      const all = [...busy.values()].map((one) => one.stop());
+      await bounded(policy.clock, STOP_MS, () => Promise.allSettled([...all, ...unanswered]), late).catch(
         () => undefined,
       );
     },
