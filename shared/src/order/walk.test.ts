@@ -48,6 +48,30 @@ test('a pass that began in the middle goes on to what is before, and has nothing
   assert.equal((await pass(go))[0], 'k000');
 });
 
+test('a stream that is due again has its turn again, also where no pass comes to the end of a page', async () => {
+  let time = 0;
+  const due = new Map<string, number>();
+  const comes = (key: string): void => void due.set(key, (time += 1));
+  const list: StreamAdmin['list'] = async (consumer, { limit }) => {
+    const keys = [...due].toSorted(([, left], [, right]) => left - right).map(([key]) => key);
+    const streams = keys.slice(0, limit).map((key) => ({ ref: { consumer, source: '', key }, error: 'none' }));
+    return { streams, ...(keys.length > limit && { next: 'more' }) };
+  };
+  const go = walk({ list }, { state: 'due' });
+  comes('again');
+  for (let index = 0; index < 150; index += 1) comes(`k${index}`);
+  const turns: number[] = [];
+  for (let round = 0; round < 40; round += 1) {
+    for (const key of await pass(go, 10)) {
+      due.delete(key);
+      if (key !== 'again') comes(`${key}+`);
+      else turns.push(round);
+    }
+    if (!due.has('again')) comes('again');
+  }
+  assert.deepEqual(turns, [0, 16, 32]);
+});
+
 test('a list that fails in the middle is gone on with', async () => {
   const { store } = await dueStreams(150);
   let lists = 0;

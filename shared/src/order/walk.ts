@@ -27,8 +27,11 @@ export function walk(store: Pick<StreamAdmin, 'list'>, query: Pick<StreamQuery, 
         limit: PAGE,
         ...(after !== undefined && { after }),
       });
-      for (const stream of page.streams) {
-        const name = JSON.stringify(stream.ref);
+      const named = page.streams.map((stream) => [JSON.stringify(stream.ref), stream] as const);
+      const present = new Set(named.map(([name]) => name));
+      // A stream that has left the page and is here again later is due again.
+      for (const name of place.had) if (!present.has(name)) place.had.delete(name);
+      for (const [name, stream] of named) {
         if (place.had.has(name) || mine.has(name)) continue;
         if (isOver()) return;
         place.had.add(name);
