@@ -73,10 +73,11 @@ export type Complete = Readonly<{
 export type Plan = Complete | Need;
 
 /**
- * What one commit may hold: a request to Firestore has 10 MiB at most, with names and fields, and the message that
- * failed may be as large as a document (https://firebase.google.com/docs/firestore/quotas). The next cycle goes on.
+ * What one commit may hold: a request to Firestore has 10 MiB at most, over REST with its bytes in base64, and the
+ * message that failed may be as large as a document (https://firebase.google.com/docs/firestore/quotas). The next cycle
+ * goes on.
  */
-const MOST_HELD_BYTES = 8_000_000;
+const MOST_HELD_BYTES = 6_000_000;
 /** Of a held message beside its content: names, hash and source. */
 const HELD_FIELDS_BYTES = 1_000;
 

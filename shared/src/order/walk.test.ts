@@ -54,7 +54,9 @@ test('a stream that is due again has its turn again, also where no pass comes to
   const comes = (key: string): void => void due.set(key, (time += 1));
   const list: StreamAdmin['list'] = async (consumer, { limit }) => {
     const keys = [...due].toSorted(([, left], [, right]) => left - right).map(([key]) => key);
-    const streams = keys.slice(0, limit).map((key) => ({ ref: { consumer, source: '', key }, error: 'none' }));
+    const streams = keys
+      .slice(0, limit)
+      .map((key) => ({ ref: { consumer, source: '', key }, error: 'none' }));
     return { streams, ...(keys.length > limit && { next: 'more' }) };
   };
   const go = walk({ list }, { state: 'due' });
