@@ -330,3 +330,17 @@ test('an instance that is frozen between two requests rests on nothing that has 
   assert.equal(kindOf(await deliver(4)), 'ack handled');
   assert.deepEqual([runs.length, state().last, state().lease], [4, 4, null]);
 });
+
+test('a gap that a frozen instance opens from memory is as old as the store’s time says', async () => {
+  const { clock, store, state } = bench();
+  let frozenMs = 0;
+  const own = { ...clock, monotonic: () => clock.monotonic() - frozenMs };
+  const chain = compose(async () => ack(), [orderedDelivery(store, { clock: own }).middleware]);
+  const deliver = (number: number) =>
+    chain(messageOf(number), { ...contextFor(clock, 60_000, CONSUMER), deadline: own.monotonic() + 60_000 });
+  await deliver(1);
+  await clock.advance(600_000);
+  frozenMs = 600_000;
+  assert.equal(kindOf(await deliver(3)), 'ack held');
+  assert.deepEqual([state().waitingSince, state().gapAt], [clock.now(), 1]);
+});
