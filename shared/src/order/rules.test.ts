@@ -148,10 +148,50 @@ test('P6: what writes nothing is never answered from memory', async () => {
 
 test('P7: a lease whose confirmation comes after its end is renewed before anything starts', async () => {
   const { clock, worker, contexts, state, runs } = bench();
-  const late = worker({ faults: { 'commit 1': { kind: 'none', afterMs: LEASE_MS } } });
+  const ends: number[] = [];
+  const late = worker({
+    faults: { 'commit 1': { kind: 'none', afterMs: LEASE_MS } },
+    handler: async () => {
+      ends.push((state().lease?.untilMs ?? 0) - clock.now() + clock.monotonic());
+      return ack();
+    },
+  });
   assert.equal(kindOf(await clock.until(late.deliver(1))), 'ack handled');
   assert.deepEqual([runs, state().attempts, state().last], [['1:a'], 0, 1]);
   assert.ok((contexts[0]?.deadline ?? 0) > LEASE_MS, 'under the renewed lease');
+  assert.ok((contexts[0]?.deadline ?? Infinity) <= (ends[0] ?? 0), 'and no longer than the store says');
+});
+
+test('a lease whose confirmation is slow is counted from when it was sent', async () => {
+  const { clock, worker, contexts } = bench();
+  const slow = worker({ faults: { 'commit 1': { kind: 'none', afterMs: 5_000 } } });
+  assert.equal(kindOf(await clock.until(slow.deliver(1))), 'ack handled');
+  assert.ok((contexts[0]?.deadline ?? Infinity) <= LEASE_MS, `${contexts[0]?.deadline} ms`);
+});
+
+test('held messages run in half of the time of the delivery that is their host, so that it can be answered', async () => {
+  const { clock, worker, runs } = bench();
+  const { deliver } = worker({
+    handler: async () => {
+      await sleep(clock, 1_000);
+      return ack();
+    },
+  });
+  for (const number of [2, 3, 4, 5, 6]) await deliver(number);
+  assert.equal(kindOf(await clock.until(deliver(1, { limitMs: 4_000 }))), 'ack handled');
+  assert.deepEqual([clock.monotonic(), runs], [2_000, ['1:a', '2:a']]);
+});
+
+test('a run that lost its lease, and whose number an operator has skipped meanwhile, is no ack', async () => {
+  const { clock, worker, state } = bench();
+  const lost = worker({ faults: { 'commit 2': { kind: 'none', beforeMs: LEASE_MS + 3_000 } } }).deliver(1);
+  await clock.advance(LEASE_MS + 1_000);
+  const { sweep, streams, deliver } = worker();
+  await sweep();
+  assert.equal(await streams.skip(REF, 1), true);
+  assert.equal(kindOf(await clock.until(lost)), 'retry LEASE_LOST');
+  assert.equal(kindOf(await deliver(1)), 'deadLetter LATE_ARRIVAL');
+  assert.equal(state().last, 1);
 });
 
 test('P8: held messages that cannot be read refuse the delivery, and nothing is decided without them', async () => {
