@@ -146,6 +146,21 @@ test('P6: what writes nothing is never answered from memory', async () => {
   assert.deepEqual(runs.slice(3), ['1:a', '2:b']);
 });
 
+test('P6: what was held before the document was restored from an earlier time is not taken for held', async () => {
+  const { worker, store, state, heldNumbers } = bench();
+  const { deliver } = worker();
+  for (const number of [1, 3]) await deliver(number);
+  const { version } = await store.read(REF);
+  const [three] = await store.held(REF, 3, 1);
+  assert.ok(three !== undefined);
+  // At that time nothing had run, and 2 was held in place of 3.
+  const patch = { commit: 'restored', last: 0, recentHashes: [], run: null, gapAt: 0 };
+  const change = { patch, create: [{ ...three, number: 2 }], remove: [3] };
+  await store.commit(REF, { version, state: state() }, change);
+  assert.equal(kindOf(await deliver(3)), 'ack held');
+  assert.deepEqual(heldNumbers(), [2, 3]);
+});
+
 test('P7: a lease whose confirmation comes after its end is renewed before anything starts', async () => {
   const { clock, worker, contexts, state, runs } = bench();
   const ends: number[] = [];
