@@ -161,6 +161,28 @@ test('P6: what was held before the document was restored from an earlier time is
   assert.deepEqual(heldNumbers(), [2, 3]);
 });
 
+test('P6: more than the document counts is not taken for held either', async () => {
+  const { worker, store, state, heldNumbers } = bench();
+  const { deliver } = worker();
+  for (const number of [1, 3]) await deliver(number);
+  const { version } = await store.read(REF);
+  const patch = { commit: 'restored', held: 0, waitingSince: null, gapAt: null };
+  await store.commit(REF, { version, state: state() }, { patch, remove: [3] });
+  assert.equal(kindOf(await deliver(3)), 'ack held');
+  assert.deepEqual(heldNumbers(), [3]);
+});
+
+test('W3: numbers that were started together keep each its own identity, also where the first starts again', async () => {
+  const { worker, runs } = bench({ maxHeldBytes: 1 });
+  const { deliver } = worker({ handler: failing('1', 1, () => retry(new Error('once'))) });
+  const contents = [1, 2, 3].map((number) => ({ number, content: `content of ${number}` }));
+  await Promise.all(contents.map(({ number, content }) => deliver(number, { content })));
+  const kinds: string[] = [];
+  for (const { number, content } of contents) kinds.push(kindOf(await deliver(number, { content })));
+  assert.deepEqual(kinds, ['ack handled', 'ack handled', 'ack handled']);
+  assert.equal(runs.length, 4);
+});
+
 test('P7: a lease whose confirmation comes after its end is renewed before anything starts', async () => {
   const { clock, worker, contexts, state, runs } = bench();
   const ends: number[] = [];
