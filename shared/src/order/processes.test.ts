@@ -344,3 +344,45 @@ test('a gap that a frozen instance opens from memory is as old as the store’s 
   assert.equal(kindOf(await deliver(3)), 'ack held');
   assert.deepEqual([state().waitingSince, state().gapAt], [clock.now(), 1]);
 });
+
+test('with a single attempt a number that kills its process takes none with it that ran before it', async () => {
+  const { clock, worker, state, runs } = bench({ retry: { attempts: 1 } });
+  let isDead = false;
+  const dying = worker({
+    handler: async (message) => {
+      isDead ||= message.attributes.sequence === '2';
+      return isDead ? never() : ack();
+    },
+    wrap: (store) => ({ ...store, commit: (...args) => (isDead ? never() : store.commit(...args)) }),
+  });
+  for (const number of [1, 2, 3]) void dying.deliver(number);
+  await clock.advance(2 * LEASE_MS);
+  const { sweep, deliver } = worker();
+  await deliver(2);
+  await sweep();
+  assert.deepEqual([state().last, state().blocked?.code], [1, 'ATTEMPTS_EXHAUSTED']);
+  assert.deepEqual(runs, ['1:a', '2:a']);
+});
+
+test('with two attempts no two numbers run at once that may have ended the process before', async () => {
+  const { clock, worker } = bench({ retry: { attempts: 2 } });
+  const keys = ['a', 'b', 'c'];
+  for (const key of keys) {
+    void worker({ faults: { 'commit 1': { kind: 'crash', when: 'after' } } }).deliver(1, { key });
+  }
+  await clock.advance(2 * LEASE_MS);
+  let [running, most, ran] = [0, 0, 0];
+  const { deliver, sweep } = worker({
+    handler: async () => {
+      running += 1;
+      ran += 1;
+      most = Math.max(most, running);
+      await sleep(clock, 500);
+      running -= 1;
+      return ack();
+    },
+  });
+  for (const key of keys) await deliver(1, { key });
+  await clock.until(sweep());
+  assert.deepEqual([ran, most], [3, 1]);
+});
