@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { codeOf, storeUnavailable, TransientError } from '../errors.ts';
 import type { Middleware } from '../handler.ts';
-import { retry } from '../outcome.ts';
+import { type Outcome, retry } from '../outcome.ts';
 import { memoryPayloads } from '../payload/memory.ts';
 import { virtualClock } from '../testing/virtual-clock.ts';
 import { streamAdmin, type StreamOperations } from './admin.ts';
@@ -176,6 +176,24 @@ test('skip passes poison only with its dead letter, and discards its content aft
   );
   assert.deepEqual(published, ['1 BAD projects/p/subscriptions/s']);
   assert.equal(await codesOf(payloads.get(payload)), 'PAYLOAD_DONE');
+});
+
+test('the content of poison that is resumed while its dead letter is published is kept', async () => {
+  const clock = virtualClock();
+  const payloads = memoryPayloads({ clock });
+  const payload = await payloads.put('owner', Buffer.from('large'), clock.now() + 1_000_000);
+  const resuming: Middleware = (next) => async (message, context) => {
+    await resume(K);
+    return { ...(await next(message, context)), published: true } as Outcome;
+  };
+  const { store, skip, resume } = setUp({ deadLetters: resuming, payloads });
+  const ref = await made(store, { blocked: BLOCKED, held: 1 });
+  const { version, state } = await store.read(ref);
+  assert.ok(state !== undefined);
+  const large = { ...heldAs(1), message: new Uint8Array(), payload };
+  await store.commit(ref, { version, state }, { patch: patchOf({}), create: [large] });
+  assert.equal(await codesOf(skip(K, 1)), 'NUMBER_HELD');
+  assert.equal((await payloads.get(payload)).toString(), Buffer.from('large').toString());
 });
 
 test('a number behind one that is skipped keeps the attempt that it may have had beside a process that died', async () => {
