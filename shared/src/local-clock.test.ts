@@ -44,6 +44,42 @@ test('measures pauses on its own clock, whatever the stack’s time does', async
   assert.deepEqual([fired, clock.monotonic()], [true, 100]);
 });
 
+test('requests that come together share a reading, and none takes one that was sent before it came', async () => {
+  const real = virtualClock();
+  const sent: PromiseWithResolvers<Readonly<{ nowMs: number; frozen: boolean }>>[] = [];
+  const clock = followingClock(() => {
+    const reading = Promise.withResolvers<Readonly<{ nowMs: number; frozen: boolean }>>();
+    sent.push(reading);
+    return reading.promise;
+  }, real);
+  const times: number[] = [];
+  const request = () => clock.sync().then(() => times.push(clock.now()));
+  const first = request();
+  const later = Array.from({ length: 500 }, request);
+  assert.equal(sent.length, 1);
+  // The stack's clock is moved while the first reading is on its way back.
+  sent[0]?.resolve({ nowMs: 1_000, frozen: true });
+  await first;
+  assert.equal(sent.length, 2);
+  sent[1]?.resolve({ nowMs: 2_000, frozen: true });
+  await Promise.all(later);
+  assert.equal(sent.length, 2);
+  assert.deepEqual(times, [1_000, ...Array.from({ length: 500 }, () => 2_000)]);
+});
+
+test('a reading that fails is that of the requests that waited for it, and the next request reads again', async () => {
+  const real = virtualClock();
+  const answers = [new Error('away'), { nowMs: 7_000, frozen: true }];
+  const clock = followingClock(async () => {
+    const answer = answers.shift();
+    if (answer instanceof Error || answer === undefined) throw answer ?? new Error('no answer left');
+    return answer;
+  }, real);
+  const [first, second] = await Promise.allSettled([clock.sync(), clock.sync()]);
+  assert.deepEqual([first?.status, second?.status], ['rejected', 'fulfilled']);
+  assert.equal(clock.now(), 7_000);
+});
+
 test('asks the control API, and an answer that is none is an error that names it', async (t) => {
   let answer = '{"nowMs":1234,"frozen":true}';
   const server = createServer((request, response) => {

@@ -2,7 +2,8 @@
  * The clock of a program that runs beside the local stack: wall time is the stack's, which can be frozen and moved.
  *
  * The stack moves its clock only while nothing is under way, so the time that was read when a request came in holds
- * until it is answered: ask with `sync()` once for each request. What is measured within a request (leases, deadlines,
+ * until it is answered: ask with `sync()` once for each request. Requests that come together share a reading, so that
+ * many of them cost no more than few, and a busy machine does not refuse them all for want of the time. What is measured within a request (leases, deadlines,
  * pauses) stays on this process's own monotonic clock.
  */
 import { type Clock, systemClock } from './clock.ts';
@@ -45,6 +46,22 @@ export function clockFrom(environment: Readonly<Record<string, string | undefine
 /** The same over any way to read it. */
 export function followingClock(read: ReadClock, real: Clock): LocalClock {
   let known: Readonly<{ nowMs: number; frozen: boolean; at: number }> | undefined;
+  let reading: Promise<void> | undefined;
+  /** Not sent yet: requests that come while a reading is on its way share the next one, because the clock may have been moved since. */
+  let next: Promise<void> | undefined;
+
+  async function readNow(): Promise<void> {
+    const { nowMs, frozen } = await read();
+    known = { nowMs, frozen, at: real.monotonic() };
+  }
+  function start(): Promise<void> {
+    next = undefined;
+    reading = readNow().finally(() => {
+      reading = undefined;
+    });
+    return reading;
+  }
+
   return {
     now() {
       if (known === undefined) return real.now();
@@ -53,16 +70,21 @@ export function followingClock(read: ReadClock, real: Clock): LocalClock {
     },
     monotonic: () => real.monotonic(),
     after: (milliseconds, callback) => real.after(milliseconds, callback),
-    async sync() {
-      const { nowMs, frozen } = await read();
-      known = { nowMs, frozen, at: real.monotonic() };
+    sync() {
+      if (next !== undefined) return next;
+      if (reading === undefined) return start();
+      next = reading.then(start, start);
+      return next;
     },
   };
 }
 
+/** On a machine that is far too busy; a delivery has sixty seconds. */
+const LONGEST_READ_MS = 20_000;
+
 async function readFrom(controlUrl: string): Promise<Readonly<{ nowMs: number; frozen: boolean }>> {
   try {
-    const response = await fetch(`${controlUrl}/clock`, { signal: AbortSignal.timeout(5_000) });
+    const response = await fetch(`${controlUrl}/clock`, { signal: AbortSignal.timeout(LONGEST_READ_MS) });
     const body = (await response.json()) as { nowMs?: unknown; frozen?: unknown };
     if (!response.ok || typeof body.nowMs !== 'number' || typeof body.frozen !== 'boolean') {
       throw new Error(`status ${response.status}`);
