@@ -91,7 +91,7 @@ test("B40: on App Engine the queue's header is the proof, and X-CloudTasks-* is 
   assert.equal(await verdict({}, appEngine), 403);
 });
 
-test("another queue of the application is refused, and that is told as somebody's proof", async () => {
+test("another queue of the application is refused, and that is told as another caller's proof", async () => {
   const appEngine: Callers = { appEngine: { queues: ['delay-queue'] } };
   const answer = await authentication(appEngine, keys)({ 'x-appengine-queuename': 'mails' });
   assert.deepEqual(answer, {

@@ -1,4 +1,4 @@
-/** A server of TCP in front of another, for tests: what comes is held back until it is opened. Whoever starts it closes it. */
+/** A server of TCP in front of another, for tests: what comes is held back until it is opened. The test that starts it closes it. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 

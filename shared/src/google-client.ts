@@ -45,7 +45,7 @@ const isStartable = (client: object): client is Startable =>
   typeof Reflect.get(client, 'initialize') === 'function';
 
 /**
- * Firestore's client makes generated clients as it needs them, in a pool that it shows to nobody. Where a version of it
+ * Firestore's client makes generated clients as it needs them, in a pool that it does not show. Where a version of it
  * has another pool, nothing is changed.
  */
 export function guardedFirestore<Client extends object>(firestore: Client): Client {

@@ -60,7 +60,7 @@ export type LeastTime = Readonly<{ milliseconds: number; option: string }>;
 
 const leastTimes = new WeakMap<Handler, LeastTime>();
 
-/** Says it of `handler`, so that whoever limits its time can be refused at the start instead of with each message. */
+/** Says it of `handler`, so that a receiver with too short a time limit is refused at the start and not with each message. */
 export function withLeastTime(handler: Handler, least: LeastTime): Handler {
   leastTimes.set(handler, least);
   return handler;

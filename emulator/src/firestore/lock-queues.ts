@@ -11,7 +11,7 @@ export type DocumentQueues = Readonly<{
   move(request: Request, documents: readonly string[]): void;
   /** Adds to the request's `holders` and `ahead` whoever stands between it and its documents. */
   block(request: Request): void;
-  /** Gives the owner a share of the documents. Whoever waits to change them waits for it from now on. */
+  /** Gives the owner a share of the documents. An owner that waits to change them waits for it from now on. */
   hold(owner: Owner, documents: readonly string[]): void;
   free(owner: Owner): void;
   /** Shares that are held. */

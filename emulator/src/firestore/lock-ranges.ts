@@ -7,11 +7,11 @@ import type { LockRules, Owner, Waiting } from './lock-types.ts';
 import { reachersOf } from './wait-graph.ts';
 
 export type RangeLocks<R, C> = Readonly<{
-  /** Adds to the request's `ahead` whoever waits, since before it, to change its range. */
+  /** Adds to the request's `ahead` each owner that waits, since before it, to change its range. */
   block(request: Waiting<R, C>): void;
   /** Adds to the request's `holders` those whose ranges its planned changes would alter. */
   blockChanges(request: Waiting<R, C>): void;
-  /** Gives the owner a share of the range. Whoever waits to change it waits for this owner from now on. */
+  /** Gives the owner a share of the range. An owner that waits to change it waits for this one from now on. */
   hold(owner: Owner, range: R): void;
   free(owner: Owner): void;
 }>;

@@ -43,7 +43,7 @@ function plain() {
   return { shares, waiting, sharersOf, before, waitsFor };
 }
 
-test('grants nothing that another has, leaves nobody waiting without need, and no deadlock', async () => {
+test('grants nothing that another owner has, leaves no request waiting without need, and no deadlock', async () => {
   const documents = fc.uniqueArray(fc.constantFrom('a', 'b', 'c', 'd'), { minLength: 1, maxLength: 3 });
   const step = fc.oneof(
     fc.record({ kind: fc.constant('look' as const), owner: fc.nat(7), documents }),
@@ -100,7 +100,7 @@ test('grants nothing that another has, leaves nobody waiting without need, and n
         }
         for (const asked of waiting) {
           const holders = asked.isChange ? sharersOf(asked) : [];
-          assert.ok(holders.length + before(asked).length > 0, 'it waits for nobody');
+          assert.ok(holders.length + before(asked).length > 0, 'it waits for no owner');
           assert.ok(!waitsFor(asked.owner).has(asked.owner), 'it waits for itself');
         }
         assert.equal(locks.waiting(), waiting.length);

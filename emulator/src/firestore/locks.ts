@@ -2,7 +2,7 @@
  * Who may go on and who waits: locks on documents, present or missing, and on what queries would return. Guarantees that
  * the work of owners, each holding its locks to its end, has the effect of one after the other (strict two-phase locking).
  *
- * Who looks shares a lock with others who look; a change, which is the last request of its owner, waits until nobody else
+ * An owner that looks shares a lock with others that look; a change, which is the last request of its owner, waits until nobody else
  * has a share of what it changes (https://firebase.google.com/docs/firestore/transaction-data-contention). A request gets
  * everything it asks for at once or waits holding nothing new. It waits for holders, and behind earlier requests that it
  * cannot share with unless those wait for its own owner. A cycle of owners that wait for each other is found when it

@@ -110,7 +110,7 @@ function noHeader(name: string, value: string): string | undefined {
   } catch {
     return 'its name is no name of a header';
   }
-  // Whoever reads a header takes them away, and so would make one value of two.
+  // A reader of headers takes them away, and so would make one value of two.
   if (/^[ \t]|[ \t]$/.test(value)) return 'its value begins or ends with a space or a tab';
   try {
     validateHeaderValue(name, utf8Bytes(value));

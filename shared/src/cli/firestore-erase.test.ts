@@ -106,7 +106,7 @@ suite('erase', () => {
     assert.match(err, /is claimed; accepted: done.*\(IN_PROGRESS\)/);
   });
 
-  test('a line that names nobody is refused', () => {
+  test('a line that names no identity is refused', () => {
     const read = (...args: string[]) => readCommandLine(['erase', ...args], { GOOGLE_CLOUD_PROJECT: 'p' });
     const whose = ['--consumer', 'c', '--subscription', 'some-sub'];
     for (const [args, says] of [

@@ -72,7 +72,7 @@ for (const [name, open] of firestoreServers('enforce')) {
       assert.deepEqual(texts().slice(-2), ['a2', 'a3']);
     });
 
-    test('a row whose place nobody can read, or of an earlier format, is counted, and out of the way of the next pass', async () => {
+    test('a row whose place cannot be read, or of an earlier format, is counted, and out of the way of the next pass', async () => {
       const { firestore, places, store, relayed, add, texts } = setUp();
       await add('a1', 'a');
       const pendingAt = { s000: FieldValue.serverTimestamp() };

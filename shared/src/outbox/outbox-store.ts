@@ -181,7 +181,7 @@ export type RelayStore = Readonly<{
   claim(id: string, owner: string, leaseMs: number): Promise<ClaimedRow | undefined>;
   /** Marks rows as sent, whoever holds them: what is published stays published. Rows that are gone are left. */
   markSent(ids: readonly string[]): Promise<void>;
-  /** Rows of groups that are published: nobody asks for them again. Succeeds for rows that are gone already. */
+  /** Rows of groups that are published: no relay asks for them again. Succeeds for rows that are gone already. */
   remove(ids: readonly string[]): Promise<void>;
   /**
    * After a failed publish, if the row is as it was claimed (`version`, absent: if it is there): due again at `nextTryMs`,

@@ -21,7 +21,7 @@ const deadLetters = deadLettering(memoryPublisher(), 'dead-letters');
 const once = dedup(memoryClaims({ clock }), { clock });
 const quick = dedup(memoryClaims({ clock }), { clock, minimumHandlerTime: '500ms' });
 
-/** A subscription object that nobody serves. */
+/** A subscription object that no server serves. */
 const subscription = (): Subscription =>
   Object.assign(new EventEmitter(), {
     name: 'projects/p/subscriptions/s',

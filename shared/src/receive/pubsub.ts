@@ -7,7 +7,7 @@
  * guarantees behind this door to recognise it.
  *
  * What failed waits here before it is given back, longer each time (pauses.ts): its lease is extended meanwhile, so it
- * comes to nobody else, and it takes a place of the client's flow control. Closing gives it back at once.
+ * comes to no other subscriber, and it takes a place of the client's flow control. Closing gives it back at once.
  */
 import {
   Duration as ClientDuration,
@@ -284,7 +284,7 @@ type Arrived = Readonly<{
 /** A handler that answers nothing this often in a row for one message will do so again. */
 const MOST_NO_OUTCOMES = 3;
 
-/** An ack with messages that nobody has published is none: `deliver` has made a retry of it. */
+/** An ack with messages that no stage has published is none: `deliver` has made a retry of it. */
 const asFailed = (outcome: Outcome): Failed =>
   outcome.kind === 'ack' ? { kind: 'retry', error: undefined } : outcome;
 

@@ -194,7 +194,7 @@ test('bytes that do not fit the memory are told of, of functions and of the repu
 const passing = (entry: Json): readonly string[] =>
   [...filters].filter(([, filter]) => passesLogFilter(filter, entry)).map(([name]) => name);
 
-test('a sweep that fails, or cannot be called, is told of; one that runs, and the job of somebody else, are not', () => {
+test('a sweep that fails, or cannot be called, is told of; one that runs, and the job of another team, are not', () => {
   const line = (job: string, severity: string): Json => ({
     severity,
     resource: { type: 'cloud_scheduler_job', labels: { job_id: job, location: 'europe-west1' } },

@@ -52,7 +52,7 @@ for (const code of ['503', '500', '403', '404', '429', 'unavailable', 'DEADLINE_
   });
 }
 
-test('a republisher that answers well is told of to nobody, however Cloud Tasks writes that', () => {
+test('a republisher that answers well opens no alert, however Cloud Tasks writes that', () => {
   for (const code of ['200', '204', 'ok', 'OK'])
     assert.deepEqual(told(queue('task_attempt_count', minutes(9, 500), code)), []);
 });
