@@ -1,6 +1,7 @@
 /** What docs/operations.md prints for dead letters must run as it is printed. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -26,7 +27,10 @@ test('dead letters are published again as they were, with the time of their firs
   const stack = await startStack();
   const projectId = 'demo-project';
   const pubsub = new PubSub({ projectId, apiEndpoint: stack.addresses.pubsub });
+  // In this order: a subscriber whose server goes first waits for it, or says so.
+  let end = async (): Promise<void> => undefined;
   t.after(async () => {
+    await end();
     await pubsub.close();
     await stack.close();
   });
@@ -55,7 +59,6 @@ test('dead letters are published again as they were, with the time of their firs
     message.ack();
     if (came.push(message) === 3) all.resolve();
   });
-  t.after(() => received.close());
   const script = spawn(process.execPath, [file, 'dead', 'source'], {
     env: {
       ...process.env,
@@ -64,7 +67,12 @@ test('dead letters are published again as they were, with the time of their firs
     },
     stdio: ['ignore', 'ignore', 'inherit'],
   });
-  t.after(() => script.kill('SIGKILL'));
+  const gone = once(script, 'exit');
+  end = async () => {
+    script.kill('SIGKILL');
+    await gone;
+    await received.close();
+  };
   await all.promise;
 
   const attributesOf = (n: string | undefined) =>

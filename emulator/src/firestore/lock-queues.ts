@@ -52,10 +52,9 @@ export function documentQueues(): DocumentQueues {
     block(request) {
       const waitsForIt = reachersOf(request.owner);
       for (const document of request.documents) {
-        if (request.isChange) {
-          for (const holder of holders.get(document) ?? []) {
-            if (holder !== request.owner) request.holders.add(holder);
-          }
+        for (const holder of holders.get(document) ?? []) {
+          if (holder === request.owner || holder === request.owner.predecessor) continue;
+          if (request.isChange || holder.isExclusive) request.holders.add(holder);
         }
         const queue = queues.get(document);
         const before = nearestAhead(
@@ -73,7 +72,8 @@ export function documentQueues(): DocumentQueues {
         if (!sharing.has(owner)) shares += 1;
         sharing.add(owner);
         owner.documents.add(document);
-        for (const other of queues.get(document)?.changes ?? []) {
+        const { all = [], changes = [] } = queues.get(document) ?? {};
+        for (const other of owner.isExclusive ? all : changes) {
           if (other.owner !== owner) other.holders.add(owner);
         }
       }

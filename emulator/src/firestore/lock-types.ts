@@ -4,6 +4,12 @@ export type Owner = {
   /** Smaller is older. */
   readonly age: number;
   readonly documents: Set<string>;
+  /**
+   * It is tried again, so it met others before: it has what it looks at to itself, and does not meet them a second time.
+   */
+  readonly isExclusive: boolean;
+  /** What it is tried instead of. It may not have ended yet, and is not waited for. */
+  readonly predecessor: Owner | undefined;
   /** Its requests that wait. */
   readonly requests: Set<Request>;
   /** Whether it was ever granted something that others may wait for. */

@@ -62,6 +62,21 @@ describe('the lock table', () => {
     assert.deepEqual(log, ['1 read a', '2 read a', '2 aborted', '1 wrote a']);
   });
 
+  test('gives an owner that is tried again what it reads to itself, so that it loses to no other a second time', async () => {
+    const { log, locks, read, write, owner } = party();
+    const again = locks.owner(5, () => log.push('5 aborted'), { predecessor: undefined });
+    const [first, later] = [owner(1), owner(6)];
+    await read(first, 'a');
+    const waiting = [read(again, 'a'), read(later, 'a')];
+    assert.deepEqual(log, ['1 read a'], 'it waits for the share, and the later one for it');
+    locks.release(first);
+    await waiting[0];
+    assert.deepEqual(log, ['1 read a', '5 read a']);
+    await write(again, 'a');
+    await waiting[1];
+    assert.deepEqual(log, ['1 read a', '5 read a', '5 wrote a', '6 read a']);
+  });
+
   test('gives a request all its documents at once, and does not let later ones starve it', async () => {
     const { log, locks, owner, read, write } = party();
     const [one, two] = [owner(1), owner(2)];

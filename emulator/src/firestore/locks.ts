@@ -24,7 +24,8 @@ import {
 import { breakCycle } from './wait-graph.ts';
 
 export type Locks<R, C> = Readonly<{
-  owner(age: number, onAbort: Owner['onAbort']): Owner;
+  /** `retry`: it is tried again, and shares what it looks at with its predecessor alone, where that is still known. */
+  owner(age: number, onAbort: Owner['onAbort'], retry?: Readonly<{ predecessor: Owner | undefined }>): Owner;
   /**
    * Resolves with what `run` gave. Rejects with `plan`'s error, the error given to `release`, or ABORTED when
    * the owner was chosen to end a deadlock or a wait took LOCK_WAIT_MS; the owner has ended then.
@@ -159,14 +160,22 @@ export function lockTable<R, C>(clock: Clock, rules: LockRules<R, C>): Locks<R, 
   }
 
   return {
-    owner: (age, onAbort) => ({ age, onAbort, documents: new Set(), requests: new Set(), hasHeld: false }),
+    owner: (age, onAbort, retry) => ({
+      age,
+      onAbort,
+      isExclusive: retry !== undefined,
+      predecessor: retry?.predecessor,
+      documents: new Set(),
+      requests: new Set(),
+      hasHeld: false,
+    }),
     request<T>(owner: Owner, wanted: Attempt<R, C, T>, signal?: AbortSignal) {
       if (signal?.aborted === true) return Promise.reject<T>(cancelled());
       return new Promise<T>((resolve, reject) => {
         const request: Waiting<R, C> = {
           number: ++numbers,
           owner,
-          isChange: wanted.isLast === true,
+          isChange: wanted.isLast === true || owner.isExclusive,
           attempt: wanted,
           documents: [],
           changes: [],

@@ -111,10 +111,14 @@ export function transactions(
     const age = (retry === undefined ? undefined : inheritedAge(retry)) ?? numbers;
     const id = identifier(age, numbers);
     const key = keyOf(id);
-    const owner = locks.owner(age, (error) => {
-      const entry = entries.get(key);
-      if (entry !== undefined) entry.failure = error;
-    });
+    const owner = locks.owner(
+      age,
+      (error) => {
+        const entry = entries.get(key);
+        if (entry !== undefined) entry.failure = error;
+      },
+      retry === undefined ? undefined : { predecessor: entries.get(keyOf(retry))?.transaction.owner },
+    );
     const transaction: Transaction = { id, owner, snapshot };
     const now = clock.now();
     const entry = {
