@@ -6,6 +6,7 @@ import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/pr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { sha256sum } from '../stand-in/sha256sum.ts';
 
 const SCRIPT = fileURLToPath(new URL('../../../../deploy/gcloud.sh', import.meta.url));
 const STAND_IN = fileURLToPath(new URL('gcloud.bash', import.meta.url));
@@ -37,6 +38,11 @@ export async function projects(): Promise<Projects> {
     await writeFile(join(packages, name, 'package.json'), '{}');
   }
   await writeFile(join(packages, 'republisher/app.yaml'), 'runtime: nodejs22\nservice: republisher\n');
+  const programs = join(folder, 'programs');
+  await mkdir(programs);
+  for (const [name, text] of Object.entries(sha256sum())) {
+    await writeFile(join(programs, name), text, { mode: 0o755 });
+  }
   let count = 0;
   const project = async (files: readonly string[]): Promise<string> => {
     const state = join(folder, `project ${(count += 1)}`);
@@ -53,7 +59,7 @@ export async function projects(): Promise<Projects> {
       await writeFile(changed, '');
       const given = ['--project=demo-project', '--region=europe-west1', '--packages', packages];
       const ran = await bash([SCRIPT, ...given, ...args], {
-        PATH: process.env['PATH'],
+        PATH: `${programs}:${process.env['PATH']}`,
         BASH_ENV: STAND_IN,
         STATE: state,
         CHANGED: changed,
