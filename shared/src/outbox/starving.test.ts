@@ -139,7 +139,9 @@ test('a blocked stream with more rows than a pass has time for does not keep ano
       return pending(...asked);
     },
   });
-  for (let pass = 0; pass < 2; pass += 1) {
+  // Three pages of 25 rows in each of 16 shards leave the selection with a pass: 1,200 of 3,000, less where the names
+  // of the rows, which are random, fall together.
+  for (let pass = 0; pass < 5 && texts().length === 0; pass += 1) {
     await clock.until(relayOf().pass({ signal, deadline: clock.monotonic() + 3_000 }));
   }
   assert.deepEqual(texts(), ['other']);
