@@ -117,8 +117,15 @@ export function readCommandLine(args: readonly string[], environment: Environmen
 
 type Values = ReturnType<typeof parsed>['values'];
 
-const parsed = (args: readonly string[]) =>
-  parseArgs({ args: [...args], allowPositionals: true, options: OPTIONS });
+/** The ID of a row, 43 characters of URL-safe base64, may begin with a hyphen. No option is as long. */
+const isRowId = (argument: string): boolean => /^-[\w-]{42}$/.test(argument);
+
+function parsed(args: readonly string[]) {
+  const ids = args.filter(isRowId);
+  const others = args.filter((argument) => !isRowId(argument));
+  const all = ids.length === 0 ? others : [...others, '--', ...ids];
+  return parseArgs({ args: all, allowPositionals: true, options: OPTIONS });
+}
 
 function read(args: readonly string[], environment: Environment): CommandLine | 'help' {
   const { values, positionals } = parsed(args);

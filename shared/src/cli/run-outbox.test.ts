@@ -110,6 +110,14 @@ suite('outbox commands', () => {
     assert.match(unknown.err, /^error: .*\(STREAM_UNKNOWN\)\n$/);
   });
 
+  test('the ID of a row may begin with a hyphen, also before options', () => {
+    for (const row of [`-${'a'.repeat(42)}`, `--${'b'.repeat(41)}`]) {
+      const line = readCommandLine(['outbox', 'reopen', row, '--json'], { GOOGLE_CLOUD_PROJECT: PROJECT });
+      assert.ok(line !== 'help' && line.area === 'outbox' && line.json, row);
+      assert.deepEqual(line.command, { kind: 'reopen', row });
+    }
+  });
+
   test('a wrong command line is one line with exit code 2, and --help has every command', async () => {
     const wrong = await run('skip', 'k');
     assert.deepEqual([wrong.code, wrong.out, wrong.err.split('\n').length], [2, '', 2]);
