@@ -22,6 +22,7 @@ export type TestEvent = Readonly<{
     file?: string;
     message?: string;
     skip?: string | boolean;
+    todo?: string | boolean;
     success?: boolean;
     details?: Readonly<{ duration_ms: number; type?: string; error?: Readonly<{ failureType?: string }> }>;
     counts?: Readonly<Record<string, number>>;

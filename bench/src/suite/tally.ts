@@ -7,9 +7,12 @@ export type FileRow = Readonly<{ file: string; seconds: number; cpuSeconds: numb
 
 /** Results of one unit. What failed outside a test (a file that does not load, a hook) counts as one failure. */
 export function countsOf({ events }: Ran): Counts {
-  const failed = events.filter(
+  const all = events.filter(
     ({ type, data }) => type === 'test:fail' && data.details?.error?.failureType !== 'subtestsFailed',
   );
+  // A fault that is known and named, and not mended yet: counted with what is skipped, as node:test does not fail for it.
+  const known = all.filter(({ data }) => isSkipped(data.todo));
+  const failed = all.filter(({ data }) => !isSkipped(data.todo));
   const passed = events.filter((event) => event.type === 'test:pass' && isTest(event));
   const skipped = passed.filter(({ data }) => isSkipped(data.skip));
   const whole = events.findLast(({ type, data }) => type === 'test:summary' && data.file === undefined);
@@ -17,7 +20,7 @@ export function countsOf({ events }: Ran): Counts {
   return {
     passed: passed.length - skipped.length,
     failed: isWhole ? failed.length : Math.max(1, failed.length),
-    skipped: skipped.length,
+    skipped: skipped.length + known.length,
   };
 }
 

@@ -16,6 +16,8 @@ import { simulate } from './testing/simulation.ts';
 Error.stackTraceLimit = 0;
 
 const SCHEDULES = Number(process.env['TEST_SCHEDULES'] ?? 200);
+/** The same each time; another one is asked for with TEST_SEED. A failure prints its schedule. */
+const SEED = Number(process.env['TEST_SEED'] ?? 20_260_101);
 
 /**
  * Longer leases than those of the stream, as in production: a claim outlives the process that took it, and a handler that
@@ -65,7 +67,7 @@ async function search(mutation: () => Mutation): Promise<Readonly<{ twice: numbe
       twice += Number(names.length > new Set(names).size);
       duplicates += run.witness.starts.count - names.length;
     }),
-    { numRuns: SCHEDULES },
+    { numRuns: SCHEDULES, seed: SEED },
   );
   return { twice, duplicates };
 }
@@ -75,4 +77,33 @@ test('behind once each number takes effect once, whatever in-order delivery has 
   // Without it there is something to guard against.
   assert.ok(bare.twice > 0);
   assert.equal(guarded.twice, 0);
+});
+
+// Found with another seed, about once in a thousand schedules: one start of a number that kills its process is not
+// counted, so it is started once more than `retry.attempts` before its stream is blocked.
+test('a number that kills its process is started at most so often as the attempts allow', {
+  todo: 'in this schedule it is started five times at a limit of four',
+}, async () => {
+  const plan: Schedule = {
+    seed: 1_392_788_319,
+    workers: 4,
+    keys: 2,
+    numbers: 6,
+    faultRate: 0.08,
+    duplicates: 0.3,
+    conflicts: 0,
+    failing: 0.2,
+    fatal: 0.1,
+    dropped: 0,
+    resets: 0,
+    onPoison: 'block',
+    operated: false,
+    onGap: 'wait',
+    repairs: false,
+    large: false,
+    woken: true,
+    spreadMs: 60_000,
+    inTurn: false,
+  };
+  checkPromises(plan, await simulate(plan, {}));
 });
