@@ -8,7 +8,7 @@
  */
 import { identifierHash } from '../hash.ts';
 import { type Moment, momentOf, sleep } from '../clock.ts';
-import { codeOf, TransientError } from '../errors.ts';
+import { codeOf, storeUnavailable, TransientError } from '../errors.ts';
 import { retry } from '../outcome.ts';
 import type { Situation } from './draft.ts';
 import { type HeldView, viewOf } from './held-view.ts';
@@ -54,6 +54,9 @@ type Seen = Readonly<{
   readAt: Readonly<{ monotonic: number; wall: number }>;
 }>;
 
+/** How one attempt reads: `assertOpen` throws once nobody waits for the attempt any more. */
+type Access = Pick<StreamTransaction, 'read' | 'held'> & Readonly<{ assertOpen(): void }>;
+
 type Sent = Readonly<{ plan: Complete; sentAt: Moment; isCheckpoint: boolean }>;
 type Applied = Readonly<{ kind: 'applied'; committed: Committed }>;
 type Decided = Exclude<Plan, { kind: 'read' | 'look' }> | Applied;
@@ -88,10 +91,7 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef, suspects: Turn
   const unknown = new Map<string, Sent>();
 
   /** Reading, planning and looking, until the plan is complete or something must be encoded. */
-  async function decide(
-    access: Pick<StreamTransaction, 'read' | 'held'>,
-    inputs: () => Inputs,
-  ): Promise<Decided> {
+  async function decide(access: Access, inputs: () => Inputs): Promise<Decided> {
     let isFresh = false;
     let disagreed: Seen | undefined;
     for (;;) {
@@ -107,7 +107,9 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef, suspects: Turn
           isDoubted = true;
           break;
         case 'look': {
-          seen.view.learned(step.page, await access.held(step.page.from, step.page.limit));
+          const messages = await access.held(step.page.from, step.page.limit);
+          access.assertOpen();
+          seen.view.learned(step.page, messages);
           if (!seen.view.disagrees()) break;
           // Read at two versions, most likely. If not, one of the two cannot be what a commit has left.
           if (disagreed !== undefined && disagreed.version === seen.version)
@@ -124,11 +126,12 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef, suspects: Turn
     }
   }
 
-  async function read(access: Pick<StreamTransaction, 'read'>): Promise<Seen> {
+  async function read(access: Pick<Access, 'read' | 'assertOpen'>): Promise<Seen> {
     const before = seen;
     const document = await access.read();
     const { version } = document;
     const state = document.state ?? (await firstState(policy, ref));
+    access.assertOpen();
     const isSame = before !== undefined && before.version === version && version !== undefined;
     isDoubted = false;
     if (state.commit === lastCommit) {
@@ -195,12 +198,15 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef, suspects: Turn
     return { id, patch: { ...fields, commit: id }, create, remove: remove.map(({ number }) => number) };
   }
 
+  const direct: Access = {
+    read: () => store.read(ref),
+    held: (...page) => store.held(ref, ...page),
+    assertOpen: () => undefined,
+  };
+
   /** One attempt. Undefined: something has become known, and the next attempt has it. */
   async function attempt(inputs: () => Inputs): Promise<Committed | undefined> {
-    const decided = await decide(
-      { read: () => store.read(ref), held: (...page) => store.held(ref, ...page) },
-      inputs,
-    );
+    const decided = await decide(direct, inputs);
     if (decided.kind === 'applied') return decided.committed;
     if (decided.kind !== 'complete') return prepare(decided);
     const { state, version } = known();
@@ -215,13 +221,22 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef, suspects: Turn
     return { plan: decided, token: committed, sentAt };
   }
 
-  /** The same in one transaction. The version of its commit is not known, so what rests on it is read afterwards. */
+  /**
+   * The same in one transaction. The version of its commit is not known, so what rests on it is read afterwards. A
+   * client may repeat a transaction whose caller has given it up: by then the worker is elsewhere, and a plan made of
+   * what it has now would settle a batch that is still running.
+   */
   async function attemptInTransaction(inputs: () => Inputs): Promise<Committed | undefined> {
     const sentAt = momentOf(clock);
     let version: string | undefined;
-    const { applied, result } = await store.transact(ref, async (transaction) => {
+    let isOpen = true;
+    const assertOpen = (): void => {
+      if (!isOpen) throw storeUnavailable('the transaction was given up');
+    };
+    const transacted = store.transact(ref, async (transaction) => {
+      assertOpen();
       isDoubted = true;
-      const decided = await decide(transaction, inputs);
+      const decided = await decide({ ...transaction, assertOpen }, inputs);
       if (decided.kind !== 'complete' || !isCommit(decided)) return { decided, id: undefined };
       const { state } = known();
       version = known().version;
@@ -229,6 +244,7 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef, suspects: Turn
       transaction.commit(state, change);
       return { decided, id };
     });
+    const { applied, result } = await transacted.finally(() => (isOpen = false));
     const { decided, id } = result;
     if (decided.kind === 'applied') return decided.committed;
     if (decided.kind !== 'complete') return prepare(decided);
@@ -241,7 +257,7 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef, suspects: Turn
       return { plan: decided, token: '', sentAt };
     }
     // Shows the lease, and its token; or that another process has it already.
-    seen = await read({ read: () => store.read(ref) });
+    seen = await read(direct);
     return recognised(seen)?.committed;
   }
 
