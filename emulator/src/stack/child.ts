@@ -44,6 +44,11 @@ const LIMITS: Required<ChildOptions>['limits'] = { silenceMs: 60_000, totalMs: 6
 const LOOK_EVERY_MS = 25;
 const GRACE_MS = 3_000;
 const RESTART_MS = 500;
+/**
+ * A child leaves the group of the terminal between its fork and its exec. A Ctrl-C in this moment ends it although it
+ * is for the stack, so a program that SIGINT ends while it starts is launched again this many times.
+ */
+const RELAUNCHES = 2;
 /** A process that does not tell is taken to be busy. */
 const TELL_MS = 1_000;
 /**
@@ -102,10 +107,16 @@ export function child({ name, args, env, port, log, limits = LIMITS }: ChildOpti
 
   return {
     async start() {
-      const started = launch();
+      let started = launch();
       running = started;
+      let relaunches = 0;
       let [seen, silentMs, totalMs] = [steps, 0, 0];
       for (let last = performance.now(); silentMs < limits.silenceMs && totalMs < limits.totalMs; ) {
+        if (started.signalCode === 'SIGINT' && relaunches < RELAUNCHES) {
+          relaunches += 1;
+          started = launch();
+          running = started;
+        }
         if (started.exitCode !== null || started.signalCode !== null) {
           const how =
             started.signalCode === null ? `exit code ${started.exitCode}` : `ended by ${started.signalCode}`;
