@@ -60,6 +60,10 @@ export function messageBytes(message: Pick<OutgoingMessage, 'data' | 'attributes
   return sizeOf(message) + byteLength(message.orderingKey ?? '');
 }
 
+/** Within the limits on the number of attributes and on all bytes of a message. */
+export const hasRoom = (message: OutgoingMessage, maxBytes: number): boolean =>
+  Object.keys(message.attributes).length <= LIMITS.attributes && messageBytes(message) <= maxBytes;
+
 /** What counts toward the size limit: the key does not, or a message at the limit could not even be dead-lettered. */
 function sizeOf({ data, attributes }: Pick<OutgoingMessage, 'data' | 'attributes'>): number {
   return Object.entries(attributes).reduce(

@@ -7,10 +7,10 @@
  */
 import { ATTRIBUTE, without } from '../attributes.ts';
 import { codeOf, textOf } from '../errors.ts';
-import { type Attributes, byteLength, LIMITS, type OutgoingMessage } from '../message.ts';
-import { type Fitted, fit } from '../publish/fit.ts';
+import { type Attributes, byteLength, LIMITS } from '../message.ts';
+import { type Annotated, annotate } from '../publish/annotate.ts';
 import { publishable } from '../publish/identity.ts';
-import { addedSchema } from '../publish/schema.ts';
+import { schemaAttributes } from '../publish/schema.ts';
 import { cutText } from './cut-text.ts';
 
 export type DeadLetterParts = Readonly<{
@@ -22,32 +22,28 @@ export type DeadLetterParts = Readonly<{
   error: unknown;
   /** Whose it was: the function or subscriber that gave it up, and the subscription that it came through. */
   from?: Readonly<{ consumer: string; source?: string | undefined }>;
-  /** What the toolkit knows of the original (its identity, its time); the original's own values win. */
+  /** What the toolkit knows of the original, the most needed first; the original's own values win. */
   origin?: Attributes;
   maxBytes?: number;
 }>;
 
-export function composeDeadLetter(parts: DeadLetterParts): Fitted {
+export function composeDeadLetter(parts: DeadLetterParts): Annotated {
   const { topic, data, orderingKey, error, from, origin = {}, maxBytes = LIMITS.messageBytes } = parts;
   // A message that was sent again and failed again has a new reason.
   const theirs = without(publishable(parts.attributes), [...WHOSE, ...WHY]);
   const { consumer, source } = from ?? {};
-  const message: OutgoingMessage = {
-    topic,
-    data,
-    attributes: {
-      ...origin,
-      ...theirs,
-      ...(consumer !== undefined && { [ATTRIBUTE.deadLetterConsumer]: cut(consumer) }),
-      ...(source !== undefined && { [ATTRIBUTE.deadLetterSource]: cut(source) }),
-      [ATTRIBUTE.deadLetterReason]: cut(codeOf(error)),
-      [ATTRIBUTE.deadLetterError]: cut(textOf(error)),
-    },
-    ...(orderingKey !== undefined && { orderingKey }),
-  };
-  const added = Object.keys(origin).filter((name) => !Object.hasOwn(theirs, name));
-  const [reason, text] = WHY;
-  return fit(message, [...WHOSE, text, ...addedSchema(parts.attributes), ...added, reason], maxBytes);
+  const message = { topic, data, attributes: theirs, ...(orderingKey !== undefined && { orderingKey }) };
+  const missing = Object.entries(origin).filter(([name]) => !Object.hasOwn(theirs, name));
+  // The most needed first.
+  const ours = [
+    { [ATTRIBUTE.deadLetterReason]: cut(codeOf(error)) },
+    ...missing.map(([name, value]) => ({ [name]: value })),
+    schemaAttributes(parts.attributes),
+    { [ATTRIBUTE.deadLetterError]: cut(textOf(error)) },
+    source === undefined ? {} : { [ATTRIBUTE.deadLetterSource]: cut(source) },
+    consumer === undefined ? {} : { [ATTRIBUTE.deadLetterConsumer]: cut(consumer) },
+  ];
+  return annotate(message, ours, maxBytes);
 }
 
 const WHOSE = [ATTRIBUTE.deadLetterConsumer, ATTRIBUTE.deadLetterSource] as const;
@@ -57,7 +53,7 @@ const cut = (text: string): string => cutText(text, LIMITS.attributeValueBytes);
 /** The attributes that a publish would take; the others cannot be kept as attributes. */
 export function legalAttributes(attributes: Attributes): Attributes {
   return Object.fromEntries(
-    Object.entries(publishable(attributes))
+    Object.entries({ ...publishable(attributes), ...schemaAttributes(attributes) })
       .filter(
         ([key, value]) =>
           byteLength(key) <= LIMITS.attributeKeyBytes && byteLength(value) <= LIMITS.attributeValueBytes,

@@ -10,9 +10,9 @@ import { codeOf, PermanentError, textOf, TransientError } from '../errors.ts';
 import type { Context, Middleware } from '../handler.ts';
 import { checkOutgoing, LIMITS, type Message } from '../message.ts';
 import { deadLetter, type Outcome, retry } from '../outcome.ts';
-import { type Fitted } from '../publish/fit.ts';
+import type { Annotated } from '../publish/annotate.ts';
 import { dedupIdOf } from '../publish/identity.ts';
-import { withOrigin } from '../publish/origin.ts';
+import { originOf } from '../publish/origin.ts';
 import type { Publisher } from '../publish/publisher.ts';
 import { encodeMessage } from '../stored-message.ts';
 import { observedPublish } from '../telemetry/stages.ts';
@@ -85,10 +85,10 @@ function compose(
   context: Context,
   error: unknown,
   maxBytes: number,
-): Fitted {
+): Annotated {
   const origin = {
-    ...withOrigin({}, message).attributes,
     [ATTRIBUTE.dedupId]: dedupIdOf(message, context),
+    ...originOf({}, message),
   };
   const from = { consumer: context.consumer, source: context.source };
   const letter = composeDeadLetter({ ...message, topic, error, from, origin, maxBytes });

@@ -1,12 +1,32 @@
 /**
  * What a task will carry, made of the message as it was received. Equal for every redelivery, but for the trace.
  */
+import { ATTRIBUTE, without } from '../attributes.ts';
 import type { Context } from '../handler.ts';
 import { hashOf } from '../hash.ts';
 import type { Message } from '../message.ts';
+import { annotate, type Annotated, outgoing } from '../publish/annotate.ts';
+import { named, publishable } from '../publish/identity.ts';
+import { originOf } from '../publish/origin.ts';
+import { schemaAttributes } from '../publish/schema.ts';
 import { carried } from '../telemetry/trace-context.ts';
-import { delayedAttributes, type WithOurs } from './delayed-attributes.ts';
 import type { Delayed } from './task-body.ts';
+
+/** What was asked is removed once it is granted. */
+const ASKED = [ATTRIBUTE.delay, ATTRIBUTE.deliverAt];
+
+/**
+ * A message that is due now: without what it asked for, and named, so that a redelivery that goes through a task is
+ * recognised as the same message. `dropped` is its name where it found no room; such a message fits no task either.
+ */
+export function composeDue(
+  message: Message,
+  dedupId: string,
+): Readonly<{ message: Message; dropped: readonly string[] }> {
+  const due = named({ ...message, attributes: without(message.attributes, ASKED) }, dedupId);
+  const dropped = due.attributes[ATTRIBUTE.dedupId] === undefined ? [ATTRIBUTE.dedupId] : [];
+  return { message: due, dropped };
+}
 
 export type DelayedParts = Readonly<{
   key: string;
@@ -24,13 +44,36 @@ export function composeDelayed(
   message: Message,
   { key, topic, instantMs, dedupId, entry }: DelayedParts,
 ): Readonly<{ delayed: Delayed; plain: Message; dropped: readonly string[] }> {
-  const { attributes, dropped } = delayedAttributes(message, dedupId, instantMs);
+  const {
+    message: { attributes },
+    dropped,
+  } = annotated(message, dedupId, instantMs);
   const plain = { ...message, attributes };
   // The attributes of the task's message are what the next hop reads its trace from.
   const traced = { ...plain, attributes: carried({ ...plain, topic }, message.attributes).attributes };
   const start = { attempt: 0, hop: 0, scheduleTimeMs: instantMs };
   const delayed = { key, topic, instantMs, ...start, ...(entry !== undefined && { entry }), message: traced };
   return { delayed, plain, dropped };
+}
+
+/**
+ * Removing what was asked leaves room for one attribute more, but at the size limit not for its bytes: then the identity
+ * is what is left out last, and a repeat of this message is not recognised.
+ */
+function annotated(message: Message, dedupId: string, instantMs: number): Annotated {
+  const { attributes } = message;
+  const isNamed = attributes[ATTRIBUTE.dedupId] !== undefined;
+  const theirs = without(publishable(attributes), [
+    ...ASKED,
+    ATTRIBUTE.deliveredAfter,
+    ATTRIBUTE.originPublishTime,
+  ]);
+  return annotate(outgoing('-', message, theirs), [
+    isNamed ? {} : { [ATTRIBUTE.dedupId]: dedupId },
+    schemaAttributes(attributes),
+    { [ATTRIBUTE.deliveredAfter]: new Date(instantMs).toISOString() },
+    originOf(attributes, message),
+  ]);
 }
 
 /**
@@ -43,7 +86,7 @@ export const messageKey = (message: Message, context: Pick<Context, 'consumer' |
 export function warnOfDropped(
   message: Message,
   context: Pick<Context, 'log'>,
-  { dropped }: Pick<WithOurs, 'dropped'>,
+  { dropped }: Pick<Annotated, 'dropped'>,
 ): void {
   if (dropped.length === 0) return;
   context.log.warn('no room for attributes of the toolkit', {

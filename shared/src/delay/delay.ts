@@ -21,8 +21,7 @@ import { dedupIdOf } from '../publish/identity.ts';
 import type { Ledger } from '../schedules/ledger.ts';
 import { packed } from './claim-check.ts';
 import { checkTaskBytes, checkTopic, MAX_TASK_BYTES } from './delay-options.ts';
-import { composeDelayed, messageKey, warnOfDropped } from './compose-delayed.ts';
-import { dueAttributes } from './delayed-attributes.ts';
+import { composeDelayed, composeDue, messageKey, warnOfDropped } from './compose-delayed.ts';
 import { ledgered } from './ledgered.ts';
 import type { TaskQueue } from './task-queue.ts';
 import { agreedTime, scheduleTimeFor } from './timing.ts';
@@ -111,9 +110,9 @@ export function delay(queue: TaskQueue, options: DelayOptions): Middleware {
       const dedupId = dedupIdOf(message, context);
       const instantMs = wishes.deliverAtMs;
       if (instantMs === undefined || instantMs <= (time.nowMs() ?? -Infinity)) {
-        const ours = dueAttributes(message, dedupId);
-        warnOfDropped(message, context, ours);
-        return next({ ...message, attributes: ours.attributes }, context);
+        const due = composeDue(message, dedupId);
+        warnOfDropped(message, context, due);
+        return next(due.message, context);
       }
       await schedule(message, context, instantMs, dedupId);
       return ack('scheduled');

@@ -19,6 +19,7 @@ import { ack, deadLetter, type Outcome, outcomeOf, retry } from '../outcome.ts';
 import type { PayloadRoom } from '../payload/payload-room.ts';
 import { publishable } from '../publish/identity.ts';
 import type { Publisher } from '../publish/publisher.ts';
+import { schemaAttributes } from '../publish/schema.ts';
 import type { Ledger } from '../schedules/ledger.ts';
 import { ATTR, count, record } from '../telemetry/instruments.ts';
 import { observedPublish, observedRepublish } from '../telemetry/stages.ts';
@@ -125,14 +126,14 @@ export function republish(
 
   const publish = async ({ topic, message, instantMs }: Delayed, log: Log): Promise<Outcome> => {
     const { data, orderingKey } = message;
-    const outgoing = {
+    const ready = {
       topic,
       data,
-      attributes: publishable(message.attributes),
+      attributes: { ...publishable(message.attributes), ...schemaAttributes(message.attributes) },
       ...(orderingKey !== undefined && orderingKey !== '' && { orderingKey }),
     };
-    checkOutgoing(outgoing);
-    const messageId = await observedPublish(outgoing, message, LIMITS.messageBytes, (traced) =>
+    checkOutgoing(ready);
+    const messageId = await observedPublish(ready, message, LIMITS.messageBytes, (traced) =>
       within(clock, timeoutMs, 'the publish', publisher.publish(traced)),
     );
     // An instant that was over when it was asked for makes nothing late.

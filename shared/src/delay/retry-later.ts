@@ -17,13 +17,14 @@ import { hashOf } from '../hash.ts';
 import type { Message } from '../message.ts';
 import { ack, deadLetter, type Outcome, retry } from '../outcome.ts';
 import type { PayloadRoom } from '../payload/payload-room.ts';
+import { dedupIdOf, named } from '../publish/identity.ts';
 import { ATTR, count } from '../telemetry/instruments.ts';
 import { observedStage } from '../telemetry/stages.ts';
 import { carried } from '../telemetry/trace-context.ts';
 import { packed } from './claim-check.ts';
 import { messageKey } from './compose-delayed.ts';
 import { checkTaskBytes, checkTopic, MAX_TASK_BYTES } from './delay-options.ts';
-import { attemptOf, named, putOffMessage } from './put-off.ts';
+import { attemptOf, putOffMessage } from './put-off.ts';
 import type { TaskQueue } from './task-queue.ts';
 import { scheduleTimeFor } from './timing.ts';
 import {
@@ -114,7 +115,7 @@ export function retryLater(queue: TaskQueue, options: RetryLaterOptions): Middle
     (next: Handler): Handler =>
     async (message, context) => {
       // Before the claim inside: the message comes back with another ID, and must be the same one there.
-      const received = named(message, context);
+      const received = named(message, dedupIdOf(message, context));
       const outcome = await next(received, context);
       const pauseMs = outcome.kind === 'retry' ? pauseOf(outcome, inProgressMs) : 0;
       if (outcome.kind !== 'retry' || pauseMs === 0 || hasItsPlace(message)) return outcome;

@@ -6,21 +6,14 @@
  * what the publisher wrote never is.
  */
 import { ATTRIBUTE, parseWishes, refuseSchedule, without } from '../attributes.ts';
-import type { Context, Handler } from '../handler.ts';
-import {
-  type Attributes,
-  checkOutgoing,
-  LIMITS,
-  type Message,
-  messageBytes,
-  type OutgoingMessage,
-} from '../message.ts';
+import type { Handler } from '../handler.ts';
+import { type Attributes, checkOutgoing, LIMITS, messageBytes, type OutgoingMessage } from '../message.ts';
 import { ack } from '../outcome.ts';
-import { fit } from './fit.ts';
-import { dedupIdOf, publishable } from './identity.ts';
+import { annotate, outgoing } from './annotate.ts';
+import { identityOf, publishable } from './identity.ts';
 import { checkOptions, text, whole } from '../options.ts';
-import { withOrigin } from './origin.ts';
-import { addedSchema } from './schema.ts';
+import { originOf } from './origin.ts';
+import { schemaAttributes } from './schema.ts';
 
 export type ForwardOptions = Readonly<{
   /** Replaces the limit on data and attributes together, in bytes. */
@@ -39,20 +32,20 @@ export function forward(topic: string, options: ForwardOptions = {}): Handler {
     const wishes = parseWishes(message);
     refuseSchedule(wishes);
     const { sequence } = wishes;
-    // How often the message was put off is of no meaning to whoever comes next, and would be counted on there.
-    const theirs = without(publishable(message.attributes), [ATTRIBUTE.retryAttempt]);
-    // A message that has been forwarded before keeps the time of its first publish.
-    const { attributes: dated } = withOrigin(theirs, message);
-    const outgoing: OutgoingMessage = {
-      topic,
-      data: message.data,
-      attributes: { ...dated, ...additions(message, context, sequence !== undefined) },
-      ...(message.orderingKey !== undefined && { orderingKey: message.orderingKey }),
-    };
-    const isOurs = theirs[ATTRIBUTE.dedupId] === undefined;
-    const schema = addedSchema(message.attributes);
-    const droppable = [...DROPPABLE, ...schema, ...(isOurs ? [ATTRIBUTE.dedupId] : [])];
-    const { message: roomy, dropped } = fit(outgoing, droppable, maxBytes);
+    const { attributes } = message;
+    // How often the message was put off says nothing to the next subscriber, and would be counted on there.
+    const theirs = without(publishable(attributes), [ATTRIBUTE.retryAttempt, ...CARRIED]);
+    // The most needed first.
+    const ours = [
+      identityOf(message, context),
+      schemaAttributes(attributes),
+      sequence !== undefined && context.fencingToken !== undefined
+        ? { [ATTRIBUTE.fencingToken]: context.fencingToken }
+        : only(attributes, ATTRIBUTE.fencingToken),
+      only(attributes, ATTRIBUTE.deliveredAfter),
+      originOf(attributes, message),
+    ];
+    const { message: roomy, dropped } = annotate(outgoing(topic, message, theirs), ours, maxBytes);
     if (dropped.length > 0) {
       context.log.warn('no room for attributes of the toolkit', {
         messageId: message.id,
@@ -65,12 +58,13 @@ export function forward(topic: string, options: ForwardOptions = {}): Handler {
   };
 }
 
-/** Least needed first; a `dedupId` that the toolkit made comes last. */
-const DROPPABLE: readonly string[] = [
-  ATTRIBUTE.originPublishTime,
-  ATTRIBUTE.deliveredAfter,
-  ATTRIBUTE.fencingToken,
-];
+/** What an earlier stage of the toolkit may have written. */
+const CARRIED = [ATTRIBUTE.fencingToken, ATTRIBUTE.deliveredAfter, ATTRIBUTE.originPublishTime];
+
+const only = (attributes: Attributes, name: string): Attributes => {
+  const value = attributes[name];
+  return value === undefined ? {} : { [name]: value };
+};
 
 /**
  * So that an ordered subscription behind keeps the order that was just made. Without room for the key the message
@@ -80,12 +74,4 @@ function ordered(message: OutgoingMessage, key: string, maxBytes: number): Outgo
   if (message.orderingKey !== undefined) return message;
   const keyed = { ...message, orderingKey: key };
   return messageBytes(keyed) <= maxBytes ? keyed : message;
-}
-
-function additions(message: Message, context: Context, isOrdered: boolean): Attributes {
-  return {
-    [ATTRIBUTE.dedupId]: dedupIdOf(message, context),
-    ...(isOrdered &&
-      context.fencingToken !== undefined && { [ATTRIBUTE.fencingToken]: context.fencingToken }),
-  };
 }

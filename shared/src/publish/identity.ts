@@ -5,18 +5,41 @@
 import { ATTRIBUTE } from '../attributes.ts';
 import type { Context } from '../handler.ts';
 import { type Attributes, isReserved, type Message } from '../message.ts';
-import { schemaAttributes } from './schema.ts';
+import { annotate, outgoing } from './annotate.ts';
+import { withoutOlderSchema } from './schema.ts';
 
 export const dedupIdOf = (
   message: Pick<Message, 'id' | 'attributes'>,
   context: Pick<Context, 'source'>,
 ): string => message.attributes[ATTRIBUTE.dedupId] ?? `${context.source}/${message.id}`;
 
+/** To be written on a message that goes out; nothing where its publisher named it. */
+export const identityOf = (
+  message: Pick<Message, 'id' | 'attributes'>,
+  context: Pick<Context, 'source'>,
+): Attributes =>
+  message.attributes[ATTRIBUTE.dedupId] === undefined
+    ? { [ATTRIBUTE.dedupId]: dedupIdOf(message, context) }
+    : {};
+
 /**
- * What may be published again of a received message: a key that is empty or the service's own would be refused. What the
- * service says about the data's schema goes on under our names.
+ * `message`, still as it was received, under a name that it keeps wherever it goes from here. Unchanged where there is
+ * no room for one: a later publish must not take the name for the publisher's, which is never left out.
  */
-export const publishable = (attributes: Attributes): Attributes => ({
-  ...Object.fromEntries(Object.entries(attributes).filter(([key]) => key !== '' && !isReserved(key))),
-  ...schemaAttributes(attributes),
-});
+export function named(message: Message, dedupId: string): Message {
+  const { attributes } = message;
+  if (attributes[ATTRIBUTE.dedupId] !== undefined) return message;
+  const identity = { [ATTRIBUTE.dedupId]: dedupId };
+  const { dropped } = annotate(outgoing('-', message, publishable(attributes)), [identity]);
+  return dropped.length > 0 ? message : { ...message, attributes: { ...attributes, ...identity } };
+}
+
+/**
+ * What may be published again of a received message: a key that is empty or the service's own would be refused. The
+ * schema that the service names goes on under our names, see `schemaAttributes`.
+ */
+export const publishable = (attributes: Attributes): Attributes =>
+  withoutOlderSchema(
+    Object.fromEntries(Object.entries(attributes).filter(([key]) => key !== '' && !isReserved(key))),
+    attributes,
+  );

@@ -10,7 +10,7 @@ import { hashOf } from '../hash.ts';
 import { checkTypes, LIMITS, type Message, type OutgoingMessage } from '../message.ts';
 import { ack, outcomeOf } from '../outcome.ts';
 import { observedPublish } from '../telemetry/stages.ts';
-import { fit } from './fit.ts';
+import { annotate } from './annotate.ts';
 import type { Publisher } from './publisher.ts';
 import { checkOptions, publisher as aPublisher, whole } from '../options.ts';
 
@@ -53,10 +53,9 @@ function identified(
   const own = message.attributes[ATTRIBUTE.dedupId];
   const input = own === undefined ? ['message ID', context.source, message.id] : ['dedupId', own];
   const dedupId = hashOf(context.consumer, ...input, String(position));
-  const attributes = { ...outgoing.attributes, [ATTRIBUTE.dedupId]: dedupId };
-  const { message: fitted, dropped } = fit({ ...outgoing, attributes }, [ATTRIBUTE.dedupId], maxBytes);
+  const { message: named, dropped } = annotate(outgoing, [{ [ATTRIBUTE.dedupId]: dedupId }], maxBytes);
   if (dropped.length > 0) context.log.warn('no room for a dedupId', { messageId: message.id, position });
-  return fitted;
+  return named;
 }
 
 const aborted = (cause: unknown): unknown =>

@@ -4,7 +4,7 @@
  * itself, so a message that is published again carries them under names of the wire contract, and a subscriber behind
  * the toolkit can still decode its data.
  */
-import { ATTRIBUTE } from '../attributes.ts';
+import { ATTRIBUTE, without } from '../attributes.ts';
 import type { Attributes } from '../message.ts';
 import { isObject } from '../options.ts';
 
@@ -14,9 +14,6 @@ const NAMES: Readonly<Record<string, string>> = {
   googclient_schemarevisionid: ATTRIBUTE.sourceSchemaRevisionId,
   googclient_schemaencoding: ATTRIBUTE.sourceSchemaEncoding,
 };
-
-/** All or none: a revision without its encoding decodes nothing. */
-const SCHEMA_ATTRIBUTES: readonly string[] = Object.values(NAMES);
 
 export type MessageSchema = Readonly<{
   /** `projects/…/schemas/…` */
@@ -49,7 +46,8 @@ export function schemaOf(message: Readonly<{ attributes: Attributes }>): Message
 
 /**
  * What the service wrote on a received message, under our names; nothing where it wrote nothing. It is newer than what
- * the message carries under our names: the data was checked against it last.
+ * the message carries under our names: the data was checked against it last. To be written all or not at all: a revision
+ * without its encoding decodes nothing.
  */
 export function schemaAttributes(attributes: Attributes): Attributes {
   const found = Object.entries(NAMES).flatMap(([theirs, ours]) => {
@@ -59,6 +57,8 @@ export function schemaAttributes(attributes: Attributes): Attributes {
   return Object.fromEntries(found);
 }
 
-/** For `fit`: what a publish of `attributes` adds, to be left out together. */
-export const addedSchema = (attributes: Attributes): readonly (readonly string[])[] =>
-  Object.keys(schemaAttributes(attributes)).length === 0 ? [] : [SCHEMA_ATTRIBUTES];
+/** `attributes` without an older schema under our names, where the service wrote a newer one on what was received. */
+export const withoutOlderSchema = (attributes: Attributes, received: Attributes): Attributes =>
+  Object.keys(schemaAttributes(received)).length === 0
+    ? attributes
+    : without(attributes, Object.values(NAMES));

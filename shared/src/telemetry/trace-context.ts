@@ -7,7 +7,7 @@
  */
 import { createTraceState, isSpanContextValid, type SpanContext, trace } from '@opentelemetry/api';
 import { ATTRIBUTE } from '../attributes.ts';
-import { type Attributes, byteLength, LIMITS, messageBytes, type OutgoingMessage } from '../message.ts';
+import { type Attributes, byteLength, hasRoom, LIMITS, type OutgoingMessage } from '../message.ts';
 
 /** https://github.com/googleapis/nodejs-pubsub (`modernAttributeName`): put on by the client that published last. */
 const GOOGLE_CLIENT = 'googclient_traceparent';
@@ -44,13 +44,12 @@ export function carried(
   const { [ATTRIBUTE.tracestate]: _replaced, ...others } = outgoing.attributes;
   const plain = { ...others, [ATTRIBUTE.traceparent]: format(context) };
   const state = context.traceState?.serialize() ?? '';
-  const whole = { ...plain, [ATTRIBUTE.tracestate]: state };
-  const candidates = state === '' ? [plain] : [whole, plain];
-  for (const attributes of candidates) {
-    const candidate = { ...outgoing, attributes };
-    if (hasRoom(candidate, maxBytes)) return candidate;
-  }
-  return outgoing;
+  const isStateKept = state !== '' && byteLength(state) <= LIMITS.attributeValueBytes;
+  const candidates = [...(isStateKept ? [{ ...plain, [ATTRIBUTE.tracestate]: state }] : []), plain];
+  const roomy = candidates
+    .map((attributes) => ({ ...outgoing, attributes }))
+    .find((candidate) => hasRoom(candidate, maxBytes));
+  return roomy ?? outgoing;
 }
 
 function activeContext(): SpanContext | undefined {
@@ -60,15 +59,6 @@ function activeContext(): SpanContext | undefined {
   } catch {
     return undefined;
   }
-}
-
-function hasRoom(message: OutgoingMessage, maxBytes: number): boolean {
-  const state = message.attributes[ATTRIBUTE.tracestate] ?? '';
-  return (
-    Object.keys(message.attributes).length <= LIMITS.attributes &&
-    byteLength(state) <= LIMITS.attributeValueBytes &&
-    messageBytes(message) <= maxBytes
-  );
 }
 
 function parse(value: string | undefined): SpanContext | undefined {
