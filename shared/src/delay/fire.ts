@@ -9,21 +9,25 @@ import { randomUUID } from 'node:crypto';
 import { type Clock, elapsedMs, momentOf } from '../clock.ts';
 import { ConfigError, leaseLost, TransientError } from '../errors.ts';
 import type { Log } from '../log.ts';
-import { ack, type Outcome } from '../outcome.ts';
 import { fire, markDeadLettered, markDelivered } from '../schedules/decide.ts';
 import { isPending, PUBLISH_MS } from '../schedules/entry.ts';
 import type { Ledger } from '../schedules/ledger.ts';
 import { ATTR, count } from '../telemetry/instruments.ts';
 import type { Delayed } from './task-body.ts';
 
+/** The task may publish. Without an entry there is nothing to lose, and nothing to be told. */
+export type Fired = Readonly<{
+  /** Throws once the lease on the entry is over: called last before the message goes out. */
+  assertLease(): void;
+  /** After a confirmed publish. */
+  delivered(): Promise<void>;
+}>;
+
 export type Firing = Readonly<{
   /** Whether the task is still for what stands in the ledger: looked at before the next task is made for it. */
   isCurrent(delayed: Delayed, log: Log): Promise<boolean>;
-  /**
-   * Runs `publish` if the entry lets it; always where there is none. `stillMine` throws once the lease is over: called
-   * last before the message goes out.
-   */
-  fired(delayed: Delayed, log: Log, publish: (stillMine: () => void) => Promise<Outcome>): Promise<Outcome>;
+  /** Undefined where the entry says that the task is not to publish. Throws where another run of it may be publishing. */
+  fire(delayed: Delayed, log: Log): Promise<Fired | undefined>;
   /** A confirmed dead letter ends the entry, so that no other task comes of it. */
   buried(delayed: Delayed): Promise<void>;
 }>;
@@ -56,8 +60,8 @@ export function firing(
       return isCurrent;
     },
 
-    async fired({ entry }, log, publish) {
-      if (entry === undefined) return publish(() => {});
+    async fire({ entry }, log) {
+      if (entry === undefined) return UNRECORDED;
       const { id, generation } = entry;
       const { change, times } = needed();
       const token = newToken();
@@ -66,7 +70,7 @@ export function firing(
       const { answer } = await change(id, fire({ generation, token, leaseMs: times.firingLeaseMs }));
       if (answer === 'drop') {
         dropped(log, generation);
-        return ack('stale');
+        return undefined;
       }
       if (answer === 'busy') {
         throw new TransientError(
@@ -74,14 +78,16 @@ export function firing(
           'another run of the task is publishing, or died of late',
         );
       }
-      const outcome = await publish(() => {
-        if (elapsedMs(clock, sentAt) < times.firingLeaseMs) return;
-        throw leaseLost('the lease on the entry ended before the publish began');
-      });
-      if (outcome.kind !== 'ack') return outcome;
-      await change(id, markDelivered({ generation, token }));
-      told('delivered');
-      return outcome;
+      return {
+        assertLease() {
+          if (elapsedMs(clock, sentAt) < times.firingLeaseMs) return;
+          throw leaseLost('the lease on the entry ended before the publish began');
+        },
+        async delivered() {
+          await change(id, markDelivered({ generation, token }));
+          told('delivered');
+        },
+      };
     },
 
     async buried({ entry }) {
@@ -91,6 +97,8 @@ export function firing(
     },
   };
 }
+
+const UNRECORDED: Fired = { assertLease: () => undefined, delivered: () => Promise.resolve() };
 
 /** What a task of a generation that was replaced, cancelled or delivered comes to. */
 function dropped(log: Log, generation: string): void {

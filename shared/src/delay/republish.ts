@@ -124,7 +124,7 @@ export function republish(
     throw new ConfigError('INVALID_MAX_ATTEMPTS', `maxAttempts is ${maxAttempts}; accepted: 1 or more`);
   }
 
-  const publish = async ({ topic, message, instantMs }: Delayed, log: Log): Promise<Outcome> => {
+  const publish = async ({ topic, message, instantMs }: Delayed, log: Log): Promise<void> => {
     const { data, orderingKey } = message;
     const ready = {
       topic,
@@ -140,17 +140,18 @@ export function republish(
     const lateMs = clock.now() - Math.max(instantMs, message.publishTime.getTime());
     record('lateness', lateMs, { [ATTR.capability]: 'republish' });
     log.info('published', { topic, messageId, originId: message.id, lateMs });
-    return ack();
   };
 
   const publishWhole = async (delayed: Delayed, log: Log): Promise<Outcome> => {
-    const outcome = await schedules.fired(delayed, log, async (stillMine) => {
+    const fired = await schedules.fire(delayed, log);
+    if (fired !== undefined) {
       const whole = await messages.whole(delayed, log);
-      stillMine();
-      return whole === undefined ? ack() : publish(whole, log);
-    });
-    if (outcome.kind === 'ack') await messages.done(delayed, log);
-    return outcome;
+      fired.assertLease();
+      if (whole !== undefined) await publish(whole, log);
+      await fired.delivered();
+    }
+    await messages.done(delayed, log);
+    return ack(fired === undefined ? 'stale' : undefined);
   };
 
   const next = async (delayed: Delayed, scheduleTimeMs: number, log: Log): Promise<Outcome> => {
