@@ -45,12 +45,12 @@ function run(t: TestContext, change: Record<string, string> = {}): Process {
 }
 
 async function until<Value>(read: () => Value | undefined): Promise<Value> {
-  for (let look = 0; look < 1_000; look += 1) {
+  for (let look = 0; look < 12_000; look += 1) {
     const value = read();
     if (value !== undefined) return value;
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
-  throw new Error('not within ten seconds');
+  throw new Error('not within two minutes');
 }
 
 const portOf = ({ text }: Process): Promise<number> =>

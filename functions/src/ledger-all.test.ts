@@ -76,7 +76,7 @@ async function launch(name: Program): Promise<void> {
     stream.on('data', (text) => lines.push(`[${name}] ${String(text).trim()}`));
   }
   children.set(name, child);
-  for (let look = 0; look < 1_000 && !(await listens(port)); look += 1) await wait(20);
+  for (let look = 0; look < 6_000 && !(await listens(port)); look += 1) await wait(20);
 }
 
 /** As a crash: nothing of it goes on. */
@@ -190,7 +190,7 @@ const slow = (service: string, method: string, nth: readonly number[]) => ({
 /** Once so many calls were slow: in the middle of them. */
 async function killedDuring(name: Program, method: string, calls: number): Promise<void> {
   const met = (): number => stack.faults.log().filter((fault) => fault.method === method).length;
-  for (let look = 0; look < 1_000 && met() < calls; look += 1) await wait(10);
+  for (let look = 0; look < 12_000 && met() < calls; look += 1) await wait(10);
   assert.ok(met() >= calls, `${met()} calls of ${method}`);
   await kill(name);
   await launch(name);

@@ -176,7 +176,7 @@ describe('aggregation queries', () => {
         .doc('b')
         .set({ n: 5 })
         .then(() => order.push('write'));
-      for (let i = 0; i < 400 && bed.server.stats().waitingRequests === 0; i++) {
+      for (let i = 0; i < 24_000 && bed.server.stats().waitingRequests === 0; i++) {
         await new Promise((resolve) => setTimeout(resolve, 5));
       }
       assert.equal(bed.server.stats().waitingRequests, 1);

@@ -34,7 +34,7 @@ describe('the life of a transaction', () => {
     bed.call('Commit', { database, transaction, writes });
   /** Until the server has as many requests waiting. */
   async function waiting(count: number): Promise<void> {
-    for (let i = 0; i < 400 && bed.server.stats().waitingRequests !== count; i++) {
+    for (let i = 0; i < 24_000 && bed.server.stats().waitingRequests !== count; i++) {
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
     assert.equal(bed.server.stats().waitingRequests, count);
@@ -42,7 +42,7 @@ describe('the life of a transaction', () => {
 
   /** Until as many timers are set: the server has noticed what happened to a connection. */
   async function timers(count: number): Promise<void> {
-    for (let i = 0; i < 400 && clock.timers() < count; i++) {
+    for (let i = 0; i < 24_000 && clock.timers() < count; i++) {
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
   }

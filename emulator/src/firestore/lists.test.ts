@@ -152,7 +152,7 @@ describe('lists', () => {
       const transaction = begun?.['transaction'];
       await list({ collectionId: 'tree', transaction, showMissing });
       const written = db.doc('tree/new').set({});
-      for (let i = 0; i < 400 && bed.server.stats().waitingRequests === 0; i++) {
+      for (let i = 0; i < 24_000 && bed.server.stats().waitingRequests === 0; i++) {
         await new Promise((resolve) => setTimeout(resolve, 5));
       }
       assert.equal(bed.server.stats().waitingRequests, 1);

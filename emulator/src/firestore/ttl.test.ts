@@ -36,7 +36,7 @@ describe('time to live', () => {
   /** What a deletion that waits for nothing needs to be done. */
   const turn = () => new Promise((resolve) => setImmediate(resolve));
   async function waiting(count: number): Promise<void> {
-    for (let i = 0; i < 400 && bed.server.stats().waitingRequests !== count; i++) {
+    for (let i = 0; i < 24_000 && bed.server.stats().waitingRequests !== count; i++) {
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
     assert.equal(bed.server.stats().waitingRequests, count);

@@ -21,10 +21,10 @@ export function standIn(port: number, program: string): LaunchOptions {
 export const LISTENS = `
   require('node:net').createServer().listen(port, '127.0.0.1', () => console.log('listening on ' + port));`;
 
-/** Throws when one of the processes, or something on the port, is there after 250 looks in five seconds or more. */
+/** Throws when one of the processes, or something on the port, is there after two minutes. */
 export async function untilGone(pids: readonly number[], ports: readonly number[]): Promise<void> {
   let left: readonly string[] = [];
-  for (let look = 0; look < 250; look += 1, await wait(20)) {
+  for (let look = 0; look < 6_000; look += 1, await wait(20)) {
     const open = await Promise.all(ports.map((port) => listens(port)));
     left = [
       ...pids.filter(isRunning).map((pid) => `process ${pid}`),

@@ -73,7 +73,7 @@ test('a signal while it starts ends it at once, with nothing left running', asyn
   const stack = run(t, ['--toolkit', '--json', '--port-base', String(base)]);
   const ports = Array.from({ length: 9 }, (_, index) => base + index);
   // The servers listen first, the functions some seconds later.
-  for (let turn = 0; turn < 1_200 && !(await listens(base)); turn++) await wait(10);
+  for (let turn = 0; turn < 12_000 && !(await listens(base)); turn++) await wait(10);
   stack.process.kill('SIGTERM');
   assert.equal(await stack.ended, 130);
   assert.equal(stack.out(), '');

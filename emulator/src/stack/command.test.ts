@@ -61,7 +61,7 @@ test('prints what was chosen and no more, as lines that a shell takes', async (t
     'shop',
   ];
   const stack = run(t, args);
-  for (let turn = 0; turn < 800 && !stack.out().includes('Ctrl-C'); turn++) await wait(25);
+  for (let turn = 0; turn < 4_800 && !stack.out().includes('Ctrl-C'); turn++) await wait(25);
   const exports = stack.out().match(/^ {2}export .*$/gm) ?? [];
   const planned = await printed('--print-env', ...args);
   assert.deepEqual(
@@ -131,7 +131,7 @@ test('a command that is running when the stack is stopped is stopped first, its 
     '-c',
     'trap "exit 5" TERM; echo up; while :; do sleep 0.05; done',
   ]);
-  for (let turn = 0; turn < 800 && stack.out() === ''; turn++) await wait(25);
+  for (let turn = 0; turn < 4_800 && stack.out() === ''; turn++) await wait(25);
   stack.process.kill('SIGTERM');
   assert.equal(await stack.ended, 5, stack.err());
   assert.equal(existsSync(env), false);

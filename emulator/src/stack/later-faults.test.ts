@@ -150,7 +150,7 @@ test('the functions are killed between the tasks and their answers', async () =>
   for (const { name, route, attributes } of ROUTES) {
     await publish(`${route}-in`, { attributes: { ...attributes, name, delay: String(DELAY_S) } }, 0);
   }
-  for (let look = 0; look < 500 && held().tasks.pending < ROUTES.length; look += 1) await wait(10);
+  for (let look = 0; look < 12_000 && held().tasks.pending < ROUTES.length; look += 1) await wait(10);
   assert.equal(held().tasks.pending, ROUTES.length);
   await stack.functions.kill();
   stack.faults.clear();

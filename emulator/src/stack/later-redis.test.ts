@@ -27,7 +27,7 @@ before(async () => {
     ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'],
     { stdio: 'ignore' },
   );
-  for (let look = 0; look < 100 && !(await listens(port)); look += 1) await wait(50);
+  for (let look = 0; look < 2_400 && !(await listens(port)); look += 1) await wait(50);
   stack = await startToolkit({ store: 'redis', redisUrl: `redis://127.0.0.1:${port}` });
   stack.clock.freeze();
 });

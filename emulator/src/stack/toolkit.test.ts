@@ -58,7 +58,7 @@ async function outcome(
 ): Promise<{ message: Message; at: number }[]> {
   const matching = () =>
     (received.get(output) ?? []).filter(({ message }) => message.attributes['case'] === name);
-  for (let turn = 0; turn < 600 && matching().length < count; turn++) await wait(25);
+  for (let turn = 0; turn < 4_800 && matching().length < count; turn++) await wait(25);
   // Long enough for a repeat that should not be there.
   await wait(300);
   assert.equal(matching().length, count, `${output} ${name}\n${lines.slice(-20).join('\n')}`);
@@ -137,7 +137,7 @@ for (const route of ['fifo', 'pipeline'] as const) {
     stack.faults.set({ rules: [{ ...rule, action: { type: 'fail', code: 'PERMISSION_DENIED' } }] });
     await send(`${route}-in`, { attributes: { case: name, sequence: '1', sequenceKey: name } });
     await outcome(`${route}-out`, name, 1);
-    for (let turn = 0; turn < 200 && dispatched() === before; turn++) await wait(25);
+    for (let turn = 0; turn < 4_800 && dispatched() === before; turn++) await wait(25);
     stack.faults.clear();
     assert.equal(dispatched() - before, 1, lines.slice(-20).join('\n'));
     const url = stack.addresses.functions[route];

@@ -294,7 +294,7 @@ test('options are checked when the publisher is made', async (t) => {
 });
 
 async function untilTrue(condition: () => boolean): Promise<void> {
-  for (let turn = 0; turn < 500 && !condition(); turn += 1)
+  for (let turn = 0; turn < 12_000 && !condition(); turn += 1)
     await new Promise((resolve) => setTimeout(resolve, 10));
   assert.ok(condition());
 }

@@ -96,6 +96,6 @@ test('B53: a handler longer than the ack deadline keeps its message, and one tha
 });
 
 async function untilTrue(condition: () => boolean): Promise<void> {
-  for (let turn = 0; turn < 1_500 && !condition(); turn += 1) await pause(10);
+  for (let turn = 0; turn < 12_000 && !condition(); turn += 1) await pause(10);
   assert.ok(condition(), 'did not come true within fifteen seconds');
 }

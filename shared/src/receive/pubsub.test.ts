@@ -263,6 +263,6 @@ test('a subscription object serves one receiver at a time: with two, the ack of 
 const pause = (milliseconds: number): Promise<void> =>
   new Promise((resolve) => setTimeout(resolve, milliseconds));
 async function untilTrue(condition: () => boolean): Promise<void> {
-  for (let turn = 0; turn < 500 && !condition(); turn += 1) await pause(10);
+  for (let turn = 0; turn < 12_000 && !condition(); turn += 1) await pause(10);
   assert.ok(condition(), 'did not come true within five seconds');
 }

@@ -15,7 +15,7 @@ export type RunningCluster = Readonly<{
 
 const MASTERS = 3;
 const SLOTS = 16_384;
-const TURNS = 200;
+const TURNS = 2_400;
 
 export async function startRedisCluster(): Promise<RunningCluster> {
   const free = await freePorts(2 * MASTERS);
@@ -70,5 +70,5 @@ async function agreed(client: Redis): Promise<void> {
     if (/cluster_state:ok/.test(text) && /cluster_slots_ok:16384/.test(text)) return;
     await pause(50);
   }
-  throw new Error('the masters of the cluster did not agree within ten seconds');
+  throw new Error('the masters of the cluster did not agree within two minutes');
 }
