@@ -1,6 +1,6 @@
 /**
  * `npm run conformance`: every case against the embedded servers and, where they are installed, Google's emulators.
- * With both it writes docs/conformance.md; without, it says what is missing and leaves that file as it is. Ends with 1
+ * With both it writes emulator/conformance.md; without, it says what is missing and leaves that file as it is. Ends with 1
  * when the embedded servers differ from the documentation.
  */
 import { writeFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { pubsubSuite } from './pubsub/suite.ts';
 import { runEmbedded, runOfficial } from './run.ts';
 import { asDocumented, conformanceTable, refused, type Section } from './table.ts';
 
-const TABLE = fileURLToPath(new URL('../../../docs/conformance.md', import.meta.url));
+const TABLE = fileURLToPath(new URL('../../conformance.md', import.meta.url));
 
 type Started = Readonly<{ address: string; close(): Promise<void> }>;
 

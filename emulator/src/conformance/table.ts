@@ -1,4 +1,4 @@
-/** The outcomes of a run as `docs/conformance.md`. */
+/** The outcomes of a run as `emulator/conformance.md`. */
 import type { Outcome } from './run.ts';
 
 export type Section = Readonly<{
