@@ -30,7 +30,7 @@ usage: deploy/gcloud.sh --project P --region R --function NAME:KIND:SOURCE:TARGE
   --redis NETWORK:SUBNETWORK          dedup functions keep their claims in a Memorystore for Redis, which is made and reached
                                       through this network; the subnetwork is in the region and has /26 or more
   --outbox NAME:TOPIC,TOPIC           the sweep of the function NAME also publishes what outboxes left behind for these topics
-  --env NAME:VARIABLE=VALUE           one more variable of the function NAME (docs/deploy.md lists them), several times
+  --env NAME:VARIABLE=VALUE           one more variable of the function NAME (docs/reference.md lists them), several times
   --runtime R                         nodejs22 or nodejs24 (default: nodejs22)
   --notification-channels A,B         full names of the channels that alerts go to
   --no-monitoring                     no alerts, no dashboard
@@ -194,7 +194,7 @@ for each in "${variables[@]}"; do
   [ -n "${kinds[$name]:-}" ] || stop "--env is $each; there is no --function $name"
   [[ "$ours" != *" ${setting%%=*} "* ]] || stop "--env is $each; ${setting%%=*} is set by the script itself"
   read -r of values <<<"$(accepts "${setting%%=*}")"
-  [ -n "${values:-}" ] || stop "--env is $each; no function reads ${setting%%=*}; docs/deploy.md lists what they read"
+  [ -n "${values:-}" ] || stop "--env is $each; no function reads ${setting%%=*}; docs/reference.md lists what they read"
   matches "${kinds[$name]}" "$of" || stop "--env is $each; ${setting%%=*} is for ${of//|/ and }, and $name is ${kinds[$name]}"
   matches "${setting#*=}" "$values" || stop "--env is $each; accepted: a value like $values"
   environment[$name]+="$setting;"

@@ -10,7 +10,7 @@ import { startToolkit, type Toolkit } from './toolkit.ts';
 
 const [SECOND_MS, MINUTE_MS, DAY_MS] = [1_000, 60_000, 86_400_000];
 
-/** The indexes of each collection group, and nothing else: see docs/deploy.md. */
+/** The indexes of each collection group, and nothing else: see docs/reference.md. */
 const INDEXED = {
   'pubsub-guarantees-claims': [],
   'pubsub-guarantees-order-streams': ['readyAt', 'waitingSince', 'blocked.at'],

@@ -1,5 +1,5 @@
 /**
- * What a month costs, at list prices, from the operations that the tests count (docs/guarantees.md, What it costs). Pure.
+ * What a month costs, at list prices, from the operations that the tests count (docs/costs.md). Pure.
  * What has no price here is told as an amount: prices that could not be checked are none.
  */
 

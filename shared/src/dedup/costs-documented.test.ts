@@ -1,12 +1,12 @@
 /**
- * The money of docs/guarantees.md follows from the operations that other tests count and the prices that the page names.
+ * The money of docs/costs.md follows from the operations that other tests count and the prices that the page names.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import test from 'node:test';
 import { documentedBytes, documentedPrices, rowOf } from './testing/documented-costs.ts';
 
-const page = readFileSync(new URL('../../../docs/guarantees.md', import.meta.url), 'utf8');
+const page = readFileSync(new URL('../../../docs/costs.md', import.meta.url), 'utf8');
 
 type Operations = Readonly<{ R?: number; W?: number; D?: number }>;
 

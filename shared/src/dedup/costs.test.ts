@@ -1,5 +1,5 @@
 /**
- * What a message costs in its store, as docs/guarantees.md says it: operations, bytes on the wire, bytes that stay.
+ * What a message costs in its store, as docs/costs.md says it: operations, bytes on the wire, bytes that stay.
  * Operations are exact.
  */
 import assert from 'node:assert/strict';
@@ -26,7 +26,7 @@ import { hasRedisServer, startRedis } from './testing/redis-server.ts';
 
 process.env['METADATA_SERVER_DETECTION'] ??= 'none';
 
-const page = readFileSync(new URL('../../../docs/guarantees.md', import.meta.url), 'utf8');
+const page = readFileSync(new URL('../../../docs/costs.md', import.meta.url), 'utf8');
 const MESSAGES = 50;
 const clock = systemClock();
 /** As long as the service's IDs are. */
@@ -44,7 +44,7 @@ async function deliverAll(store: ClaimStore, from: number, reason: 'handled' | '
 /** Within a quarter of what the page says: clients and the protocols beneath change by bytes, the library by more. */
 function assertDocumented(what: string, value: number, documented: number): void {
   const isNear = Math.abs(value - documented) <= documented / 4;
-  assert.ok(isNear, `${what}: ${value.toFixed(1)}, and docs/guarantees.md says ${documented}`);
+  assert.ok(isNear, `${what}: ${value.toFixed(1)}, and docs/costs.md says ${documented}`);
 }
 
 test('memory: a fresh message is a create and an update, a duplicate a failed create and a read', async () => {

@@ -19,7 +19,7 @@ const TWO_COMMITS = 7_200_001;
 const signal = new AbortController().signal;
 const down = { code: 'STORE_UNAVAILABLE' };
 
-/** The local server, with the indexes that docs/deploy.md names and no other. */
+/** The local server, with the indexes that docs/reference.md names and no other. */
 const servers: [string, () => Promise<Opened>][] = [['Firestore of the local stack', () => opened()]];
 const given = process.env['TEST_FIRESTORE_EMULATOR_HOST'];
 if (given !== undefined) servers.push([`Firestore at ${given}`, () => opened(given)]);

@@ -1,4 +1,4 @@
-/** The name, unit and meaning of every metric of the library. docs/operations.md says what to do about each. */
+/** The name, unit and meaning of every metric of the library. docs/reference.md says what to do about each. */
 
 type Definition = Readonly<{ name: string; unit: string; description: string }>;
 

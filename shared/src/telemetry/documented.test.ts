@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import test from 'node:test';
 import { METRIC_NAMES } from './instruments.ts';
 
-test('docs/operations.md has a row for every metric, and none for another', () => {
-  const text = readFileSync(new URL('../../../docs/operations.md', import.meta.url), 'utf8');
+test('docs/reference.md has a row for every metric, and none for another', () => {
+  const text = readFileSync(new URL('../../../docs/reference.md', import.meta.url), 'utf8');
   const rows = [...text.matchAll(/^\| `((?:pubsub_guarantees|messaging)\.[a-z_.]+)`/gm)].map(
     ([, name]) => name,
   );

@@ -1,12 +1,12 @@
 /**
- * What docs/guarantees.md says of costs, so that the tests which count can hold the page to it. `page` is its text.
+ * What docs/costs.md says of costs, so that the tests which count can hold the page to it. `page` is its text.
  */
 import assert from 'node:assert/strict';
 
 /** The cells of a row, by how its first cell begins. */
 export function rowOf(page: string, name: string): readonly string[] {
   const line = page.split('\n').find((candidate) => candidate.startsWith(`| ${name}`));
-  assert.ok(line, `docs/guarantees.md has no row ${name}`);
+  assert.ok(line, `docs/costs.md has no row ${name}`);
   const cells = line.split('|').map((cell) => cell.trim());
   return cells.slice(1, -1);
 }
