@@ -15,6 +15,7 @@ const FOLDER = new URL('../dist/readme/', import.meta.url);
 test('the first handler of the README charges once for two publishes, and ends on SIGTERM', async (t) => {
   const [, code = ''] = /```ts\n([\s\S]*?)```/.exec(await readFile(README, 'utf8')) ?? [];
   assert.ok(code.includes('dedup('), 'the README has a handler');
+  assert.ok(code.split('\n').filter((line) => line.trim() !== '').length <= 15, 'at most 15 lines to type');
   await mkdir(FOLDER, { recursive: true });
   const file = fileURLToPath(new URL('subscriber.ts', FOLDER));
   await writeFile(file, code);
