@@ -16,7 +16,7 @@ import { ATTR, count } from '../telemetry/instruments.ts';
 import type { Delayed } from './task-body.ts';
 
 /** The task may publish. Without an entry there is nothing to lose, and nothing to be told. */
-export type Fired = Readonly<{
+type Fired = Readonly<{
   /** Throws once the lease on the entry is over: called last before the message goes out. */
   assertLease(): void;
   /** After a confirmed publish. */
