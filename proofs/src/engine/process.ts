@@ -1,0 +1,124 @@
+/**
+ * A process that can be paused, and can die at every await. Between it and its ports, its clock and its handler stands
+ * `call`. What the process has sent by the time of its death is applied all the same; nothing is ever answered to it again,
+ * and none of its timers fires. While it is paused, replies wait for it; when it goes on, it hears the replies before its
+ * timers fire, which is the harder order for code that judges by its clock.
+ *
+ * It knows no port: which requests there are, and what goes wrong with which, says the plan.
+ */
+import type { Clock } from 'pubsub-guarantees';
+import { type Fault, send } from './faults.ts';
+
+/** `before`: the request is not sent yet. `after`: it is applied, and its answer not heard yet. */
+export type When = 'before' | 'after';
+
+export type Plan<Request extends string = string> = Readonly<{
+  /** What goes wrong with a request on its way. Asked once for each request, inside the call. Default: nothing. */
+  faultOf?(request: Request): Fault | undefined;
+  /** Whether the process dies here: asked before each request, and after each that was applied and answered. */
+  dies?(request: Request, when: When): boolean;
+  /** Called once, at its death: to start another one, for example. */
+  died?(): void;
+  /** The error of a request that was refused, or of which the reply was lost. */
+  lost(request: Request, how: string): Error;
+}>;
+
+export type Process<Request extends string = string> = Readonly<{
+  /** Time as the process sees it: its timers wait while it is paused, and are forgotten when it dies. */
+  clock: Clock;
+  /** One request, which goes wrong as planned. Never settles when the process dies before it hears the answer. */
+  call<Value>(request: Request, apply: () => Promise<Value>): Promise<Value>;
+  /** A place that is no request, for example inside a transaction or at a timer. Whether the process lives on. */
+  pass(request: Request, when: When): boolean;
+  /** Resolves while the process runs: when its pause is over, never once it is dead. */
+  awake(): Promise<void>;
+  alive(): boolean;
+  /** Dies between two awaits. */
+  crash(): void;
+  /** Stands still for so many milliseconds; another pause replaces this one. Does nothing to a dead process. */
+  pause(milliseconds: number): void;
+}>;
+
+export function startProcess<Request extends string = string>(
+  clock: Clock,
+  plan: Plan<Request>,
+): Process<Request> {
+  /** What all of the process waits for. */
+  let halt: Promise<void> | undefined;
+  let isAlive = true;
+  let holdsTimers = false;
+  const late = new Set<() => void>();
+
+  const crash = (): void => {
+    if (!isAlive) return;
+    isAlive = false;
+    holdsTimers = true;
+    halt = new Promise(() => {});
+    plan.died?.();
+  };
+  const pass = (request: Request, when: When): boolean => {
+    if (isAlive && plan.dies?.(request, when)) crash();
+    return isAlive;
+  };
+  const awake = async (): Promise<void> => {
+    while (halt !== undefined) await halt;
+  };
+  const fireLate = (): void => {
+    if (halt !== undefined) return;
+    holdsTimers = false;
+    for (const fire of late) if (late.delete(fire)) fire();
+  };
+  const fate = async <Value>(request: Request, apply: () => Promise<Value>): Promise<Value> => {
+    const fault = plan.faultOf?.(request);
+    if (fault?.kind !== 'crash') return send(clock, fault, apply, (how) => plan.lost(request, how));
+    if (fault.when === 'after') await apply();
+    crash();
+    return new Promise(() => {});
+  };
+
+  return {
+    clock: {
+      now: () => clock.now(),
+      monotonic: () => clock.monotonic(),
+      after(milliseconds, callback) {
+        const fire = (): void => {
+          if (!holdsTimers) callback();
+          else if (isAlive) late.add(fire);
+        };
+        const cancel = clock.after(milliseconds, fire);
+        return () => {
+          cancel();
+          late.delete(fire);
+        };
+      },
+    },
+    async call(request, apply) {
+      pass(request, 'before');
+      if (halt !== undefined) await awake();
+      try {
+        const value = await fate(request, apply);
+        pass(request, 'after');
+        return value;
+      } finally {
+        // Also an error is heard by a process that runs.
+        if (halt !== undefined) await awake();
+      }
+    },
+    pass,
+    awake,
+    alive: () => isAlive,
+    crash,
+    pause(milliseconds) {
+      if (!isAlive) return;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      halt = promise;
+      holdsTimers = true;
+      clock.after(milliseconds, () => {
+        if (halt === promise) halt = undefined;
+        resolve();
+        // Replies first, as a request that was answered meanwhile is heard before a timer that was due.
+        clock.after(0, fireLate);
+      });
+    },
+  };
+}
