@@ -11,7 +11,7 @@ import { freePort, startFirestore, startPubsub, systemClock } from 'pubsub-guara
 
 const PACKAGE = fileURLToPath(new URL('..', import.meta.url));
 /** What a deployment preloads to have traces: an SDK with a context manager. */
-const SDK_FILE = new URL('../../shared/src/telemetry/testing/sdk.ts', import.meta.url).href;
+const SDK_FILE = new URL('../../proofs/src/telemetry/sdk.ts', import.meta.url).href;
 const PRELOAD = `data:text/javascript,import { registerSdk } from "${SDK_FILE}"; registerSdk();`;
 const framework = createRequire(import.meta.url).resolve('@google-cloud/functions-framework');
 

@@ -13,6 +13,7 @@ const WORKSPACES = [
   'functions',
   'appengine',
   'emulator',
+  'proofs',
   'examples',
   'bench',
   'packaging',

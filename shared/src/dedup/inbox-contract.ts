@@ -16,7 +16,7 @@ import type { Completion, InboxStore } from './inbox-store.ts';
 import { silent } from '../log.ts';
 import { relay } from '../outbox/relay.ts';
 import type { Row } from '../outbox/rows.ts';
-import { aContext, aMessage, gate } from './testing/fixture.ts';
+import { aContext, aMessage } from '../testing/deliveries.ts';
 
 export type InboxUnderTest<Tx> = Readonly<{
   store: InboxStore<Tx>;
@@ -160,7 +160,7 @@ export function inboxContract<Tx>(name: string, start: () => Promise<InboxUnderT
     test('after a withdrawal what is still under way cannot be committed', async () => {
       const account = fresh();
       const first = await claimed(store, request());
-      const { opened, open } = gate();
+      const { promise: opened, resolve: open } = Promise.withResolvers<void>();
       const late = store.transact(async (transaction) => {
         await deposit(transaction, account);
         await opened;
@@ -228,7 +228,7 @@ export function inboxContract<Tx>(name: string, start: () => Promise<InboxUnderT
 
     test('two messages that change the same documents crosswise: one runs again, and both effects happen once', async () => {
       const accounts = [fresh(), fresh()];
-      const { opened, open } = gate();
+      const { promise: opened, resolve: open } = Promise.withResolvers<void>();
       let arrived = 0;
       const { handle, runs } = working(async (message, { transaction }) => {
         const [near = '', far = ''] = message.id === 'x' ? accounts : accounts.toReversed();

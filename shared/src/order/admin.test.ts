@@ -9,7 +9,7 @@ import { streamAdmin, type StreamOperations } from './admin.ts';
 import { memoryStreams, type MemoryStreams } from './memory.ts';
 import { type StreamOptions, streamPolicy } from './options.ts';
 import type { StreamFields } from './stream-state.ts';
-import { CONSUMER, heldAs, made, patchOf } from './testing/samples.ts';
+import { CONSUMER, heldAs, made, patchOf } from '../testing/stream-samples.ts';
 
 const codesOf = (work: Promise<unknown>): Promise<string> => work.then((value) => String(value), codeOf);
 const K = { consumer: CONSUMER, source: 's', key: 'k' };

@@ -10,7 +10,7 @@ import { PermanentError } from '../errors.ts';
 import type { Message } from '../message.ts';
 import { decodeMessage, encodeMessage } from '../stored-message.ts';
 import { listContract } from './list-contract.ts';
-import { heldAs, newStream, patchOf } from './testing/samples.ts';
+import { heldAs, newStream, patchOf } from '../testing/stream-samples.ts';
 import { freshStream, type StreamFields, type StreamState } from './stream-state.ts';
 import type { HeldMessage, StreamAdmin, StreamRef, StreamStore } from './stream-store.ts';
 

@@ -6,7 +6,7 @@ import { virtualClock } from '../testing/virtual-clock.ts';
 import { decidedCommit, type Decided, type Looked } from './decided-commit.ts';
 import { memoryStreams } from './memory.ts';
 import type { StreamStore } from './stream-store.ts';
-import { heldAs, made, patchOf } from './testing/samples.ts';
+import { heldAs, made, patchOf } from '../testing/stream-samples.ts';
 
 const counting = ({ state }: Looked): Decided<number> => ({
   result: state.attempts + 1,

@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { newStream, patchOf } from './testing/samples.ts';
+import { newStream, patchOf } from '../testing/stream-samples.ts';
 import { freshStream, type StreamFields } from './stream-state.ts';
 import type { ListedState, StreamAdmin, StreamQuery, StreamRef, StreamStore } from './stream-store.ts';
 

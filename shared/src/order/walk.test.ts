@@ -5,7 +5,7 @@ import { storeUnavailable } from '../errors.ts';
 import { virtualClock } from '../testing/virtual-clock.ts';
 import { memoryStreams } from './memory.ts';
 import type { StreamAdmin } from './stream-store.ts';
-import { CONSUMER, made } from './testing/samples.ts';
+import { CONSUMER, made } from '../testing/stream-samples.ts';
 import { inParallel, walk } from './walk.ts';
 
 async function dueStreams(count: number) {

@@ -31,7 +31,7 @@ async function imported<Name extends string>(path: string, ...names: Name[]): Pr
 }
 
 const { startFirestore } = await imported('emulator/src/index.ts', 'startFirestore');
-const { clientOf } = await imported('shared/src/testing/firestore-servers.ts', 'clientOf');
+const { clientOf } = await imported('proofs/src/servers/firestore-servers.ts', 'clientOf');
 const { systemClock } = await imported('shared/src/clock.ts', 'systemClock');
 const { request: claimRequest } = await imported('shared/src/dedup/contract.ts', 'request');
 const dedup = await imported('shared/src/dedup/firestore.ts', 'firestoreClaims');

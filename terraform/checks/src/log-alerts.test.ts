@@ -41,7 +41,7 @@ type World = Readonly<{
   add: (text: string, slot?: object) => Promise<unknown>;
   relayOf: (options: object) => Readonly<{ pass(context: object): Promise<unknown> }>;
 }>;
-const { world } = await imported<{ world: () => World }>('shared/src/outbox/testing/world.ts');
+const { world } = await imported<{ world: () => World }>('proofs/src/outbox/world.ts');
 const { encodeMessage } = await imported('shared/src/stored-message.ts');
 const { virtualClock } = await imported<{ virtualClock: () => object }>('shared/src/testing/index.ts');
 const { memoryTasks } = await imported('shared/src/delay/memory.ts');

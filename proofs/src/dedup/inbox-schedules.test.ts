@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { TransientError } from '../../../shared/src/errors.ts';
+import { hashOf } from '../../../shared/src/hash.ts';
+import type { HeldClaim } from '../../../shared/src/dedup/claim-store.ts';
+import type { Fault } from './fixture.ts';
+import { deathSites, type Site } from './inbox-mortal.ts';
+import { type InboxSchedule, type Mutation, playInbox } from './inbox-play.ts';
+
+/** `npm run test:deep` takes 3,000, with which each await must be died at. */
+const DEEP = 3_000;
+const SCHEDULES = Number(process.env['TEST_SCHEDULES'] ?? 300);
+/** The same each time, so that a count that is too small is no accident. A failure prints the seed and the schedule. */
+const seed = Number(process.env['TEST_SEED'] ?? 20_260_101);
+const DEATHS_PER_SITE = 20;
+
+const milliseconds = fc.integer({ min: 0, max: 32_000 });
+const fault: fc.Arbitrary<Fault | undefined> = fc.oneof(
+  { weight: 14, arbitrary: fc.constant(undefined) },
+  { weight: 2, arbitrary: fc.constantFrom<Fault>('request lost', 'all replies lost', 'reply lost') },
+  { weight: 1, arbitrary: milliseconds.map((ms): Fault => ({ kind: 'delayed', milliseconds: ms })) },
+  { weight: 1, arbitrary: milliseconds.map((ms): Fault => ({ kind: 'late copy', milliseconds: ms })) },
+);
+/** With more of what happens seldom. */
+const RARE: readonly Site[] = [
+  'after take-over',
+  'after claim',
+  'before put off',
+  'after put off',
+  'after put off',
+];
+const site = fc.oneof(
+  { weight: 4, arbitrary: fc.nat(deathSites.length - 1) },
+  { weight: 1, arbitrary: fc.constantFrom(...RARE.map((name) => deathSites.indexOf(name))) },
+);
+const schedules: fc.Arbitrary<InboxSchedule> = fc.record({
+  publishes: fc.array(fc.record({ key: fc.nat(1), at: fc.nat(60_000) }), { minLength: 1, maxLength: 3 }),
+  runs: fc.array(
+    fc.record({
+      steps: fc.array(fc.nat(14_000), { maxLength: 3 }),
+      ends: fc.constantFrom<'ack' | 'retry' | 'deadLetter'>('ack', 'ack', 'ack', 'retry', 'deadLetter'),
+      isDeaf: fc.boolean(),
+      reads: fc.boolean(),
+    }),
+    { minLength: 1, maxLength: 5 },
+  ),
+  faults: fc.array(fault, { minLength: 1, maxLength: 40 }),
+  pauses: fc.array(
+    fc.record({
+      at: fc.nat(150_000),
+      worker: fc.nat(2),
+      milliseconds: fc.integer({ min: 1_000, max: 140_000 }),
+    }),
+    { maxLength: 3 },
+  ),
+  deaths: fc.array(fc.record({ site, hit: fc.constantFrom(1, 1, 2, 3) }), { minLength: 1, maxLength: 5 }),
+});
+
+test('random schedules: every effect exactly once, nothing acked without its commit, no message lost', async (t) => {
+  const deaths = new Map<Site, number>();
+  const play = async (schedule: InboxSchedule): Promise<void> => {
+    const broken = await playInbox(schedule, (site) => void deaths.set(site, (deaths.get(site) ?? 0) + 1));
+    assert.deepEqual(broken, []);
+  };
+  await fc.assert(fc.asyncProperty(schedules, play), { numRuns: SCHEDULES, seed });
+  for (const site of deathSites) t.diagnostic(`${deaths.get(site) ?? 0} died ${site}`);
+  if (SCHEDULES < DEEP) return;
+  const rare = deathSites.filter((site) => (deaths.get(site) ?? 0) < DEATHS_PER_SITE);
+  assert.deepEqual(rare, [], `each await is the last one of at least ${DEATHS_PER_SITE} processes`);
+});
+
+/** B32, on purpose: the writes and the messages are committed under a record of their own, and the message is done later. */
+const twoCommits: Mutation = (documents) => ({
+  ...documents,
+  async transact(attempt) {
+    let held: HeldClaim | undefined;
+    await documents.transact(async (transaction) => {
+      const completion = await attempt(transaction);
+      held = completion.held;
+      const key = hashOf(held.request.owner, String(performance.now()));
+      const request = { ...held.request, key };
+      const created = await documents.create(key, { kind: 'claim', request });
+      const revision = created.kind === 'written' ? created.revision : '';
+      return { held: { request, revision }, rows: completion.rows };
+    });
+    if (held === undefined) return;
+    const { request, revision } = held;
+    const done = await documents.update(request.key, revision, { kind: 'done', request });
+    if (done.kind === 'refused') throw new TransientError('TRANSACTION_REFUSED', 'another revision');
+  },
+});
+/** Commits under whatever revision the claim has by then. */
+const noFence: Mutation = (documents) => ({
+  ...documents,
+  transact: (attempt) =>
+    documents.transact(async (transaction) => {
+      const { held, rows } = await attempt(transaction);
+      const found = await documents.read(held.request.key);
+      return { held: found.kind === 'found' ? { ...held, revision: found.revision } : held, rows };
+    }),
+});
+/** A duplicate is acked without a look at what is left of the messages. */
+const noLook: Mutation = (documents) => ({
+  ...documents,
+  outbox: { ...documents.outbox, first: async () => undefined },
+});
+
+for (const [name, mutation, symptom] of [
+  ['two commits', twoCommits, /with [2-9] effects|has [2-9] effects/],
+  ['no fence', noFence, /with [2-9] effects|has [2-9] effects/],
+  ['no look at messages left behind', noLook, /before its message was published/],
+] as const) {
+  test(`random schedules catch a broken inbox: ${name}`, async (t) => {
+    const play = async (schedule: InboxSchedule): Promise<void> => {
+      const broken = await playInbox(schedule, () => {}, mutation);
+      assert.ok(!broken.some((text) => symptom.test(text)), broken.join('; '));
+    };
+    const options = { numRuns: 2_000, seed, endOnFailure: true };
+    const { failed, numRuns } = await fc.check(fc.asyncProperty(schedules, play), options);
+    t.diagnostic(`${name}: seen in schedule ${numRuns}`);
+    assert.ok(failed, `not seen in ${numRuns} schedules`);
+  });
+}

@@ -1,0 +1,54 @@
+/**
+ * What goes wrong in a simulation, drawn from its seed, and where processes die in it.
+ */
+import type { Clock } from '../../../shared/src/clock.ts';
+import type { Fault, Request } from './faulty-store.ts';
+import { randomFault } from './faulty-store.ts';
+import type { Schedule } from './schedule.ts';
+import type { Random } from '../engine/random.ts';
+import { HANDLER, type Sites, site } from './sites.ts';
+
+export type Faults = Readonly<{
+  /** How many there were. */
+  count(): number;
+  /** Nothing goes wrong any more after a while: by then every promise must be kept. */
+  on(): boolean;
+  ofRequest(request: Request): Fault;
+  /** How the handler fares in this call: whether it is slow, and whether its process dies in it. */
+  ofHandler(): Readonly<{ isSlow: boolean; dies: boolean }>;
+}>;
+
+export const FAULTS_END_MS = 120_000;
+
+export function drawnFaults(plan: Schedule, random: Random, clock: Clock, sites: Sites | undefined): Faults {
+  let count = 0;
+  const on = (): boolean => clock.monotonic() < FAULTS_END_MS;
+  const goesWrong = (share: number): boolean => on() && random.chance(share);
+  const died = (place: string): void => {
+    if (sites !== undefined) sites.crashes.set(place, (sites.crashes.get(place) ?? 0) + 1);
+  };
+  return {
+    count: () => count,
+    on,
+    ofRequest(request) {
+      const place = plan.crashSite === undefined ? '' : site(request);
+      const isTarget = place !== '' && place === plan.crashSite && goesWrong(0.5);
+      if (!isTarget && !goesWrong(plan.faultRate)) {
+        return { kind: 'none', beforeMs: random.upTo(20), afterMs: random.upTo(20) };
+      }
+      count += 1;
+      const fault = isTarget
+        ? ({ kind: 'crash', when: random.pick<'before' | 'after'>(['before', 'after']) } as const)
+        : randomFault(random);
+      if (fault.kind === 'crash' && sites !== undefined) died(place === '' ? site(request) : place);
+      return fault;
+    },
+    ofHandler() {
+      const isSlow = goesWrong(plan.faultRate / 2);
+      const dies = goesWrong(plan.crashSite === HANDLER ? 0.5 : plan.faultRate / 4);
+      count += Number(isSlow) + Number(dies);
+      if (dies) died(HANDLER);
+      return { isSlow, dies };
+    },
+  };
+}

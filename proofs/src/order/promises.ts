@@ -1,0 +1,131 @@
+/**
+ * What must hold after a simulation, whatever went wrong in it. Throws an AssertionError for what does not.
+ */
+import assert from 'node:assert/strict';
+import { codeOf } from '../../../shared/src/errors.ts';
+import { isSkipped, type StreamState } from '../../../shared/src/order/stream-state.ts';
+import { MAX_ATTEMPTS, refOf, type Schedule } from './schedule.ts';
+import type { Simulated } from './simulation.ts';
+import { keysOf } from './traffic.ts';
+
+export function checkPromises(plan: Schedule, run: Simulated): void {
+  assert.deepEqual(run.witness.violations, []);
+  for (const [content, starts] of run.witness.kills) {
+    assert.ok(starts <= MAX_ATTEMPTS, `${content}, which kills its process, was started ${starts} times`);
+  }
+  const contents = new Map<string, string>();
+  for (const key of keysOf(plan)) checkKey(plan, run, key, contents);
+  checkMessages(run, contents);
+}
+
+function checkKey(plan: Schedule, run: Simulated, key: string, contents: Map<string, string>): void {
+  const { witness, store, letters, traffic } = run;
+  const state = store.stateOf(refOf(key));
+  const firsts: number[] = [];
+  for (const effect of witness.effects.filter((one) => one.key === key)) {
+    const name = `${key}#${effect.number}`;
+    // What ran under a lost lease and was given up meanwhile is known to both sides: its order is nobody's promise.
+    const isGivenUp = state !== undefined && isSkipped(state, effect.number);
+    if (!contents.has(name) && !isGivenUp) firsts.push(effect.number);
+    assert.equal(contents.get(name) ?? effect.content, effect.content, `${name} ran with two contents`);
+    contents.set(name, effect.content);
+  }
+  const last = state?.last ?? 0;
+  const isDone = (number: number): boolean => state === undefined || !isSkipped(state, number);
+  const expected = Array.from({ length: last }, (_, index) => index + 1).filter(isDone);
+  // The number behind `last` may have run, where its commit was never confirmed and it then failed or stands still.
+  assert.deepEqual(
+    firsts.filter((number) => number <= last),
+    expected,
+    `first runs of ${key}`,
+  );
+  for (let number = 1; number <= last; number += 1) {
+    if (isDone(number)) continue;
+    const isLetter = [...letters].some(
+      (content) => content.startsWith(`${key}#${number}`) && isOf(content, key, number),
+    );
+    // Or it was given up before it could be stored, and is one by its next delivery.
+    const isLate = traffic.sent.some(
+      (one) => one.key === key && one.number === number && cameLate(run, one.id),
+    );
+    const isKnown = isLetter || isLate || plan.onGap === 'skip';
+    assert.ok(isKnown, `${key}#${number} was given up without a dead letter`);
+  }
+  checkEnd(plan, run, key, state);
+  assert.ok(last <= plan.numbers && traffic.sent.length >= 0);
+}
+
+const isOf = (content: string, key: string, number: number): boolean => {
+  const [itsKey, itsNumber] = content.split('#');
+  return itsKey === key && itsNumber === String(number);
+};
+
+const cameLate = ({ settled }: Simulated, id: string): boolean => {
+  const outcome = settled.get(id);
+  return outcome?.kind === 'deadLetter' && codeOf(outcome.error) === 'LATE_ARRIVAL';
+};
+
+function checkEnd(plan: Schedule, run: Simulated, key: string, state: StreamState | undefined): void {
+  if (state === undefined) return;
+  const held = run.store.heldNumbers(refOf(key));
+  assert.deepEqual([state.lease, state.readyAt], [null, null], `${key} is not at rest`);
+  assert.deepEqual(
+    held.filter((number) => number <= state.last),
+    [],
+    `${key} keeps what is done`,
+  );
+  if (state.blocked !== null) {
+    assert.ok(plan.onPoison === 'block' && !plan.operated, `${key} stands still`);
+    const isFatal = [...run.traffic.fatal.keys()].some((content) => isOf(content, key, state.last + 1));
+    // Processes that died count as attempts: on top of its failures an innocent head may then stand still too.
+    assert.ok(
+      isFatal || run.faults > 0 || run.witness.kills.size > 0,
+      `${key} stands still at a message that does not fail`,
+    );
+    assert.ok(held.includes(state.last + 1), `${key} stands still without its message`);
+    return;
+  }
+  if (held.length === 0) return assert.equal(state.waitingSince, null, `${key} waits for nothing`);
+  const isDropped = run.traffic.dropped.some((one) => one.key === key && one.number === state.last + 1);
+  assert.ok(isDropped && plan.onGap === 'wait' && !plan.repairs, `${key} is not at its end`);
+  assert.ok(state.waitingSince !== null && state.gapAt === state.last, `${key} has a gap that nobody sees`);
+  assert.ok(!held.includes(state.last + 1), `${key} waits although its next message is here`);
+}
+
+/** Each message ran, is a dead letter, or waits visibly in the store. */
+function checkMessages(
+  { traffic, settled, letters, store, faults, witness }: Simulated,
+  contents: ReadonlyMap<string, string>,
+): void {
+  for (const message of traffic.sent) {
+    const { id, key, number, content, epoch } = message;
+    const outcome = settled.get(id);
+    assert.ok(outcome !== undefined, `${id} (${content}) was never settled`);
+    const state = store.stateOf(refOf(key));
+    const ran = contents.get(`${key}#${number}`) === content;
+    if (outcome.kind === 'ack') {
+      const waits = store.heldNumbers(refOf(key)).includes(number);
+      assert.ok(ran || letters.has(content) || waits, `${content} was acknowledged and never ran`);
+      assert.ok(
+        waits || number <= (state?.last ?? 0),
+        `${content} was acknowledged and nothing shows it as done`,
+      );
+      continue;
+    }
+    assert.ok(outcome.kind === 'deadLetter');
+    const code = codeOf(outcome.error);
+    if (code === 'LATE_ARRIVAL')
+      assert.ok(state !== undefined && isSkipped(state, number), `${content} is not late`);
+    else if (code === 'EPOCH_MISMATCH')
+      assert.notEqual(state?.epoch, epoch, `${content} has the right epoch`);
+    else if (code === 'SEQUENCE_CONFLICT') assert.ok(!ran, `${content} ran and was dead-lettered`);
+    else {
+      assert.ok(letters.has(content), `${content} was given up without a dead letter`);
+      // As above: an innocent head may be given up too, where processes died in it.
+      assert.ok(
+        code === 'FATAL' || code === 'ATTEMPTS_EXHAUSTED' || faults > 0 || witness.kills.size > 0,
+        `${content} was given up for ${code}`,
+      );
+    }
+  }
+}

@@ -1,0 +1,169 @@
+/**
+ * Random schedules over several processes. Whatever happens to the processes and to the store's replies: first runs of
+ * a stream are 1, 2, 3, …, a repeat happens only after a lost lease, nothing is lost, and in the end every stream is
+ * drained, visibly blocked, or waits for a number that no publisher has.
+ */
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { checkPromises } from './promises.ts';
+import type { Schedule } from './schedule.ts';
+import { simulate, type Simulated } from './simulation.ts';
+import { DEAD_LETTER, HANDLER, newSites, type Sites } from './sites.ts';
+
+/** `npm run test:deep` takes as many, with which each place must be died at. */
+const DEEP = 3_000;
+const RUNS = Number(process.env['TEST_SCHEDULES'] ?? 300);
+/** The same each time; another one is asked for with TEST_SEED. A failure prints its schedule. */
+const SEED = Number(process.env['TEST_SEED'] ?? 20_260_101);
+/** At each place where the protocol waits for another party. */
+const CRASHES = 20;
+const FOLDER = new URL('../../../shared/src/order/', import.meta.url);
+/** Adapters and tests. */
+const OTHERS = /\.test\.ts$|^(?:contract|.*-contract|memory|firestore)/;
+const REQUEST =
+  /(?:\bstore|\bpayloads|\brepair|\baccess|^\s*)\.(read|commit|transact|held|list|count|countHeld|put|get|done|republish)\(/g;
+/** Only where a meter is registered, and for what it shows; and after a few refusals in a row, which has a test of its own. */
+const SELDOM = /^sweep:\d+ count$|^decided-commit:\d+ transact$/;
+/** Reads inside that transaction: the same requests outside of it are places of their own. */
+const IN_SELDOM = /^decided-commit:\d+ (read|held)$/;
+const places = everyPlace();
+
+const plans = (faultRate: fc.Arbitrary<number>): fc.Arbitrary<Schedule> =>
+  fc.record({
+    seed: fc.integer({ min: 0, max: 2 ** 32 - 1 }),
+    workers: fc.integer({ min: 1, max: 4 }),
+    keys: fc.integer({ min: 1, max: 2 }),
+    numbers: fc.integer({ min: 1, max: 8 }),
+    faultRate,
+    duplicates: fc.constantFrom(0, 0.3),
+    conflicts: fc.constantFrom(0, 0.2),
+    failing: fc.constantFrom(0, 0.2),
+    fatal: fc.constantFrom(0, 0, 0.1, 0.3),
+    dropped: fc.constantFrom(0, 0, 0.1, 0.3),
+    resets: fc.constantFrom(0, 0, 0.3),
+    onPoison: fc.constantFrom('block', 'skip'),
+    operated: fc.boolean(),
+    onGap: fc.constantFrom('wait', 'skip'),
+    repairs: fc.boolean(),
+    large: fc.constantFrom(false, false, true),
+    woken: fc.boolean(),
+    spreadMs: fc.constantFrom(1, 2_000, 60_000, 100_000),
+    inTurn: fc.constantFrom(false, false, true),
+  });
+
+// Thousands of errors are made and thrown away here; their stacks would cost more than the schedules.
+Error.stackTraceLimit = 0;
+
+type Found = Readonly<{ sites: Sites; faults: number; repeats: number }>;
+
+async function search(): Promise<Found> {
+  const sites = newSites();
+  const crashesAt = (place: string): number => sites.crashes.get(place) ?? 0;
+  let faults = 0;
+  let repeats = 0;
+  let schedules = 0;
+  await fc.assert(
+    fc.asyncProperty(plans(fc.constantFrom(0.01, 0.03, 0.08, 0.2)), async (drawn) => {
+      schedules += 1;
+      const [rarest = '?'] = places.toSorted((left, right) => crashesAt(left) - crashesAt(right));
+      const run = await checked(schedules % 5 === 0 ? aimedAt(drawn, rarest) : drawn, sites);
+      faults += run.faults;
+      repeats += run.witness.effects.length - new Set(run.witness.effects.map(({ content }) => content)).size;
+    }),
+    { numRuns: RUNS, seed: SEED },
+  );
+  return { sites, faults, repeats };
+}
+
+// Before the first test: from then on node:test follows every promise, which takes a third of the time.
+const [found] = await Promise.allSettled([search()]);
+
+test('keeps every promise in random schedules with crashes, stalls, poison, gaps and a reset counter', () => {
+  if (found.status === 'rejected') throw found.reason;
+  const { faults, repeats } = found.value;
+  // A search that never met a fault or a repeat would prove nothing.
+  assert.ok(faults > RUNS, `only ${faults} faults in ${RUNS} schedules`);
+  assert.ok(repeats > 0, 'no schedule repeated a number');
+});
+
+test('processes died often at each place where the protocol waits for another party', (context) => {
+  if (RUNS < DEEP) return context.skip('needs npm run test:deep');
+  if (found.status === 'rejected') throw found.reason;
+  const { crashes } = found.value.sites;
+  const counts = places.map((place) => `${crashes.get(place) ?? 0} died at ${place}`);
+  for (const count of counts) context.diagnostic(count);
+  const rare = counts.filter((count) => Number.parseInt(count) < CRASHES);
+  // A place that the sources do not show would never have been aimed at.
+  const unknown = [...crashes.keys()]
+    .filter((place) => !places.includes(place))
+    .filter((place) => !SELDOM.test(place) && !IN_SELDOM.test(place));
+  assert.deepEqual({ rare, unknown }, { rare: [], unknown: [] });
+});
+
+async function checked(plan: Schedule, sites?: Sites): Promise<Simulated> {
+  const run = await simulate(plan, {}, sites);
+  checkPromises(plan, run);
+  return run;
+}
+
+test('runs every number once when nothing goes wrong', async () => {
+  await fc.assert(
+    fc.asyncProperty(plans(fc.constant(0)), async (plan) => {
+      const calm = { ...plan, fatal: 0 };
+      const { effects } = (await checked(calm)).witness;
+      assert.equal(effects.length, new Set(effects.map(({ key, number }) => `${key}#${number}`)).size);
+    }),
+    { numRuns: Math.ceil(RUNS / 6), seed: SEED },
+  );
+});
+
+/** A schedule in which what leads to one of the rarer places happens often, and processes die there. */
+function aimedAt(plan: Schedule, crashSite: string): Schedule {
+  const aimed: Schedule = {
+    ...plan,
+    crashSite,
+    // What goes wrong elsewhere keeps processes from getting there.
+    faultRate: Math.min(plan.faultRate, 0.03),
+    numbers: 8,
+    fatal: 0.3,
+    dropped: 0.3,
+    onPoison: 'block',
+    operated: true,
+    spreadMs: 2_000,
+    inTurn: false,
+  };
+  if (crashSite.startsWith('admin') || crashSite.startsWith('decided'))
+    return { ...aimed, fatal: 0.6, dropped: 0 };
+  if (crashSite === DEAD_LETTER) return { ...aimed, fatal: 0.6, onPoison: 'skip' };
+  if (crashSite.startsWith('gaps')) {
+    // Each number is missing with its neighbours, and nothing else stops the stream before it.
+    const repairs = plan.seed % 2 === 0;
+    return { ...aimed, fatal: 0, failing: 0, dropped: 0.5, onGap: 'skip', repairs };
+  }
+  if (crashSite.startsWith('stored-form')) return { ...aimed, large: true };
+  // Processes meet each other in one stream.
+  if (crashSite.startsWith('cycle')) return { ...aimed, workers: 4, keys: 1, fatal: 0, dropped: 0 };
+  return aimed;
+}
+
+/**
+ * Every place that waits for the store, the payload store, the outbox, the dead-letter topic or the handler. All other
+ * awaits wait for one of these, or for a time: to die in a pause is to die before the next request.
+ */
+function everyPlace(): readonly string[] {
+  const names = readdirSync(FOLDER).filter((name) => name.endsWith('.ts') && !OTHERS.test(name));
+  return [HANDLER, DEAD_LETTER, ...names.flatMap(placesIn)];
+}
+
+function placesIn(file: string): readonly string[] {
+  const lines = readFileSync(new URL(file, FOLDER), 'utf8').split('\n');
+  const places = lines.flatMap((line, index) => {
+    if (/^\s*(?:\/?\*|\/\/)/.test(line)) return [];
+    return [...line.matchAll(REQUEST)]
+      .filter(([text]) => !/^\s*\./.test(text) || /\bstore$/.test(lines[index - 1] ?? ''))
+      .map(([, request]) => `${file.replace('.ts', '')}:${index + 1} ${request}`);
+  });
+  return places.filter((place) => !SELDOM.test(place));
+}

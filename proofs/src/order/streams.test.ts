@@ -1,0 +1,141 @@
+/**
+ * Which messages are one stream, what is remembered of it, and how many streams a process bears.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ConfigError, storeUnavailable } from '../../../shared/src/errors.ts';
+import { compose } from '../../../shared/src/handler.ts';
+import { ack } from '../../../shared/src/outcome.ts';
+import { orderedDelivery } from '../../../shared/src/order/in-order.ts';
+import { streamPolicy } from '../../../shared/src/order/options.ts';
+import { bench, CONSUMER, kindOf, messageOf } from './bench.ts';
+import { contextFor } from './schedule.ts';
+import { streamWorkers } from '../../../shared/src/order/workers.ts';
+
+test('one sequenceKey through two subscriptions is two streams, each with its own numbers', async () => {
+  const { worker, runs } = bench();
+  const { deliver } = worker();
+  for (const source of ['a', 'b']) {
+    for (let number = 1; number <= 40; number += 1) {
+      assert.equal(kindOf(await deliver(number, { source, content: source })), 'ack handled');
+    }
+  }
+  assert.equal(runs.length, 80);
+});
+
+test('with the scope `consumer` it is one stream, whichever subscription a number comes through', async () => {
+  const { worker, runs, store, contexts } = bench({ streamScope: 'consumer' });
+  const { deliver, streams } = worker();
+  assert.equal(kindOf(await deliver(2, { source: 'b' })), 'ack held');
+  assert.equal(kindOf(await deliver(1, { source: 'a' })), 'ack handled');
+  assert.deepEqual(runs, ['1:a', '2:a']);
+  assert.deepEqual(
+    contexts.map(({ source }) => source),
+    ['a', 'b'],
+    'each under the source that it came through',
+  );
+  assert.equal(store.stateOf({ consumer: CONSUMER, source: '', key: 'k' })?.last, 2);
+  assert.equal((await streams.inspect({ consumer: CONSUMER, key: 'k' }))?.last, 2);
+});
+
+test('a number that is done, and whose content is forgotten, is a dead letter and not a silent ack', async () => {
+  const { worker, runs } = bench();
+  const { deliver } = worker();
+  for (let number = 1; number <= 150; number += 1) await deliver(number);
+  // Its numbering begins again, with other data and without an epoch.
+  const kinds: string[] = [];
+  for (let number = 1; number <= 150; number += 1)
+    kinds.push(kindOf(await deliver(number, { content: 'b' })));
+  const count = (kind: string): number => kinds.filter((one) => one === kind).length;
+  assert.deepEqual(
+    [count('deadLetter SEQUENCE_STALE_UNKNOWN'), count('deadLetter SEQUENCE_CONFLICT'), runs.length],
+    [50, 100, 150],
+  );
+});
+
+test('with `acknowledge` it is acknowledged, with a warning for each', async () => {
+  const warnings: string[] = [];
+  const { store, clock } = bench();
+  const { middleware } = orderedDelivery(store, { clock, onUnknownStale: 'acknowledge' });
+  const chain = compose(async () => ack(), [middleware]);
+  const log = { info() {}, warn: (text: string) => void warnings.push(text), error() {} };
+  const deliver = (number: number) =>
+    chain(messageOf(number), { ...contextFor(clock, 60_000, CONSUMER), log });
+  for (let number = 1; number <= 101; number += 1) await deliver(number);
+  assert.equal(kindOf(await deliver(1)), 'ack stale');
+  assert.equal(warnings.length, 1);
+  assert.equal(kindOf(await deliver(2)), 'ack stale');
+  assert.equal(warnings.length, 1, 'its content is remembered');
+});
+
+test('10,000 streams leave a bounded number of idle workers, and none at work', async () => {
+  const { store, clock } = bench();
+  const workers = streamWorkers(streamPolicy(store, { clock }));
+  const sequence = (key: string) => ({ key, number: 1 });
+  const deliver = (key: string) =>
+    workers.deliver(messageOf(1, { key }), sequence(key), contextFor(clock, 60_000, CONSUMER), async () =>
+      ack(),
+    );
+  for (let burst = 0; burst < 5; burst += 1) {
+    const keys = Array.from({ length: 2_000 }, (_, index) => `${burst}-${index}`);
+    const kinds = (await Promise.all(keys.map(deliver))).map(kindOf);
+    assert.equal(kinds.filter((kind) => kind === 'ack handled').length, 2_000);
+    await clock.advance(1);
+    assert.deepEqual([workers.size() <= 1_000, workers.busy()], [true, 0], `${workers.size()} in memory`);
+  }
+});
+
+test('what is remembered of held messages is bounded for the process', async () => {
+  const { store, clock } = bench();
+  const workers = streamWorkers(streamPolicy(store, { clock }));
+  const content = Buffer.alloc(500_000);
+  for (let key = 0; key < 100; key += 1) {
+    const sequence = { key: String(key), number: 2 };
+    const message = messageOf(2, { key: String(key), content });
+    await workers.deliver(message, sequence, contextFor(clock, 60_000, CONSUMER), async () => ack());
+  }
+  await clock.advance(1);
+  assert.ok(workers.bytes() <= 32_000_000, `${workers.bytes()} bytes`);
+});
+
+test('so is what is remembered of commits whose outcome is not known', async () => {
+  const { store, clock } = bench();
+  const down = { ...store, commit: () => Promise.reject(storeUnavailable('down')) };
+  const workers = streamWorkers(streamPolicy(down, { clock }));
+  const content = Buffer.alloc(500_000);
+  const outcomes = Array.from({ length: 100 }, (_, key) => {
+    const message = messageOf(2, { key: String(key), content });
+    const sequence = { key: String(key), number: 2 };
+    return workers.deliver(message, sequence, contextFor(clock, 60_000, CONSUMER), async () => ack());
+  });
+  for (const one of outcomes) assert.equal((await clock.until(one)).kind, 'retry');
+  await clock.advance(1);
+  assert.deepEqual([workers.busy(), workers.size() <= 64], [0, true], `${workers.size()} in memory`);
+});
+
+test('misuse from JavaScript is refused with a ConfigError that says what is accepted', () => {
+  const { store, clock } = bench();
+  const refused: readonly (readonly [unknown, unknown, RegExp])[] = [
+    [undefined, undefined, /store is undefined; accepted: .*no method read/],
+    [{ read() {} }, {}, /store is .*no method held/],
+    [store, { leese: '10s' }, /leese is no option; accepted: lease \(the nearest\)/],
+    [
+      store,
+      { retry: { maxAttempts: 3 } },
+      /retry\.maxAttempts is no option; accepted: attempts \(the nearest\)/,
+    ],
+    [store, { clock: {} }, /clock is .*; accepted: /],
+    [store, { retry: 3 }, /retry is 3; accepted: an object/],
+    [store, { wake: 'soon' }, /wake is "soon"; accepted: a function/],
+    [store, { streamScope: 'topic' }, /streamScope is "topic"; accepted: source, consumer/],
+    [store, { payloads: {} }, /payloads/],
+    [store, { clock, lease: 5 }, /lease is 5/],
+  ];
+  for (const [given, options, pattern] of refused) {
+    assert.throws(
+      () => orderedDelivery(given as never, options as never),
+      (error) => error instanceof ConfigError && pattern.test(error.message),
+      String(pattern),
+    );
+  }
+});

@@ -1,0 +1,192 @@
+/**
+ * The contract, and the outbox with its relay, on Firestore: on the local stack's server, and on the one that
+ * TEST_FIRESTORE_EMULATOR_HOST names.
+ */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, suite, test } from 'node:test';
+import type { Transaction } from '@google-cloud/firestore';
+import { ConfigError } from '../../../shared/src/errors.ts';
+import { silent } from '../../../shared/src/log.ts';
+import { firestoreCounters } from '../../../shared/src/sequence/firestore.ts';
+import { sequencer } from '../../../shared/src/sequence/sequencer.ts';
+import { memoryPublisher } from '../../../shared/src/testing/memory-publisher.ts';
+import { outboxContract } from '../../../shared/src/outbox/contract.ts';
+import { firestoreOutbox } from '../../../shared/src/outbox/firestore.ts';
+import { gapRepair } from '../../../shared/src/outbox/gap-repair.ts';
+import { type Added, outbox } from '../../../shared/src/outbox/outbox.ts';
+import { relay } from '../../../shared/src/outbox/relay.ts';
+import { message } from './world.ts';
+import { countOperations, loseReply } from '../servers/firestore-client.ts';
+import { clientOf, firestoreServers, type OpenedFirestore } from '../servers/firestore-servers.ts';
+
+const servers = firestoreServers('enforce');
+
+for (const [name, open] of servers) {
+  outboxContract<Transaction>(name, async () => {
+    const { firestore, close } = await open();
+    const suffix = randomUUID();
+    const store = firestoreOutbox(firestore, { rows: `rows-${suffix}`, streams: `streams-${suffix}` });
+    return { store, transact: (work) => firestore.runTransaction(work, { maxAttempts: 20 }), close };
+  });
+
+  suite(`outbox and relay: ${name}`, () => {
+    let opened: OpenedFirestore;
+    before(async () => {
+      opened = await open();
+    });
+    after(() => opened.close());
+
+    /** Collections of its own, so that a pass sees nothing of others. */
+    function setUp() {
+      const { firestore } = opened;
+      const [rows, streams] = [`rows-${randomUUID()}`, `streams-${randomUUID()}`];
+      const store = firestoreOutbox(firestore, { rows, streams });
+      const publisher = memoryPublisher();
+      const relayed = relay(store, publisher, { log: silent });
+      const box = outbox(store, { relay: relayed });
+      const add = (texts: readonly string[], sequenceKey?: string): Promise<Added> =>
+        firestore.runTransaction(async (transaction) => {
+          const slot = await box.reserve(transaction, sequenceKey === undefined ? {} : { sequenceKey });
+          return slot.add(...texts.map(message));
+        });
+      const published = (): string[] => publisher.published.map(({ data }) => Buffer.from(data).toString());
+      return { firestore, rows, store, publisher, relayed, add, published };
+    }
+
+    test('one key has one counter, whether numbers are taken here or by the sequencer', async () => {
+      const { firestore, add, relayed, publisher } = setUp();
+      const key = randomUUID();
+      const { next } = sequencer(firestoreCounters(firestore));
+      assert.equal((await next(key)).number, 1);
+      const added = await add(['two', 'three'], key);
+      assert.deepEqual(added.numbers, [2, 3]);
+      const { number, epoch } = await next(key);
+      assert.equal(number, 4);
+      assert.deepEqual((await add(['five'], key)).numbers, [5]);
+      await relayed.pass({ signal: new AbortController().signal });
+      assert.deepEqual(
+        publisher.published.map(({ attributes }) => [attributes.sequence, attributes.sequenceEpoch]),
+        [
+          ['2', epoch],
+          ['3', epoch],
+          ['5', epoch],
+        ],
+      );
+    });
+
+    test('B3: the reply to the commit is lost, the function runs again: one row, one number', async () => {
+      const { firestore, store, relayed } = setUp();
+      const key = randomUUID();
+      const box = outbox(store, { relay: relayed });
+      const restore = loseReply(firestore, 'commit', 1);
+      let runs = 0;
+      const added = await firestore.runTransaction(async (transaction) => {
+        runs += 1;
+        const slot = await box.reserve(transaction, { sequenceKey: key });
+        if (!slot.isRepeat) transaction.set(firestore.doc(`own/${key}`), { runs });
+        return slot.add(message('a'));
+      });
+      restore();
+      assert.deepEqual([runs, added.numbers, added.isRepeat], [2, [1], true]);
+      const ref = await store.streamOf(key);
+      assert.equal(ref && (await store.after(ref, 0, 10)).length, 1);
+      assert.equal((await firestore.doc(`own/${key}`).get()).get('runs'), 1);
+    });
+
+    test('the fast path publishes right after the commit; a pass finds nothing left', async () => {
+      const { add, relayed, published } = setUp();
+      const key = randomUUID();
+      await (await add(['a', 'b'], key)).afterCommit();
+      await (await add(['c'])).afterCommit();
+      assert.deepEqual(published(), ['a', 'b', 'c']);
+      const { pending } = await relayed.pass({ signal: new AbortController().signal });
+      assert.equal(pending, 0);
+    });
+
+    test('what is sent expires, what is pending does not', async () => {
+      const { add, relayed, firestore, rows } = setUp();
+      await add(['a'], randomUUID());
+      const expiry = async (): Promise<unknown> =>
+        (await firestore.collection(rows).get()).docs[0]?.get('expiresAt')?.toMillis();
+      assert.equal(await expiry(), undefined);
+      await relayed.pass({ signal: new AbortController().signal });
+      const at = Number(await expiry());
+      assert.ok(Math.abs(at - Date.now() - 8 * 86_400_000) < 60_000);
+    });
+
+    test('B10: the reply to a publish, or to its record, is lost: copies have one dedupId and the same bytes', async () => {
+      const { add, relayed, publisher, firestore } = setUp();
+      publisher.failOn(1, 'reply lost');
+      await (await add(['a'], randomUUID())).afterCommit();
+      await (await add(['b'])).afterCommit();
+      assert.equal(publisher.published.length, 2);
+      const restore = loseReply(firestore, 'commit', 2);
+      await new Promise((resolve) => setTimeout(resolve, 1_100));
+      await relayed.pass({ signal: new AbortController().signal });
+      restore();
+      const copies = publisher.published.filter(({ data }) => Buffer.from(data).toString() === 'a');
+      assert.ok(copies.length >= 2);
+      assert.deepEqual(new Set(copies.map((copy) => JSON.stringify(copy))).size, 1);
+    });
+
+    test('a range is published again from rows that are sent', async () => {
+      const { add, relayed, store, publisher, published } = setUp();
+      const key = randomUUID();
+      await add(['a', 'b', 'c', 'd'], key);
+      await relayed.pass({ signal: new AbortController().signal });
+      const repair = gapRepair(store, publisher, { log: silent });
+      assert.deepEqual(await repair.republish(key, { from: 2, to: 3 }), [2, 3]);
+      assert.deepEqual(published(), ['a', 'b', 'c', 'd', 'b', 'c']);
+      assert.deepEqual(publisher.published[1], publisher.published[4]);
+    });
+
+    test('operations of a message: with the fast path, and through a pass', async (t) => {
+      const { add, relayed, firestore } = setUp();
+      const key = randomUUID();
+      await (await add(['warm'], key)).afterCommit();
+      const costs = async (work: () => Promise<unknown>): Promise<string> => {
+        const stop = countOperations(firestore);
+        await work();
+        const { reads, writes } = stop();
+        return `${reads} reads, ${writes} writes`;
+      };
+      let added: Added | undefined;
+      const seen = {
+        reserve: await costs(async () => (added = await add(['a'], key))),
+        flush: await costs(async () => added?.afterCommit()),
+        reserveLoose: await costs(async () => (added = await add(['a']))),
+        flushLoose: await costs(async () => added?.afterCommit()),
+        firstPass: await costs(() => relayed.pass({ signal: new AbortController().signal })),
+        idlePass: await costs(() => relayed.pass({ signal: new AbortController().signal })),
+      };
+      t.diagnostic(JSON.stringify(seen));
+      assert.deepEqual(seen, {
+        reserve: '2 reads, 2 writes',
+        flush: '3 reads, 3 writes',
+        reserveLoose: '1 reads, 1 writes',
+        flushLoose: '1 reads, 1 writes',
+        // The bound, a read for each shard, and the count of what is halted.
+        firstPass: '19 reads, 1 writes',
+        idlePass: '18 reads, 0 writes',
+      });
+    });
+  });
+}
+
+test('options are checked when the outbox and the relay are made', async () => {
+  const firestore = clientOf('127.0.0.1:9');
+  assert.throws(() => firestoreOutbox(firestore, { retention: '1s' }), ConfigError);
+  for (const shards of [0, 257, 1.5])
+    assert.throws(() => firestoreOutbox(firestore, { shards }), ConfigError);
+  const store = firestoreOutbox(firestore);
+  for (const options of [
+    { lease: '1s' },
+    { retryMin: '0ms' },
+    { retryMax: '1ms' },
+    { pageSize: 0 },
+  ] as const) {
+    assert.throws(() => relay(store, memoryPublisher(), options), ConfigError);
+  }
+  await firestore.terminate();
+});

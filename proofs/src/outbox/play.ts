@@ -1,0 +1,171 @@
+/**
+ * Plays one schedule against a way of relaying, on virtual time, and says which invariants it broke.
+ *
+ * Three processes share one store and one topic. Each makes its calls and passes over the outbox now and then; it is
+ * paused, or dies at any request and is replaced. After a while nothing fails any more: by then everything must be out.
+ */
+import { type Clock, sleep } from '../../../shared/src/clock.ts';
+import { storeUnavailable, TransientError } from '../../../shared/src/errors.ts';
+import { silent } from '../../../shared/src/log.ts';
+import type { OutgoingMessage } from '../../../shared/src/message.ts';
+import type { Publisher } from '../../../shared/src/publish/publisher.ts';
+import { virtualClock } from '../../../shared/src/testing/index.ts';
+import { memoryTable } from '../../../shared/src/outbox/memory-table.ts';
+import { memoryOutbox, type MemoryOutbox, type Network } from '../../../shared/src/outbox/memory.ts';
+import { type Added, outbox, type SlotOptions } from '../../../shared/src/outbox/outbox.ts';
+import { relay } from '../../../shared/src/outbox/relay.ts';
+import { type Invariant, type Outcome, violations } from './invariants.ts';
+import { mortal } from './mortal.ts';
+import { type Fault, type Schedule, type Site, TROUBLE_MS } from './schedule.ts';
+import { message } from './world.ts';
+
+export type Parts = Readonly<{
+  store: MemoryOutbox;
+  publisher: Publisher;
+  /** With a wall clock that may be wrong. */
+  clock: Clock;
+  newId: () => string;
+}>;
+
+/** One process's way of adding and relaying. */
+export type Way = Readonly<{
+  /** How rows are stamped; undefined: by the store. */
+  stamp?: (clock: Clock) => () => number;
+  start(parts: Parts): Readonly<{
+    pass(signal: AbortSignal): Promise<unknown>;
+    add(texts: readonly string[], slot: SlotOptions, fast: boolean): Promise<Added>;
+  }>;
+}>;
+
+export const asBuilt: Way = {
+  start({ store, publisher, clock, newId }) {
+    const relayed = relay(store, publisher, { clock, log: silent, newId, pageSize: 2 });
+    const boxes = {
+      fast: outbox(store, { relay: relayed, clock, newId }),
+      slow: outbox(store, { clock, newId }),
+    };
+    return {
+      pass: (signal) => relayed.pass({ signal }),
+      add: (texts, slot, fast) =>
+        store.transact(async (transaction) => {
+          const reserved = await boxes[fast ? 'fast' : 'slow'].reserve(transaction, slot);
+          return reserved.add(...texts.map(message));
+        }),
+    };
+  },
+};
+
+const WORKERS = 3;
+const PASS_EVERY_MS = 60_000;
+/** Longer than a lease, a pause and the longest back-off together, several times. */
+const LIMIT_MS = TROUBLE_MS + 1_800_000;
+
+export async function play(
+  way: Way,
+  schedule: Schedule,
+  died: (site: Site) => void = () => {},
+): Promise<readonly Readonly<{ invariant: Invariant; text: string }>[]> {
+  const { calls, faults, down, away, pauses, deaths, skews } = schedule;
+  const clock = virtualClock();
+  const table = memoryTable();
+  const isTrouble = (): boolean => clock.monotonic() < TROUBLE_MS;
+  const applied: OutgoingMessage[] = [];
+  const outcomes: Outcome[] = calls.map(() => ({ kind: 'unknown' }));
+  const due = deaths.map((death) => ({ ...death }));
+
+  let requests = 0;
+  const fault = (): Fault | undefined => (isTrouble() ? faults[(requests += 1) % faults.length] : undefined);
+  const faulty: Network = async (_request, send) => {
+    const how = fault();
+    if (how === undefined) return send();
+    if (how === 'request lost') throw storeUnavailable('the request was lost');
+    if (how === 'reply lost') {
+      await send();
+      throw storeUnavailable('the reply was lost');
+    }
+    if (how.kind === 'late') {
+      clock.after(how.milliseconds, () => void send());
+      throw storeUnavailable('the request is on its way');
+    }
+    await sleep(clock, how.milliseconds);
+    return send();
+  };
+
+  type Worker = ReturnType<Way['start']> &
+    Readonly<{ pause(milliseconds: number): void; end: AbortController }>;
+  const workers: Worker[] = [];
+  let ids = 0;
+  const isIn = (times: typeof down): boolean =>
+    times.some(({ at, milliseconds }) => {
+      const now = clock.monotonic();
+      return now >= at && now < at + milliseconds;
+    });
+  const start = (index: number): void => {
+    const process = mortal(clock, (site) => {
+      if (!isTrouble()) return false;
+      const here = due.filter((one) => one.site === site);
+      for (const one of here) one.hit -= 1;
+      if (!here.some(({ hit }) => hit === 0)) return false;
+      died(site);
+      workers[index]?.end.abort();
+      start(index);
+      return true;
+    });
+    const network: Network = (request, send) => process.guarded(request, () => faulty(request, send));
+    const wrong = skews[index % skews.length] ?? 0;
+    const skewed: Clock = { ...process.clock, now: () => clock.now() + wrong };
+    const stamp = way.stamp?.(skewed);
+    const store = memoryOutbox({
+      clock: process.clock,
+      network,
+      table,
+      shards: 2,
+      ...(stamp !== undefined && { stamp }),
+    });
+    const publisher: Publisher = {
+      publish: (outgoing) =>
+        network('publish', async () => {
+          if (isIn(away)) return undefined;
+          applied.push(outgoing);
+          return String(applied.length);
+        }).then((id) => id ?? Promise.reject(new TransientError('PUBSUB_UNAVAILABLE', 'the topic is away'))),
+    };
+    const newId = (): string => `id-${(ids += 1)}`;
+    const started = way.start({ store, publisher, clock: skewed, newId });
+    const end = new AbortController();
+    workers[index] = { ...started, pause: process.pause, end };
+    const loop = async (): Promise<void> => {
+      while (!end.signal.aborted && clock.monotonic() < LIMIT_MS) {
+        await sleep(process.clock, PASS_EVERY_MS + index * 1_000, end.signal);
+        if (!isIn(down) || !isTrouble()) await started.pass(end.signal).catch(() => {});
+      }
+    };
+    void loop();
+  };
+  for (let index = 0; index < WORKERS; index += 1) start(index);
+  for (const { at, worker, milliseconds } of pauses) {
+    clock.after(at, () => workers[worker]?.pause(milliseconds));
+  }
+  for (const [index, { at, worker, key, count, fast }] of calls.entries()) {
+    const texts = Array.from({ length: count }, (_, part) => `call ${index} part ${part}`);
+    const slot = key === 2 ? {} : { sequenceKey: `key-${key}` };
+    const make = async (): Promise<void> => {
+      try {
+        const added = await workers[worker]?.add(texts, slot, fast);
+        outcomes[index] = { kind: 'committed' };
+        await added?.afterCommit();
+      } catch {
+        // Nothing is known: it may be committed, or be yet.
+      }
+    };
+    clock.after(at, () => void make());
+  }
+
+  await clock.advance(TROUBLE_MS);
+  const isOut = (): boolean => table.rows().every(({ state }) => state === 'sent');
+  // At least once more after the last request on its way has arrived.
+  await clock.advance(60_000);
+  while (!isOut() && clock.monotonic() < LIMIT_MS) await clock.advance(60_000);
+  for (const { end } of workers) end.abort();
+  return violations(table, applied, calls, outcomes);
+}
