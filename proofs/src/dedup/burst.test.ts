@@ -135,7 +135,7 @@ test('of deliveries of a done key that arrive together each is judged by its own
 
 test('deliveries of one key that arrive together are all retried when the store is down, and the next one asks anew', async () => {
   let isDown = true;
-  const { deliver, runs } = together(() => (isDown ? 'request lost' : undefined));
+  const { deliver, runs } = together(() => (isDown ? { kind: 'refused' } : undefined));
   for (const outcome of await deliver('x', 'x', 'x')) {
     assert.ok(outcome.kind === 'retry' && codeOf(outcome.error) === 'STORE_UNAVAILABLE');
   }

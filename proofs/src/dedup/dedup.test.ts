@@ -173,7 +173,7 @@ describe('once', () => {
   test('a store that is down is a retry, or a marked run where that is asked for', async () => {
     const clock = virtualClock();
     const store = documentClaims(
-      faultyDocuments(memoryDocuments({ clock }), clock, () => 'request lost'),
+      faultyDocuments(memoryDocuments({ clock }), clock, () => ({ kind: 'refused' })),
       clock,
       5_000,
     );
@@ -197,8 +197,8 @@ describe('once', () => {
   test('a store that hangs is unavailable within five seconds', async () => {
     const clock = virtualClock();
     const never = faultyDocuments(memoryDocuments({ clock }), clock, () => ({
-      kind: 'delayed',
-      milliseconds: 600_000,
+      kind: 'none',
+      beforeMs: 600_000,
     }));
     const { deliver } = worker(clock, documentClaims(never, clock, 5_000), done);
     const outcome = await clock.until(deliver(aMessage('1'), aContext(clock)));

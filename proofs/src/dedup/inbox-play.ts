@@ -5,7 +5,7 @@
  */
 import { type Clock, sleep } from '../../../shared/src/clock.ts';
 import { PermanentError, storeUnavailable } from '../../../shared/src/errors.ts';
-import { compose, type Handler } from '../../../shared/src/handler.ts';
+import { compose } from '../../../shared/src/handler.ts';
 import { ack, deadLetter, type Outcome, retry } from '../../../shared/src/outcome.ts';
 import { silent } from '../../../shared/src/log.ts';
 import { relay } from '../../../shared/src/outbox/relay.ts';
@@ -16,8 +16,11 @@ import { inbox } from '../../../shared/src/dedup/inbox.ts';
 import { memoryInboxDocuments, type MemoryTransaction } from '../../../shared/src/dedup/inbox-memory.ts';
 import type { InboxHandler } from '../../../shared/src/dedup/inbox-run.ts';
 import { aContext, aMessage } from '../../../shared/src/testing/deliveries.ts';
-import { type Fault, faultyDocuments } from './fixture.ts';
-import { deathSites, mortalInbox, type Site } from './inbox-mortal.ts';
+import { crew } from '../engine/crew.ts';
+import { inTurn, type NetworkFault, send } from '../engine/faults.ts';
+import { plannedDeaths } from '../engine/places.ts';
+import { faultyDocuments } from './fixture.ts';
+import { deathSites, type Site, startInboxProcess } from './inbox-process.ts';
 
 export type InboxSchedule = Readonly<{
   publishes: readonly Readonly<{ key: number; at: number }>[];
@@ -29,7 +32,7 @@ export type InboxSchedule = Readonly<{
     /** Counts in a document that all keys share. */
     reads: boolean;
   }>[];
-  faults: readonly (Fault | undefined)[];
+  faults: readonly (NetworkFault | undefined)[];
   pauses: readonly Readonly<{ at: number; worker: number; milliseconds: number }>[];
   /** The process that passes the site as the `hit`-th dies there. */
   deaths: readonly Readonly<{ site: number; hit: number }>[];
@@ -57,24 +60,10 @@ export async function playInbox(
   const clock = virtualClock();
   const broken: string[] = [];
   const isTrouble = (): boolean => clock.monotonic() < TROUBLE_MS;
-  let calls = 0;
-  const fault = (): Fault | undefined => (isTrouble() ? faults[(calls += 1) % faults.length] : undefined);
-
-  const network = async <Value>(_request: string, send: () => Promise<Value>): Promise<Value> => {
-    const how = fault();
-    if (how === undefined) return send();
-    if (how === 'request lost') throw storeUnavailable('the request was lost');
-    if (how === 'all replies lost' || how === 'reply lost') {
-      await send();
-      throw storeUnavailable('the reply was lost');
-    }
-    if (how.kind === 'late copy') {
-      clock.after(how.milliseconds, () => void send());
-      throw storeUnavailable('the request is on its way');
-    }
-    await sleep(clock, how.milliseconds);
-    return send();
-  };
+  const nextFault = inTurn(faults);
+  const fault = (): NetworkFault | undefined => (isTrouble() ? nextFault() : undefined);
+  const network = <Value>(_request: string, apply: () => Promise<Value>): Promise<Value> =>
+    send(clock, unrepeated(fault()), apply, storeUnavailable);
   const memory = memoryInboxDocuments({ clock, network, shards: 1 });
   const documents: InboxDocuments<MemoryTransaction> = {
     ...memory,
@@ -118,27 +107,22 @@ export async function playInbox(
       return ack('handled', [{ topic: 't', data: Buffer.from(run), attributes: { key } }]);
     };
 
-  const due = deaths.map(({ site, hit }) => ({ site: deathSites[site % deathSites.length], hit }));
-  type Worker = Readonly<{ clock: Clock; deliver: Handler; pause(milliseconds: number): void }>;
-  const workers: Worker[] = [];
-  const start = (index: number): void => {
-    const worker = mortalInbox(clock, mutate(documents), publisher, (site) => {
-      if (!isTrouble()) return false;
-      const here = due.filter((one) => one.site === site);
-      for (const one of here) one.hit -= 1;
-      if (!here.some(({ hit }) => hit === 0)) return false;
-      died(site);
-      start(index);
-      return true;
+  const due = plannedDeaths(
+    deaths.map(({ site, hit }) => ({ place: deathSites[site % deathSites.length] as Site, hit })),
+    died,
+  );
+  const workers = crew(WORKERS, (_seat, replace) => {
+    const worker = startInboxProcess(clock, mutate(documents), publisher, {
+      dies: (site) => isTrouble() && due.dies(site),
+      died: replace,
     });
     const store = documentInbox(worker.documents, worker.clock, TIMEOUT_MS);
     const options = { clock: worker.clock, publisher: worker.publisher };
     const handle = inbox(store, options)(worker.handler(handlerOf(() => worker.clock)));
-    workers[index] = { clock: worker.clock, pause: worker.pause, deliver: compose(handle, []) };
-  };
-  for (let index = 0; index < WORKERS; index += 1) start(index);
+    return { clock: worker.clock, pause: worker.pause, deliver: compose(handle, []) };
+  });
   for (const { at, worker, milliseconds } of pauses)
-    clock.after(at, () => workers[worker]?.pause(milliseconds));
+    clock.after(at, () => workers.at(worker).pause(milliseconds));
 
   let deliveries = 0;
   const settled = (key: string, outcome: Outcome): boolean => {
@@ -153,8 +137,7 @@ export async function playInbox(
   const settle = async (id: number, key: string, at: number): Promise<void> => {
     await sleep(clock, at);
     for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-      const worker = workers[(deliveries += 1) % WORKERS];
-      if (worker === undefined) break;
+      const worker = workers.at((deliveries += 1));
       const context = aContext(worker.clock, { deadline: clock.monotonic() + ACK_DEADLINE_MS });
       const noAnswer = sleep(clock, ACK_DEADLINE_MS).then((): Outcome => retry(new Error('no answer')));
       const delivered = worker.deliver(aMessage(String(id), { dedupId: key }), context);
@@ -182,4 +165,10 @@ export async function playInbox(
   if (total !== reading) broken.push(`${reading} runs have read and the total is ${JSON.stringify(total)}`);
   if (memory.rows().length > 0) broken.push('a row is left');
   return broken;
+}
+
+/** A transaction's client does not send a commit twice: the caller hears that nothing is known. */
+function unrepeated(fault: NetworkFault | undefined): NetworkFault | undefined {
+  if (fault?.kind === 'repeated') return { kind: 'reply lost' };
+  return fault?.kind === 'late copy' ? { kind: 'delayed', byMs: fault.byMs } : fault;
 }

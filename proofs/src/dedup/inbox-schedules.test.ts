@@ -4,8 +4,9 @@ import fc from 'fast-check';
 import { TransientError } from '../../../shared/src/errors.ts';
 import { hashOf } from '../../../shared/src/hash.ts';
 import type { HeldClaim } from '../../../shared/src/dedup/claim-store.ts';
-import type { Fault } from './fixture.ts';
-import { deathSites, type Site } from './inbox-mortal.ts';
+import { drawnFaults } from '../engine/arbitraries.ts';
+import { newTally } from '../engine/places.ts';
+import { deathSites, type Site } from './inbox-process.ts';
 import { type InboxSchedule, type Mutation, playInbox } from './inbox-play.ts';
 
 /** `npm run test:deep` takes 3,000, with which each await must be died at. */
@@ -15,12 +16,10 @@ const SCHEDULES = Number(process.env['TEST_SCHEDULES'] ?? 300);
 const seed = Number(process.env['TEST_SEED'] ?? 20_260_101);
 const DEATHS_PER_SITE = 20;
 
-const milliseconds = fc.integer({ min: 0, max: 32_000 });
-const fault: fc.Arbitrary<Fault | undefined> = fc.oneof(
-  { weight: 14, arbitrary: fc.constant(undefined) },
-  { weight: 2, arbitrary: fc.constantFrom<Fault>('request lost', 'all replies lost', 'reply lost') },
-  { weight: 1, arbitrary: milliseconds.map((ms): Fault => ({ kind: 'delayed', milliseconds: ms })) },
-  { weight: 1, arbitrary: milliseconds.map((ms): Fault => ({ kind: 'late copy', milliseconds: ms })) },
+const fault = drawnFaults(
+  { none: 14, lost: 2 },
+  [{ kind: 'refused' }, { kind: 'reply lost' }, { kind: 'repeated' }],
+  'late copy',
 );
 /** With more of what happens seldom. */
 const RARE: readonly Site[] = [
@@ -58,15 +57,14 @@ const schedules: fc.Arbitrary<InboxSchedule> = fc.record({
 });
 
 test('random schedules: every effect exactly once, nothing acked without its commit, no message lost', async (t) => {
-  const deaths = new Map<Site, number>();
+  const deaths = newTally();
   const play = async (schedule: InboxSchedule): Promise<void> => {
-    const broken = await playInbox(schedule, (site) => void deaths.set(site, (deaths.get(site) ?? 0) + 1));
-    assert.deepEqual(broken, []);
+    assert.deepEqual(await playInbox(schedule, deaths.add), []);
   };
   await fc.assert(fc.asyncProperty(schedules, play), { numRuns: SCHEDULES, seed });
-  for (const site of deathSites) t.diagnostic(`${deaths.get(site) ?? 0} died ${site}`);
+  for (const site of deathSites) t.diagnostic(`${deaths.of(site)} died ${site}`);
   if (SCHEDULES < DEEP) return;
-  const rare = deathSites.filter((site) => (deaths.get(site) ?? 0) < DEATHS_PER_SITE);
+  const rare = deathSites.filter((site) => deaths.of(site) < DEATHS_PER_SITE);
   assert.deepEqual(rare, [], `each await is the last one of at least ${DEATHS_PER_SITE} processes`);
 });
 

@@ -19,7 +19,7 @@ import { memoryClaims } from '../../../shared/src/dedup/memory.ts';
 import { relay } from '../../../shared/src/outbox/relay.ts';
 import type { Publisher } from '../../../shared/src/publish/publisher.ts';
 import { aContext, aMessage, memoryLog } from '../../../shared/src/testing/deliveries.ts';
-import { pausable } from './fixture.ts';
+import { pausable } from '../engine/pausable.ts';
 
 const said = (outcome: Outcome): string => (outcome.kind === 'ack' ? outcome.reason : codeOf(outcome.error));
 const aLetter = (text: string): OutgoingMessage => ({ topic: 't', data: Buffer.from(text), attributes: {} });

@@ -12,7 +12,8 @@ import { deadlineSignal } from '../../../shared/src/dedup/deadline-signal.ts';
 import { dedup } from '../../../shared/src/dedup/dedup.ts';
 import { documentClaims } from '../../../shared/src/dedup/document-claims.ts';
 import { aContext, aMessage } from '../../../shared/src/testing/deliveries.ts';
-import { type Fault, faultyDocuments } from './fixture.ts';
+import type { NetworkFault } from '../engine/faults.ts';
+import { faultyDocuments } from './fixture.ts';
 import { holdLease } from '../../../shared/src/dedup/lease.ts';
 import { memoryClaims, memoryDocuments } from '../../../shared/src/dedup/memory.ts';
 
@@ -163,10 +164,10 @@ describe('the heartbeat', () => {
     }, [dedup(other, { clock })]);
     const first = failing(message, aContext(clock));
     // Its first create lands at 4 s, just after the release, and its own poll at 5.75 s finds it.
-    const late: Fault = { kind: 'late copy', milliseconds: 4_000 };
+    const late: NetworkFault = { kind: 'late copy', byMs: 4_000 };
     const faulty = faultyDocuments(documents, clock, ({ number, detail }) => {
       if (number === 1) return late;
-      return detail === 'renewal' ? 'request lost' : undefined;
+      return detail === 'renewal' ? { kind: 'refused' } : undefined;
     });
     let [startedAt, abortedAt] = [0, 0];
     const waiting = compose(

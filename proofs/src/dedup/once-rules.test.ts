@@ -8,7 +8,9 @@ import { virtualClock } from '../../../shared/src/testing/index.ts';
 import { dedup } from '../../../shared/src/dedup/dedup.ts';
 import { type ClaimDocuments, documentClaims } from '../../../shared/src/dedup/document-claims.ts';
 import { aContext, aMessage, memoryLog } from '../../../shared/src/testing/deliveries.ts';
-import { type Call, type Fault, faultyDocuments, gate, pausable } from './fixture.ts';
+import type { NetworkFault } from '../engine/faults.ts';
+import { pausable } from '../engine/pausable.ts';
+import { type Call, faultyDocuments, gate } from './fixture.ts';
 import { memoryDocuments } from '../../../shared/src/dedup/memory.ts';
 import type { DedupOptions } from '../../../shared/src/dedup/settings.ts';
 
@@ -20,7 +22,7 @@ function world() {
   const start = (
     handler: Handler,
     options: Partial<DedupOptions> & {
-      plan?: (call: Call) => Fault | undefined;
+      plan?: (call: Call) => NetworkFault | undefined;
       wrap?: (documents: ClaimDocuments) => ClaimDocuments;
     } = {},
   ) => {
@@ -51,7 +53,7 @@ describe('the rules of once', () => {
     });
     const m0 = aMessage('0', { dedupId: 'd', text: 'A' });
     const failing = first.deliver(m0, aContext(clock));
-    const late: Fault = { kind: 'late copy', milliseconds: 20_000 };
+    const late: NetworkFault = { kind: 'late copy', byMs: 20_000 };
     const other = start(done, { waitBudget: '1s', plan: (call) => (call.number === 1 ? late : undefined) });
     const m1 = await clock.until(other.deliver(aMessage('1', { dedupId: 'd', text: 'B' }), aContext(clock)));
     assert.equal(codeIn(m1), 'IN_PROGRESS_ELSEWHERE');
@@ -77,9 +79,9 @@ describe('the rules of once', () => {
         plan: ({ detail }) => {
           if (detail !== 'renewal') return undefined;
           renewals += 1;
-          if (renewals === 1) return 'all replies lost';
+          if (renewals === 1) return { kind: 'reply lost' };
           const isOneThrough = clock.monotonic() >= 23_000 && clock.monotonic() < 24_000;
-          return isOneThrough ? undefined : 'request lost';
+          return isOneThrough ? undefined : { kind: 'refused' };
         },
       },
     );
@@ -143,7 +145,7 @@ describe('the rules of once', () => {
     const { clock, start } = world();
     const log = memoryLog();
     const { deliver, runs } = start(done, {
-      plan: ({ detail }) => (detail === 'done' ? 'reply lost' : undefined),
+      plan: ({ detail }) => (detail === 'done' ? { kind: 'repeated' } : undefined),
     });
     assert.deepEqual(await deliver(aMessage('1'), aContext(clock, { log })), ack());
     assert.deepEqual(log.events(), [], 'it was not taken for stolen');
@@ -156,9 +158,9 @@ describe('the rules of once', () => {
     let isDown = false;
     const { deliver, runs, calls } = start(done, {
       plan: ({ detail }) => {
-        if (isDown) return 'request lost';
+        if (isDown) return { kind: 'refused' };
         isDown = detail === 'done';
-        return isDown ? 'all replies lost' : undefined;
+        return isDown ? { kind: 'reply lost' } : undefined;
       },
     });
     assert.equal(codeIn(await clock.until(deliver(aMessage('1'), aContext(clock)))), 'STORE_UNAVAILABLE');
@@ -177,7 +179,7 @@ describe('the rules of once', () => {
         await sleep(clock, 40_000);
         return ack();
       },
-      { plan: ({ detail }) => (detail === 'renewal' ? 'request lost' : undefined) },
+      { plan: ({ detail }) => (detail === 'renewal' ? { kind: 'refused' } : undefined) },
     );
     const first = deaf.deliver(aMessage('1'), aContext(clock, { log }));
     await clock.advance(30_000);
@@ -198,7 +200,7 @@ describe('the rules of once', () => {
 
   test('a completion is sent when the renewal under way has been answered, and not beside it', async () => {
     const { clock, start } = world();
-    const slow: Fault = { kind: 'delayed', milliseconds: 4_000 };
+    const slow: NetworkFault = { kind: 'none', beforeMs: 4_000 };
     const { deliver, calls } = start(
       async () => {
         await sleep(clock, 11_000);
@@ -218,7 +220,7 @@ describe('the rules of once', () => {
       return retry(new Error('failed'));
     });
     const first = holder.deliver(aMessage('1'), aContext(clock));
-    const slow: Fault = { kind: 'delayed', milliseconds: 1_000 };
+    const slow: NetworkFault = { kind: 'none', beforeMs: 1_000 };
     // Polls at 250 ms, 750 ms and 1,750 ms; the wait ends at 2 s.
     const { deliver } = start(done, {
       waitBudget: '2s',
@@ -290,7 +292,9 @@ describe('reports from the field', () => {
 
   test('B04: a completion that never arrives costs another run, not the message', async () => {
     const { clock, start } = world();
-    const failing = start(done, { plan: ({ detail }) => (detail === 'done' ? 'request lost' : undefined) });
+    const failing = start(done, {
+      plan: ({ detail }) => (detail === 'done' ? { kind: 'refused' } : undefined),
+    });
     const outcome = await clock.until(failing.deliver(aMessage('1'), aContext(clock)));
     assert.equal(codeIn(outcome), 'STORE_UNAVAILABLE');
     await clock.advance(30_000);
@@ -355,7 +359,7 @@ describe('reports from the field', () => {
   test('B12: a claim whose reply was lost is one’s own', async () => {
     const { clock, start } = world();
     const { deliver, runs } = start(done, {
-      plan: ({ number }) => (number === 1 ? 'reply lost' : undefined),
+      plan: ({ number }) => (number === 1 ? { kind: 'repeated' } : undefined),
     });
     assert.deepEqual(await deliver(aMessage('1'), aContext(clock)), ack());
     assert.equal(runs(), 1);

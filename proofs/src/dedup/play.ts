@@ -5,7 +5,7 @@
  * while nothing fails any more: by then everything must come to an end.
  */
 import { type Clock, sleep } from '../../../shared/src/clock.ts';
-import { codeOf } from '../../../shared/src/errors.ts';
+import { codeOf, storeUnavailable } from '../../../shared/src/errors.ts';
 import { compose, type Handler, type Middleware } from '../../../shared/src/handler.ts';
 import type { Message } from '../../../shared/src/message.ts';
 import { type Outcome, retry } from '../../../shared/src/outcome.ts';
@@ -13,10 +13,15 @@ import { virtualClock } from '../../../shared/src/testing/index.ts';
 import { dedup } from '../../../shared/src/dedup/dedup.ts';
 import { type ClaimDocuments, documentClaims } from '../../../shared/src/dedup/document-claims.ts';
 import { memoryDocuments } from '../../../shared/src/dedup/memory.ts';
+import { crew } from '../engine/crew.ts';
+import { inTurn, type NetworkFault } from '../engine/faults.ts';
+import { plannedDeaths } from '../engine/places.ts';
+import { startProcess } from '../engine/process.ts';
+import { through } from '../engine/through.ts';
 import { aContext, aMessage } from '../../../shared/src/testing/deliveries.ts';
 import { faultyDocuments } from './fixture.ts';
 import { type Violation, watch } from './invariants.ts';
-import { type Fate, type Mortal, mortal, type Place } from './mortal.ts';
+import { type Call, type Place, siteOf } from './places.ts';
 import { recorded } from './recorded.ts';
 import type { Schedule } from './schedule.ts';
 
@@ -29,8 +34,8 @@ type Parts = Readonly<{ clock: Clock; guardClock: Clock; newOwner: () => string 
 export const asBuilt: Dedup = (documents, { clock, guardClock, newOwner }) =>
   dedup(documentClaims(documents, guardClock, STORE_TIMEOUT_MS), { clock, newOwner });
 
-/** Where a process can be killed, and who hears that it was. */
-export type Deaths = Readonly<{ places: readonly Place[]; died(place: Place): void }>;
+/** Where a process can be killed, and what hears `when site` of each that was. */
+export type Deaths = Readonly<{ places: readonly Place[]; died(place: string): void }>;
 
 export const STORE_TIMEOUT_MS = 5_000;
 const WORKERS = 3;
@@ -52,13 +57,13 @@ export async function play(
   const isTrouble = (): boolean => clock.monotonic() < TROUBLE_MS;
 
   const store = recorded(memoryDocuments({ clock }), clock);
-  let calls = 0;
-  const documents = faultyDocuments(store.documents, clock, () => {
-    calls += 1;
+  const nextFault = inTurn(faults);
+  const documents = faultyDocuments(store.documents, clock, (): NetworkFault | undefined => {
+    const fault = nextFault();
     if (!isTrouble()) return undefined;
     const now = clock.monotonic();
     const isOut = outages.some(({ at, milliseconds }) => now >= at && now < at + milliseconds);
-    return isOut ? 'request lost' : faults[calls % faults.length];
+    return isOut ? { kind: 'refused' } : fault;
   });
 
   const watched = watch(
@@ -69,46 +74,52 @@ export async function play(
     isTrouble,
   );
 
-  const { places = [], died = () => {} } = deaths;
-  const due = crashes.flatMap(({ site, hit, among }) => {
+  const { places = [], died } = deaths;
+  const planned = crashes.flatMap(({ site, hit, among }) => {
     const candidates = places.filter(({ name }) => name.includes(among));
     const place = candidates[site % candidates.length];
-    return place === undefined ? [] : [{ place, hit }];
+    return place === undefined ? [] : [{ ...place, place: `${place.when} ${place.site}`, hit }];
   });
-  const fateOf = (index: number): Fate => ({
-    isOpen: (call) => isTrouble() && due.some(({ place }) => place.call === call),
-    dies({ site, point }) {
-      const here = due.filter(({ place }) => place.site === site && place.point === point);
-      for (const crash of here) crash.hit -= 1;
-      const dead = here.find(({ hit }) => hit === 0);
-      if (dead === undefined) return false;
-      due.splice(due.indexOf(dead), 1);
-      died(dead.place);
-      start(index);
-      return true;
-    },
-  });
-
-  type Worker = Mortal & Readonly<{ deliver: Handler }>;
-  const workers: Worker[] = [];
-  let owners = 0;
-  const start = (index: number): void => {
-    const worker: Mortal = mortal(
-      clock,
-      documents,
-      watched.handler(() => worker.clock),
-      fateOf(index),
-    );
-    const newOwner = (): string => `owner-${(owners += 1)}`;
-    const deliver = compose(worker.handler, [way(worker.documents, { ...worker, newOwner })]);
-    workers[index] = { ...worker, deliver };
+  const due = plannedDeaths(planned, died);
+  /** Only where a process may still die: to find out where a call comes from takes time. */
+  const siteIfDue = (call: Call): string => {
+    if (!isTrouble()) return call;
+    const open = due.open();
+    return planned.some((one) => one.call === call && open.includes(one.place)) ? siteOf(call) : call;
   };
-  for (let index = 0; index < WORKERS; index += 1) start(index);
+
+  let owners = 0;
+  const workers = crew(WORKERS, (_seat, replace) => {
+    const process = startProcess(clock, {
+      dies: (site, when) => due.dies(`${when} ${site}`),
+      died: replace,
+      lost: (_site, how) => storeUnavailable(how),
+    });
+    const sleepy: Clock = {
+      ...process.clock,
+      after(milliseconds, callback) {
+        process.pass(siteIfDue('sleep'), 'before');
+        return process.clock.after(milliseconds, callback);
+      },
+    };
+    const mine = through(process.call, documents, {
+      create: () => siteIfDue('documents.create'),
+      read: () => siteIfDue('documents.read'),
+      update: () => siteIfDue('documents.update'),
+      remove: () => siteIfDue('documents.remove'),
+    });
+    const watching = watched.handler(() => sleepy);
+    const handler: Handler = (...delivery) =>
+      process.call(siteIfDue('await next'), () => watching(...delivery));
+    const newOwner = (): string => `owner-${(owners += 1)}`;
+    const deliver = compose(handler, [way(mine, { clock: sleepy, guardClock: process.clock, newOwner })]);
+    return { process, clock: sleepy, deliver };
+  });
   for (const { at, worker, milliseconds } of pauses) {
     clock.after(at, () => {
-      workers[worker]?.pause(milliseconds);
-      // A dead process is replaced; a paused one is still there.
-      if (milliseconds === 'for ever') start(worker);
+      const { process } = workers.at(worker);
+      if (milliseconds === 'for ever') process.crash();
+      else process.pause(milliseconds);
     });
   }
 
@@ -116,8 +127,7 @@ export async function play(
   const settleOne = async (message: Message, at: number): Promise<void> => {
     await sleep(clock, at);
     for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-      const worker = workers[(deliveries += 1) % WORKERS];
-      if (worker === undefined) break;
+      const worker = workers.at((deliveries += 1));
       const deadline = clock.monotonic() + ACK_DEADLINE_MS;
       const noAnswer = sleep(clock, ACK_DEADLINE_MS).then((): Outcome => retry(new Error('no answer')));
       const outcome = await Promise.race([

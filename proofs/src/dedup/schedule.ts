@@ -2,7 +2,8 @@
  * What may happen to a few messages and the processes that work on them: random, and replayable from fast-check's seed.
  */
 import fc from 'fast-check';
-import type { Fault } from './fixture.ts';
+import { drawnFaults } from '../engine/arbitraries.ts';
+import type { NetworkFault } from '../engine/faults.ts';
 
 export type Run = Readonly<{
   /** Milliseconds between the handler's looks at its signal. */
@@ -17,7 +18,7 @@ export type Schedule = Readonly<{
   publishes: readonly Readonly<{ key: number; at: number; copy: boolean; other: boolean }>[];
   runs: readonly Run[];
   /** What the store does at each call, in turn. */
-  faults: readonly (Fault | undefined)[];
+  faults: readonly (NetworkFault | undefined)[];
   outages: readonly Readonly<{ at: number; milliseconds: number }>[];
   pauses: readonly Readonly<{ at: number; worker: number; milliseconds: number | 'for ever' }>[];
   /**
@@ -31,14 +32,11 @@ const one = (of: number): fc.Arbitrary<boolean> => fc.nat(of - 1).map((n) => n =
 const crash = (...among: string[]): fc.Arbitrary<Schedule['crashes'][number]> =>
   fc.record({ site: fc.nat(1_000), hit: fc.constantFrom(1, 1, 1, 1, 2), among: fc.constantFrom(...among) });
 
-const milliseconds = fc.integer({ min: 0, max: 32_000 });
-const lost: fc.Arbitrary<Fault> = fc.constantFrom<Fault>('request lost', 'all replies lost', 'reply lost');
-const fault: fc.Arbitrary<Fault | undefined> = fc.oneof(
-  { weight: 10, arbitrary: fc.constant(undefined) },
-  { weight: 1, arbitrary: lost },
-  { weight: 1, arbitrary: milliseconds.map((ms): Fault => ({ kind: 'delayed', milliseconds: ms })) },
-  { weight: 1, arbitrary: milliseconds.map((ms): Fault => ({ kind: 'late copy', milliseconds: ms })) },
-);
+const REFUSED: NetworkFault = { kind: 'refused' };
+const REPLY_LOST: NetworkFault = { kind: 'reply lost' };
+const LOST: readonly NetworkFault[] = [REFUSED, REPLY_LOST, { kind: 'repeated' }];
+const lost: fc.Arbitrary<NetworkFault> = fc.constantFrom(...LOST);
+const fault = drawnFaults({ none: 10, lost: 1 }, LOST, 'late copy');
 const ends = fc.constantFrom<Run['ends']>('ack', 'ack', 'ack', 'retry', 'deadLetter');
 
 const anything: fc.Arbitrary<Schedule> = fc.record({
@@ -70,7 +68,7 @@ const anything: fc.Arbitrary<Schedule> = fc.record({
 const story = (parts: {
   at: fc.Arbitrary<number[]>;
   runs: fc.Arbitrary<Run>[];
-  faults?: fc.Arbitrary<(Fault | undefined)[]>;
+  faults?: fc.Arbitrary<(NetworkFault | undefined)[]>;
   outages?: fc.Arbitrary<Schedule['outages']>;
   pauses?: fc.Arbitrary<Schedule['pauses']>;
   crash: fc.Arbitrary<Schedule['crashes'][number]>;
@@ -120,7 +118,7 @@ const lostRenewal = (least: number, most: number, how: Run['ends'], among: strin
         minLength: 4,
         maxLength: 12,
       })
-      .map((rest) => [undefined, undefined, 'all replies lost', undefined, ...rest]),
+      .map((rest) => [undefined, undefined, REPLY_LOST, undefined, ...rest]),
     crash: crash(among),
   });
 
@@ -128,7 +126,7 @@ const lostRenewal = (least: number, most: number, how: Run['ends'], among: strin
 const lostCompletion = story({
   at: fc.tuple(fc.constant(0), fc.nat(20_000)),
   runs: [run(0, 9_000, 'ack', false)],
-  faults: lost.map((how) => [undefined, undefined, how === 'reply lost' ? 'request lost' : how]),
+  faults: lost.map((how) => [undefined, undefined, how.kind === 'repeated' ? REFUSED : how]),
   crash: crash(' complete: sleep'),
 });
 

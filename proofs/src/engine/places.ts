@@ -19,6 +19,8 @@ export type Matched = Readonly<{
   /** From 1. */
   line: number;
   match: RegExpMatchArray;
+  /** The whole line. */
+  text: string;
   /** The lines above it. */
   above: readonly string[];
 }>;
@@ -30,7 +32,7 @@ export function matchesIn(folder: URL, files: readonly string[], pattern: RegExp
     return lines.flatMap((text, index) => {
       if (/^\s*(?:\/?\*|\/\/)/.test(text)) return [];
       const above = lines.slice(0, index);
-      return [...text.matchAll(pattern)].map((match) => ({ file, line: index + 1, match, above }));
+      return [...text.matchAll(pattern)].map((match) => ({ file, line: index + 1, match, text, above }));
     });
   });
 }

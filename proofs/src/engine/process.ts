@@ -8,6 +8,7 @@
  */
 import type { Clock } from 'pubsub-guarantees';
 import { type Fault, send } from './faults.ts';
+import { pausable } from './pausable.ts';
 
 /** `before`: the request is not sent yet. `after`: it is applied, and its answer not heard yet. */
 export type When = 'before' | 'after';
@@ -46,13 +47,12 @@ export function startProcess<Request extends string = string>(
   /** What all of the process waits for. */
   let halt: Promise<void> | undefined;
   let isAlive = true;
-  let holdsTimers = false;
-  const late = new Set<() => void>();
+  const own = pausable(clock);
 
   const crash = (): void => {
     if (!isAlive) return;
     isAlive = false;
-    holdsTimers = true;
+    own.pause();
     halt = new Promise(() => {});
     plan.died?.();
   };
@@ -63,11 +63,6 @@ export function startProcess<Request extends string = string>(
   const awake = async (): Promise<void> => {
     while (halt !== undefined) await halt;
   };
-  const fireLate = (): void => {
-    if (halt !== undefined) return;
-    holdsTimers = false;
-    for (const fire of late) if (late.delete(fire)) fire();
-  };
   const fate = async <Value>(request: Request, apply: () => Promise<Value>): Promise<Value> => {
     const fault = plan.faultOf?.(request);
     if (fault?.kind !== 'crash') return send(clock, fault, apply, (how) => plan.lost(request, how));
@@ -77,21 +72,7 @@ export function startProcess<Request extends string = string>(
   };
 
   return {
-    clock: {
-      now: () => clock.now(),
-      monotonic: () => clock.monotonic(),
-      after(milliseconds, callback) {
-        const fire = (): void => {
-          if (!holdsTimers) callback();
-          else if (isAlive) late.add(fire);
-        };
-        const cancel = clock.after(milliseconds, fire);
-        return () => {
-          cancel();
-          late.delete(fire);
-        };
-      },
-    },
+    clock: { now: own.now, monotonic: own.monotonic, after: own.after },
     async call(request, apply) {
       pass(request, 'before');
       if (halt !== undefined) await awake();
@@ -112,12 +93,14 @@ export function startProcess<Request extends string = string>(
       if (!isAlive) return;
       const { promise, resolve } = Promise.withResolvers<void>();
       halt = promise;
-      holdsTimers = true;
+      own.pause();
       clock.after(milliseconds, () => {
         if (halt === promise) halt = undefined;
         resolve();
-        // Replies first, as a request that was answered meanwhile is heard before a timer that was due.
-        clock.after(0, fireLate);
+        // What was answered meanwhile is heard before a timer that was due.
+        clock.after(0, () => {
+          if (halt === undefined) own.resume();
+        });
       });
     },
   };
