@@ -15,8 +15,11 @@ import { memoryOutbox, type MemoryOutbox, type Network } from '../../../shared/s
 import { type Added, outbox, type SlotOptions } from '../../../shared/src/outbox/outbox.ts';
 import { relay } from '../../../shared/src/outbox/relay.ts';
 import { type Invariant, type Outcome, violations } from './invariants.ts';
-import { mortal } from './mortal.ts';
-import { type Fault, type Schedule, type Site, TROUBLE_MS } from './schedule.ts';
+import { crew } from '../engine/crew.ts';
+import { inTurn } from '../engine/faults.ts';
+import { plannedDeaths } from '../engine/places.ts';
+import { startProcess } from '../engine/process.ts';
+import { type Schedule, type Site, TROUBLE_MS } from './schedule.ts';
 import { message } from './world.ts';
 
 export type Parts = Readonly<{
@@ -71,48 +74,28 @@ export async function play(
   const isTrouble = (): boolean => clock.monotonic() < TROUBLE_MS;
   const applied: OutgoingMessage[] = [];
   const outcomes: Outcome[] = calls.map(() => ({ kind: 'unknown' }));
-  const due = deaths.map((death) => ({ ...death }));
+  const due = plannedDeaths(deaths, died);
 
-  let requests = 0;
-  const fault = (): Fault | undefined => (isTrouble() ? faults[(requests += 1) % faults.length] : undefined);
-  const faulty: Network = async (_request, send) => {
-    const how = fault();
-    if (how === undefined) return send();
-    if (how === 'request lost') throw storeUnavailable('the request was lost');
-    if (how === 'reply lost') {
-      await send();
-      throw storeUnavailable('the reply was lost');
-    }
-    if (how.kind === 'late') {
-      clock.after(how.milliseconds, () => void send());
-      throw storeUnavailable('the request is on its way');
-    }
-    await sleep(clock, how.milliseconds);
-    return send();
-  };
-
-  type Worker = ReturnType<Way['start']> &
-    Readonly<{ pause(milliseconds: number): void; end: AbortController }>;
-  const workers: Worker[] = [];
+  const nextFault = inTurn(faults);
   let ids = 0;
   const isIn = (times: typeof down): boolean =>
     times.some(({ at, milliseconds }) => {
       const now = clock.monotonic();
       return now >= at && now < at + milliseconds;
     });
-  const start = (index: number): void => {
-    const process = mortal(clock, (site) => {
-      if (!isTrouble()) return false;
-      const here = due.filter((one) => one.site === site);
-      for (const one of here) one.hit -= 1;
-      if (!here.some(({ hit }) => hit === 0)) return false;
-      died(site);
-      workers[index]?.end.abort();
-      start(index);
-      return true;
+  const workers = crew(WORKERS, (seat, replace) => {
+    const end = new AbortController();
+    const process = startProcess(clock, {
+      faultOf: () => (isTrouble() ? nextFault() : undefined),
+      dies: (request, when) => isTrouble() && due.dies(`${when} ${request}` as Site),
+      lost: (_request, how) => storeUnavailable(how),
+      died() {
+        end.abort();
+        replace();
+      },
     });
-    const network: Network = (request, send) => process.guarded(request, () => faulty(request, send));
-    const wrong = skews[index % skews.length] ?? 0;
+    const network: Network = process.call;
+    const wrong = skews[seat % skews.length] ?? 0;
     const skewed: Clock = { ...process.clock, now: () => clock.now() + wrong };
     const stamp = way.stamp?.(skewed);
     const store = memoryOutbox({
@@ -132,28 +115,26 @@ export async function play(
     };
     const newId = (): string => `id-${(ids += 1)}`;
     const started = way.start({ store, publisher, clock: skewed, newId });
-    const end = new AbortController();
-    workers[index] = { ...started, pause: process.pause, end };
     const loop = async (): Promise<void> => {
       while (!end.signal.aborted && clock.monotonic() < LIMIT_MS) {
-        await sleep(process.clock, PASS_EVERY_MS + index * 1_000, end.signal);
+        await sleep(process.clock, PASS_EVERY_MS + seat * 1_000, end.signal);
         if (!isIn(down) || !isTrouble()) await started.pass(end.signal).catch(() => {});
       }
     };
     void loop();
-  };
-  for (let index = 0; index < WORKERS; index += 1) start(index);
+    return { ...started, pause: process.pause, end };
+  });
   for (const { at, worker, milliseconds } of pauses) {
-    clock.after(at, () => workers[worker]?.pause(milliseconds));
+    clock.after(at, () => workers.at(worker).pause(milliseconds));
   }
   for (const [index, { at, worker, key, count, fast }] of calls.entries()) {
     const texts = Array.from({ length: count }, (_, part) => `call ${index} part ${part}`);
     const slot = key === 2 ? {} : { sequenceKey: `key-${key}` };
     const make = async (): Promise<void> => {
       try {
-        const added = await workers[worker]?.add(texts, slot, fast);
+        const added = await workers.at(worker).add(texts, slot, fast);
         outcomes[index] = { kind: 'committed' };
-        await added?.afterCommit();
+        await added.afterCommit();
       } catch {
         // Nothing is known: it may be committed, or be yet.
       }
@@ -166,6 +147,6 @@ export async function play(
   // At least once more after the last request on its way has arrived.
   await clock.advance(60_000);
   while (!isOut() && clock.monotonic() < LIMIT_MS) await clock.advance(60_000);
-  for (const { end } of workers) end.abort();
+  for (let seat = 0; seat < workers.size; seat += 1) workers.at(seat).end.abort();
   return violations(table, applied, calls, outcomes);
 }

@@ -2,12 +2,9 @@
  * What may happen to a few calls and the processes that make and relay them: random, and replayable from a seed.
  */
 import fc from 'fast-check';
-
-/** Of a request to the store or the topic. `late`: applied so much later, the caller hears that nobody answers. */
-export type Fault =
-  | 'request lost'
-  | 'reply lost'
-  | Readonly<{ kind: 'delayed' | 'late'; milliseconds: number }>;
+import { drawnFaults } from '../engine/arbitraries.ts';
+import type { NetworkFault } from '../engine/faults.ts';
+import { type Death, type Named, placesOf } from '../engine/places.ts';
 
 const REQUESTS = [
   'get',
@@ -30,34 +27,33 @@ const REQUESTS = [
   'publish',
 ] as const;
 
-/** `before`: nothing is sent yet. `after`: it is done, and not yet heard of. Every await waits for one of these. */
-export type Site = `${'before' | 'after'} ${(typeof REQUESTS)[number]}`;
+type Request = (typeof REQUESTS)[number];
+export type Site = Named<Request>;
 
-export const sites: readonly Site[] = REQUESTS.flatMap((name): Site[] => [`before ${name}`, `after ${name}`]);
+/** Every await waits for one of these. */
+export const sites: readonly Site[] = placesOf(REQUESTS);
 
 export type Schedule = Readonly<{
   /** `key` 2 is none. `fast`: publishes after its commit; the others leave it to the relays. */
   calls: readonly Readonly<{ at: number; worker: number; key: number; count: number; fast: boolean }>[];
-  faults: readonly (Fault | undefined)[];
+  faults: readonly (NetworkFault | undefined)[];
   /** No relay makes a pass. */
   down: readonly Readonly<{ at: number; milliseconds: number }>[];
   /** The topic takes nothing. */
   away: readonly Readonly<{ at: number; milliseconds: number }>[];
   pauses: readonly Readonly<{ at: number; worker: number; milliseconds: number }>[];
   /** The process that passes the site as the `hit`-th dies there. */
-  deaths: readonly Readonly<{ site: Site; hit: number }>[];
+  deaths: readonly Death<Site>[];
   /** How wrong the wall clock of each process is. */
   skews: readonly [number, number, number];
 }>;
 
 export const TROUBLE_MS = 900_000;
 
-const milliseconds = fc.integer({ min: 0, max: 32_000 });
-const fault: fc.Arbitrary<Fault | undefined> = fc.oneof(
-  { weight: 16, arbitrary: fc.constant(undefined) },
-  { weight: 2, arbitrary: fc.constantFrom<Fault>('request lost', 'reply lost', 'reply lost') },
-  { weight: 1, arbitrary: milliseconds.map((ms): Fault => ({ kind: 'delayed', milliseconds: ms })) },
-  { weight: 1, arbitrary: milliseconds.map((ms): Fault => ({ kind: 'late', milliseconds: ms })) },
+const fault = drawnFaults(
+  { none: 16, lost: 2 },
+  [{ kind: 'refused' }, { kind: 'reply lost' }, { kind: 'reply lost' }],
+  'delayed',
 );
 const at = fc.oneof(
   { weight: 2, arbitrary: fc.nat(TROUBLE_MS - 200_000) },
@@ -93,7 +89,7 @@ export const schedules: fc.Arbitrary<Schedule> = fc.record({
     }),
     { maxLength: 3 },
   ),
-  deaths: fc.array(fc.record({ site, hit: fc.constantFrom(1, 1, 2, 3) }), {
+  deaths: fc.array(fc.record({ place: site, hit: fc.constantFrom(1, 1, 2, 3) }), {
     minLength: 1,
     maxLength: 4,
   }),
