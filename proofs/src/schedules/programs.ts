@@ -3,6 +3,7 @@
  * programs that do the same in transactions; a queue that is purged; and calls that fail before or after they worked.
  */
 import fc from 'fast-check';
+import type { NetworkFault } from '../engine/faults.ts';
 
 /** Times are milliseconds from the start, on a grid, so that "before" and "after" are plain. */
 export type Op =
@@ -17,15 +18,12 @@ export type Op =
   | Readonly<{ kind: 'program'; sentMs: number; instantMs: number | null }>
   | Readonly<{ kind: 'purge'; sentMs: number }>;
 
-export type Fault = Readonly<{
-  port: 'ledger' | 'queue' | 'publisher';
-  call: number;
-  when: 'before' | 'after';
-}>;
+export type Port = 'ledger' | 'queue' | 'publisher';
 
 export type Program = Readonly<{
   ops: readonly Op[];
-  faults: readonly Fault[];
+  /** Of the n-th call of a port, from 1. */
+  faults: readonly Readonly<{ port: Port; call: number; how: NetworkFault }>[];
   /** How long calls of the ledger take, one after the other, over and over. */
   latencies: readonly number[];
 }>;
@@ -52,9 +50,9 @@ const program = fc.record({ kind: fc.constant('program' as const), sentMs: time(
 const purge = fc.record({ kind: fc.constant('purge' as const), sentMs: time(60) });
 
 const fault = fc.record({
-  port: fc.constantFrom('ledger' as const, 'queue' as const, 'publisher' as const),
+  port: fc.constantFrom<Port>('ledger', 'queue', 'publisher'),
   call: fc.integer({ min: 1, max: 12 }),
-  when: fc.constantFrom('before' as const, 'after' as const),
+  how: fc.constantFrom<NetworkFault>({ kind: 'refused' }, { kind: 'reply lost' }),
 });
 
 const latencies = fc.array(fc.integer({ min: 0, max: 1_500 }), { minLength: 1, maxLength: 5 });

@@ -12,7 +12,9 @@ import { virtualClock } from '../../../shared/src/testing/virtual-clock.ts';
 import type { Ledger } from '../../../shared/src/schedules/ledger.ts';
 import type { MemoryLedger } from '../../../shared/src/schedules/memory.ts';
 import { play, reasonOf, START } from './play.ts';
-import { arrivalsOf, type Fault, type Op, type Program, sentAt } from './programs.ts';
+import { atCalls, send } from '../engine/faults.ts';
+import { through } from '../engine/through.ts';
+import { arrivalsOf, type Op, type Port, type Program, sentAt } from './programs.ts';
 
 export type Write = Readonly<{
   name: string;
@@ -59,23 +61,21 @@ export async function runProgram(way: Way, { ops, faults, latencies }: Program):
   const publishes: Publish[] = [];
   const runs: Run[] = [];
   const purged = new Set<Task>();
-  const fails = failing(faults);
+  // Of two faults of one call, the first counts.
+  const faultOf = atCalls(
+    Object.fromEntries(faults.toReversed().map(({ port, call: nth, how }) => [`${port} ${nth}`, how])),
+  );
+  const ask = <Result>(port: Port, work: () => Promise<Result>): Promise<Result> =>
+    send(stage.clock, faultOf(port), work, (how) => new TransientError('LOST', `${port}: ${how}`));
   let call = 0;
   const isSmall = (name: string): boolean => Number(name.slice(1)) % 3 === 0;
   const dataOf = (name: string): string => (way.isLarge && !isSmall(name) ? name + PADDING : name);
   const room = way.isLarge && memoryPayloads({ clock: virtualClock(START) });
-  const payloads: PayloadRoom | undefined = room && {
-    ...room,
-    put: (...given) => fails('queue', () => room.put(...given)),
-    get: (...given) => fails('queue', () => room.get(...given)),
-    done: (...given) => fails('queue', () => room.done(...given)),
-  };
+  const payloads: PayloadRoom | undefined =
+    room && through(ask, room, { put: 'queue', get: 'queue', done: 'queue' });
   const stage = play({
     wrapQueue: (tasks) => {
-      const queue: TaskQueue = {
-        ...tasks,
-        create: (task, limits) => fails('queue', () => tasks.create(task, limits)),
-      };
+      const queue: TaskQueue = through(ask, tasks, { create: 'queue' });
       return way.wrapQueue?.(queue) ?? queue;
     },
     wrapLedger: (memory) => slow(memory),
@@ -92,7 +92,7 @@ export async function runProgram(way: Way, { ops, faults, latencies }: Program):
       ...ledger,
       change: async (id, rule) => {
         await pause();
-        const decision = await fails('ledger', () => ledger.change(id, rule));
+        const decision = await ask('ledger', () => ledger.change(id, rule));
         await pause();
         return decision;
       },
@@ -102,7 +102,7 @@ export async function runProgram(way: Way, { ops, faults, latencies }: Program):
   const publish = stage.target.publish.bind(stage.target);
   Object.assign(stage.target, {
     publish: (message: Parameters<typeof publish>[0]) =>
-      fails('publisher', async () => {
+      ask('publisher', async () => {
         const name = nameIn(message);
         publishes.push({ name, atMs: now() });
         return publish(message);
@@ -159,15 +159,3 @@ export async function runProgram(way: Way, { ops, faults, latencies }: Program):
 }
 
 const nameIn = ({ attributes }: Pick<Message, 'attributes'>): string => attributes['name'] ?? '';
-
-function failing(faults: readonly Fault[]) {
-  const calls = { ledger: 0, queue: 0, publisher: 0 };
-  return async <Result>(port: Fault['port'], work: () => Promise<Result>): Promise<Result> => {
-    calls[port] += 1;
-    const when = faults.find((fault) => fault.port === port && fault.call === calls[port])?.when;
-    if (when === 'before') throw new TransientError('LOST', `${port}: the request was lost`);
-    const result = await work();
-    if (when === 'after') throw new TransientError('LOST', `${port}: the reply was lost`);
-    return result;
-  };
-}
