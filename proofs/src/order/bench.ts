@@ -12,7 +12,9 @@ import type { StreamState } from '../../../shared/src/order/stream-state.ts';
 import { type MemoryStreams, memoryStreams } from '../../../shared/src/order/memory.ts';
 import type { StreamOptions } from '../../../shared/src/order/options.ts';
 import type { SweepResult } from '../../../shared/src/order/sweep.ts';
-import { type Fault, faultyCall, faultyStore, type Store } from './faulty-store.ts';
+import { atCalls, type Fault } from '../engine/faults.ts';
+import { startProcess } from '../engine/process.ts';
+import { faultyStore, lost, type Request, type Store } from './faulty-store.ts';
 
 export const LEASE_MS = 12_000;
 export const CONSUMER = 'orders';
@@ -92,21 +94,11 @@ export function bench(options: Partial<StreamOptions> & Readonly<{ maxHeldBytes?
       wrap = (plain: Store): Store => plain,
       callMs = 0,
     } = {}) {
-      let isAlive = true;
-      const calls = new Map<string, number>();
-      const call = faultyCall(clock, {
-        faultOf(method) {
-          const nth = (calls.get(method) ?? 0) + 1;
-          calls.set(method, nth);
-          return (
-            faults[`${method} ${nth}`] ?? {
-              kind: 'none',
-              ...(callMs > 0 && { beforeMs: callMs / 2, afterMs: callMs / 2 }),
-            }
-          );
-        },
-        alive: () => isAlive,
-        crash: () => void (isAlive = false),
+      const slow: Fault = { kind: 'none', beforeMs: callMs / 2, afterMs: callMs / 2 };
+      const faultOf = atCalls(faults);
+      const { call } = startProcess<Request>(clock, {
+        faultOf: (request) => faultOf(request) ?? (callMs > 0 ? slow : undefined),
+        lost,
       });
       const faulty = faultyStore(wrap(store), call);
       const recording: Handler = async (message, inner) => {

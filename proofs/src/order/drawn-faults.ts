@@ -2,11 +2,12 @@
  * What goes wrong in a simulation, drawn from its seed, and where processes die in it.
  */
 import type { Clock } from '../../../shared/src/clock.ts';
-import type { Fault, Request } from './faulty-store.ts';
-import { randomFault } from './faulty-store.ts';
+import { type Fault, randomFault } from '../engine/faults.ts';
+import type { Tally } from '../engine/places.ts';
+import type { Request } from './faulty-store.ts';
+import { HANDLER, placeOf } from './places.ts';
 import type { Schedule } from './schedule.ts';
 import type { Random } from '../engine/random.ts';
-import { HANDLER, type Sites, site } from './sites.ts';
 
 export type Faults = Readonly<{
   /** How many there were. */
@@ -20,18 +21,20 @@ export type Faults = Readonly<{
 
 export const FAULTS_END_MS = 120_000;
 
-export function drawnFaults(plan: Schedule, random: Random, clock: Clock, sites: Sites | undefined): Faults {
+export function drawnFaults(
+  plan: Schedule,
+  random: Random,
+  clock: Clock,
+  crashes: Tally | undefined,
+): Faults {
   let count = 0;
   const on = (): boolean => clock.monotonic() < FAULTS_END_MS;
   const goesWrong = (share: number): boolean => on() && random.chance(share);
-  const died = (place: string): void => {
-    if (sites !== undefined) sites.crashes.set(place, (sites.crashes.get(place) ?? 0) + 1);
-  };
   return {
     count: () => count,
     on,
     ofRequest(request) {
-      const place = plan.crashSite === undefined ? '' : site(request);
+      const place = plan.crashSite === undefined ? '' : placeOf(request);
       const isTarget = place !== '' && place === plan.crashSite && goesWrong(0.5);
       if (!isTarget && !goesWrong(plan.faultRate)) {
         return { kind: 'none', beforeMs: random.upTo(20), afterMs: random.upTo(20) };
@@ -40,14 +43,14 @@ export function drawnFaults(plan: Schedule, random: Random, clock: Clock, sites:
       const fault = isTarget
         ? ({ kind: 'crash', when: random.pick<'before' | 'after'>(['before', 'after']) } as const)
         : randomFault(random);
-      if (fault.kind === 'crash' && sites !== undefined) died(place === '' ? site(request) : place);
+      if (fault.kind === 'crash') crashes?.add(place === '' ? placeOf(request) : place);
       return fault;
     },
     ofHandler() {
       const isSlow = goesWrong(plan.faultRate / 2);
       const dies = goesWrong(plan.crashSite === HANDLER ? 0.5 : plan.faultRate / 4);
       count += Number(isSlow) + Number(dies);
-      if (dies) died(HANDLER);
+      if (dies) crashes?.add(HANDLER);
       return { isSlow, dies };
     },
   };

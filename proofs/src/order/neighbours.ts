@@ -7,6 +7,7 @@ import type { Middleware } from '../../../shared/src/handler.ts';
 import type { GapRepair } from '../../../shared/src/outbox/gap-repair.ts';
 import { retry } from '../../../shared/src/outcome.ts';
 import type { PayloadRoom } from '../../../shared/src/payload/payload-room.ts';
+import { through } from '../engine/through.ts';
 import type { Call } from './faulty-store.ts';
 import type { Sent, Traffic } from './traffic.ts';
 
@@ -35,9 +36,5 @@ export const outbox = (traffic: Traffic, call: Call, deliver: (sent: Sent) => vo
     }),
 });
 
-export const room = (payloads: PayloadRoom, call: Call): PayloadRoom => ({
-  put: (...args) => call('put', () => payloads.put(...args)),
-  get: (...args) => call('get', () => payloads.get(...args)),
-  done: (...args) => call('done', () => payloads.done(...args)),
-  sweep: (signal) => payloads.sweep(signal),
-});
+export const room = (payloads: PayloadRoom, call: Call): PayloadRoom =>
+  through(call, payloads, { put: 'put', get: 'get', done: 'done' });

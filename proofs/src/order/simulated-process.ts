@@ -12,14 +12,15 @@ import type { StreamOptions } from '../../../shared/src/order/options.ts';
 import type { VisitContext } from '../../../shared/src/order/visits.ts';
 import type { Habits, Witness } from './checking-handler.ts';
 import type { Faults } from './drawn-faults.ts';
-import { faultyCall, faultyStore } from './faulty-store.ts';
+import { startProcess } from '../engine/process.ts';
+import { faultyStore, lost, type Request } from './faulty-store.ts';
 import type { Mutation } from './mutation.ts';
 import { graveyard, outbox, room } from './neighbours.ts';
 import { MAX_ATTEMPTS, type Schedule, SOURCE } from './schedule.ts';
 import type { Random } from '../engine/random.ts';
 import { messageOf, type Sent, type Traffic } from './traffic.ts';
 
-export type Process = Readonly<{
+type Consumer = Readonly<{
   alive(): boolean;
   deliver(sent: Sent, context: Context): Promise<Outcome>;
   sweep(context: VisitContext): Promise<unknown>;
@@ -44,14 +45,10 @@ export type World = Readonly<{
   wake(key: string, atMs: number): void;
 }>;
 
-export function startProcess(world: World, onCrash: () => void): Process {
+export function startConsumer(world: World, died: () => void): Consumer {
   const { plan, mutation, random, clock, store, witness, traffic, faults, letters } = world;
-  let isAlive = true;
-  const alive = (): boolean => isAlive;
-  const crash = (): void => {
-    if (isAlive) onCrash();
-    isAlive = false;
-  };
+  const process = startProcess<Request>(clock, { faultOf: faults.ofRequest, lost, died });
+  const { alive, crash, call } = process;
   const habits: Habits = {
     alive,
     crash,
@@ -61,14 +58,13 @@ export function startProcess(world: World, onCrash: () => void): Process {
       return { takesMs: random.upTo(isSlow ? 40_000 : 300), obeys: random.chance(0.7), dies };
     },
   };
-  const call = faultyCall(clock, { faultOf: faults.ofRequest, alive, crash });
   const plain = faultyStore(store, call);
   const faulty = mutation.store?.(plain) ?? plain;
   const deadLetters = graveyard(letters, call);
   const payloads = room(world.payloads, call);
   const options: StreamOptions = {
     ...mutation.options,
-    clock,
+    clock: process.clock,
     lease: '12s',
     retry: { min: '1s', max: '20s', attempts: MAX_ATTEMPTS },
     pageSize: 4,

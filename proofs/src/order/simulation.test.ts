@@ -4,13 +4,13 @@
  * drained, visibly blocked, or waits for a number that no publisher has.
  */
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { checkPromises } from './promises.ts';
 import type { Schedule } from './schedule.ts';
 import { simulate, type Simulated } from './simulation.ts';
-import { DEAD_LETTER, HANDLER, newSites, type Sites } from './sites.ts';
+import { newTally, type Tally } from '../engine/places.ts';
+import { DEAD_LETTER, everyPlace, isSeldom } from './places.ts';
 
 /** `npm run test:deep` takes as many, with which each place must be died at. */
 const DEEP = 3_000;
@@ -19,15 +19,6 @@ const RUNS = Number(process.env['TEST_SCHEDULES'] ?? 300);
 const SEED = Number(process.env['TEST_SEED'] ?? 20_260_101);
 /** At each place where the protocol waits for another party. */
 const CRASHES = 20;
-const FOLDER = new URL('../../../shared/src/order/', import.meta.url);
-/** Adapters and tests. */
-const OTHERS = /\.test\.ts$|^(?:contract|.*-contract|memory|firestore)/;
-const REQUEST =
-  /(?:\bstore|\bpayloads|\brepair|\baccess|^\s*)\.(read|commit|transact|held|list|count|countHeld|put|get|done|republish)\(/g;
-/** Only where a meter is registered, and for what it shows; and after a few refusals in a row, which has a test of its own. */
-const SELDOM = /^sweep:\d+ count$|^decided-commit:\d+ transact$/;
-/** Reads inside that transaction: the same requests outside of it are places of their own. */
-const IN_SELDOM = /^decided-commit:\d+ (read|held)$/;
 const places = everyPlace();
 
 const plans = (faultRate: fc.Arbitrary<number>): fc.Arbitrary<Schedule> =>
@@ -56,25 +47,24 @@ const plans = (faultRate: fc.Arbitrary<number>): fc.Arbitrary<Schedule> =>
 // Thousands of errors are made and thrown away here; their stacks would cost more than the schedules.
 Error.stackTraceLimit = 0;
 
-type Found = Readonly<{ sites: Sites; faults: number; repeats: number }>;
+type Found = Readonly<{ crashes: Tally; faults: number; repeats: number }>;
 
 async function search(): Promise<Found> {
-  const sites = newSites();
-  const crashesAt = (place: string): number => sites.crashes.get(place) ?? 0;
+  const crashes = newTally();
   let faults = 0;
   let repeats = 0;
   let schedules = 0;
   await fc.assert(
     fc.asyncProperty(plans(fc.constantFrom(0.01, 0.03, 0.08, 0.2)), async (drawn) => {
       schedules += 1;
-      const [rarest = '?'] = places.toSorted((left, right) => crashesAt(left) - crashesAt(right));
-      const run = await checked(schedules % 5 === 0 ? aimedAt(drawn, rarest) : drawn, sites);
+      const [rarest = '?'] = places.toSorted((left, right) => crashes.of(left) - crashes.of(right));
+      const run = await checked(schedules % 5 === 0 ? aimedAt(drawn, rarest) : drawn, crashes);
       faults += run.faults;
       repeats += run.witness.effects.length - new Set(run.witness.effects.map(({ content }) => content)).size;
     }),
     { numRuns: RUNS, seed: SEED },
   );
-  return { sites, faults, repeats };
+  return { crashes, faults, repeats };
 }
 
 // Before the first test: from then on node:test follows every promise, which takes a third of the time.
@@ -91,19 +81,17 @@ test('keeps every promise in random schedules with crashes, stalls, poison, gaps
 test('processes died often at each place where the protocol waits for another party', (context) => {
   if (RUNS < DEEP) return context.skip('needs npm run test:deep');
   if (found.status === 'rejected') throw found.reason;
-  const { crashes } = found.value.sites;
-  const counts = places.map((place) => `${crashes.get(place) ?? 0} died at ${place}`);
+  const { crashes } = found.value;
+  const counts = places.map((place) => `${crashes.of(place)} died at ${place}`);
   for (const count of counts) context.diagnostic(count);
   const rare = counts.filter((count) => Number.parseInt(count) < CRASHES);
   // A place that the sources do not show would never have been aimed at.
-  const unknown = [...crashes.keys()]
-    .filter((place) => !places.includes(place))
-    .filter((place) => !SELDOM.test(place) && !IN_SELDOM.test(place));
+  const unknown = crashes.places().filter((place) => !places.includes(place) && !isSeldom(place));
   assert.deepEqual({ rare, unknown }, { rare: [], unknown: [] });
 });
 
-async function checked(plan: Schedule, sites?: Sites): Promise<Simulated> {
-  const run = await simulate(plan, {}, sites);
+async function checked(plan: Schedule, crashes?: Tally): Promise<Simulated> {
+  const run = await simulate(plan, {}, crashes);
   checkPromises(plan, run);
   return run;
 }
@@ -146,24 +134,4 @@ function aimedAt(plan: Schedule, crashSite: string): Schedule {
   // Processes meet each other in one stream.
   if (crashSite.startsWith('cycle')) return { ...aimed, workers: 4, keys: 1, fatal: 0, dropped: 0 };
   return aimed;
-}
-
-/**
- * Every place that waits for the store, the payload store, the outbox, the dead-letter topic or the handler. All other
- * awaits wait for one of these, or for a time: to die in a pause is to die before the next request.
- */
-function everyPlace(): readonly string[] {
-  const names = readdirSync(FOLDER).filter((name) => name.endsWith('.ts') && !OTHERS.test(name));
-  return [HANDLER, DEAD_LETTER, ...names.flatMap(placesIn)];
-}
-
-function placesIn(file: string): readonly string[] {
-  const lines = readFileSync(new URL(file, FOLDER), 'utf8').split('\n');
-  const places = lines.flatMap((line, index) => {
-    if (/^\s*(?:\/?\*|\/\/)/.test(line)) return [];
-    return [...line.matchAll(REQUEST)]
-      .filter(([text]) => !/^\s*\./.test(text) || /\bstore$/.test(lines[index - 1] ?? ''))
-      .map(([, request]) => `${file.replace('.ts', '')}:${index + 1} ${request}`);
-  });
-  return places.filter((place) => !SELDOM.test(place));
 }

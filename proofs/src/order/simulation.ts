@@ -7,13 +7,14 @@ import { virtualClock } from '../../../shared/src/testing/virtual-clock.ts';
 import type { Outcome } from '../../../shared/src/outcome.ts';
 import { memoryPayloads } from '../../../shared/src/payload/memory.ts';
 import { type MemoryStreams, memoryStreams } from '../../../shared/src/order/memory.ts';
+import { crew } from '../engine/crew.ts';
+import type { Tally } from '../engine/places.ts';
 import { type Witness, witness } from './checking-handler.ts';
 import { drawnFaults, FAULTS_END_MS } from './drawn-faults.ts';
 import type { Mutation } from './mutation.ts';
 import { CONSUMER, contextFor, refOf, type Schedule } from './schedule.ts';
-import { type Process, startProcess, type World } from './simulated-process.ts';
+import { startConsumer, type World } from './simulated-process.ts';
 import { randomFrom } from '../engine/random.ts';
-import type { Sites } from './sites.ts';
 import { watchedStore } from './watched-store.ts';
 import { keysOf, type Sent, type Traffic, traffic } from './traffic.ts';
 
@@ -37,7 +38,7 @@ const OPERATED_EVERY_MS = 15_000;
 /** Half an hour after the last fault at the latest everything is quiet. */
 const LIMIT_MS = FAULTS_END_MS + 1_800_000;
 
-export async function simulate(plan: Schedule, mutation: Mutation = {}, sites?: Sites): Promise<Simulated> {
+export async function simulate(plan: Schedule, mutation: Mutation = {}, crashes?: Tally): Promise<Simulated> {
   const random = randomFrom(plan.seed);
   const clock = virtualClock();
   const plain = memoryStreams({ clock, ...(plan.large && { maxHeldBytes: LEAST_BYTES }) });
@@ -47,18 +48,10 @@ export async function simulate(plan: Schedule, mutation: Mutation = {}, sites?: 
   const deliveries = new Map<string, number>();
   const letters = new Set<string>();
   const made = traffic(plan, random);
-  const faults = drawnFaults(plan, random, clock, sites);
+  const faults = drawnFaults(plan, random, clock, crashes);
   const payloads = memoryPayloads({ clock });
   const shared = { plan, mutation, random, clock, store, payloads, witness: seen, faults, letters };
   const world: World = { ...shared, traffic: made, deliver, wake };
-
-  const startWorker = (): (() => Process) => {
-    const restart = (): void => {
-      clock.after(1_000 + random.upTo(20_000), () => (process = startProcess(world, restart)));
-    };
-    let process = startProcess(world, restart);
-    return () => process;
-  };
 
   function deliver(sent: Sent): void {
     if (settled.has(sent.id)) return;
@@ -103,8 +96,12 @@ export async function simulate(plan: Schedule, mutation: Mutation = {}, sites?: 
     }
   };
 
-  const workers = Array.from({ length: plan.workers }, startWorker);
-  const worker = () => random.pick(workers)();
+  const workers = crew(
+    plan.workers,
+    (_seat, died) => startConsumer(world, died),
+    (restart) => void clock.after(1_000 + random.upTo(20_000), restart),
+  );
+  const worker = () => workers.at(random.upTo(workers.size));
   const come = new Set<string>();
   for (const message of made.sent) {
     const name = `${message.key}#${message.number}`;
