@@ -136,7 +136,7 @@ export async function play(
       ]);
       const isConflict = outcome.kind === 'deadLetter' && codeOf(outcome.error) === 'DEDUP_CONFLICT';
       if (outcome.kind === 'ack' || isConflict) return watched.settled(message, outcome);
-      // A dead letter is looked at by somebody, and comes back.
+      // An operator looks at a dead letter, and sends it again.
       await sleep(clock, outcome.kind === 'deadLetter' ? REDRIVE_MS : BACK_OFF_MS);
     }
     watched.settled(message, undefined);

@@ -59,7 +59,7 @@ export async function send<Value>(
   }
 }
 
-/** Nobody hears what comes of it. */
+/** No caller hears what comes of it. */
 function applyLater(clock: Clock, milliseconds: number, apply: () => Promise<unknown>): void {
   clock.after(milliseconds, () => void apply().catch(() => undefined));
 }

@@ -39,7 +39,7 @@ export function matchesIn(folder: URL, files: readonly string[], pattern: RegExp
 
 /**
  * `file.ts:line` of the innermost frame whose file the pattern matches; its first group is the name of the file. Looks at
- * `frames` frames, which are dear: no more than it takes. Frames before an await are not seen.
+ * `frames` frames, each of which costs time; frames before an await are not there.
  */
 export function callerIn(files: RegExp, frames = 24): string | undefined {
   for (const { scriptName, lineNumber } of getCallSites(frames + 1).slice(1)) {

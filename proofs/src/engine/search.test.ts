@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { drawnFaults } from './arbitraries.ts';
+import { diedEverywhere } from './died-everywhere.ts';
 import { atCalls, inTurn, randomFault } from './faults.ts';
 import { callerIn, matchesIn, newTally, placesOf, plannedDeaths } from './places.ts';
 import { randomFrom } from './random.ts';
@@ -88,4 +89,18 @@ test('deaths are counted by place', () => {
   const tally = newTally();
   for (const place of ['a', 'b', 'a']) tally.add(place);
   assert.deepEqual([tally.of('a'), tally.of('b'), tally.of('c'), tally.places()], [2, 1, 0, ['a', 'b']]);
+});
+
+test('a deep search fails where processes died seldom, and a short one only reports', () => {
+  const said: string[] = [];
+  const t = { diagnostic: (text: string) => void said.push(text) };
+  const counts = [
+    ['before write', 20],
+    ['after write', 19],
+  ] as const;
+  diedEverywhere(t, counts, false);
+  assert.deepEqual(said, ['20 died before write', '19 died after write']);
+  assert.throws(() => diedEverywhere(t, counts, true), /19 died after write/);
+  diedEverywhere(t, counts.slice(0, 1), true);
+  assert.throws(() => diedEverywhere(t, [], true), /no place is listed/);
 });
