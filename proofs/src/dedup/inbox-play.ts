@@ -21,22 +21,7 @@ import { inTurn, type NetworkFault, send } from '../engine/faults.ts';
 import { plannedDeaths } from '../engine/places.ts';
 import { faultyDocuments } from './fixture.ts';
 import { deathSites, type Site, startInboxProcess } from './inbox-process.ts';
-
-export type InboxSchedule = Readonly<{
-  publishes: readonly Readonly<{ key: number; at: number }>[];
-  runs: readonly Readonly<{
-    steps: readonly number[];
-    ends: 'ack' | 'retry' | 'deadLetter';
-    /** Takes no notice of its signal. */
-    isDeaf: boolean;
-    /** Counts in a document that all keys share. */
-    reads: boolean;
-  }>[];
-  faults: readonly (NetworkFault | undefined)[];
-  pauses: readonly Readonly<{ at: number; worker: number; milliseconds: number }>[];
-  /** The process that passes the site as the `hit`-th dies there. */
-  deaths: readonly Readonly<{ site: number; hit: number }>[];
-}>;
+import type { InboxSchedule } from './inbox-schedule.ts';
 
 /** Breaks the inbox on purpose, to see that it is found. */
 export type Mutation = (documents: InboxDocuments<MemoryTransaction>) => InboxDocuments<MemoryTransaction>;

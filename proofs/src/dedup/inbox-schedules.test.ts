@@ -4,11 +4,11 @@ import fc from 'fast-check';
 import { TransientError } from '../../../shared/src/errors.ts';
 import { hashOf } from '../../../shared/src/hash.ts';
 import type { HeldClaim } from '../../../shared/src/dedup/claim-store.ts';
-import { drawnFaults } from '../engine/arbitraries.ts';
 import { diedEverywhere } from '../engine/died-everywhere.ts';
-import { newTally } from '../engine/places.ts';
-import { deathSites, type Site } from './inbox-process.ts';
-import { type InboxSchedule, type Mutation, playInbox } from './inbox-play.ts';
+import { deathSites } from './inbox-process.ts';
+import { type Mutation, playInbox } from './inbox-play.ts';
+import { proveInbox } from './inbox-proof.ts';
+import { type InboxSchedule, schedules } from './inbox-schedule.ts';
 
 /** `npm run test:deep` takes 3,000, with which each await must be died at. */
 const DEEP = 3_000;
@@ -16,53 +16,10 @@ const SCHEDULES = Number(process.env['TEST_SCHEDULES'] ?? 300);
 /** The same each time, so that a count that is too small is no accident. A failure prints the seed and the schedule. */
 const seed = Number(process.env['TEST_SEED'] ?? 20_260_101);
 
-const fault = drawnFaults(
-  { none: 14, lost: 2 },
-  [{ kind: 'refused' }, { kind: 'reply lost' }, { kind: 'repeated' }],
-  'late copy',
-);
-/** With more of what happens seldom. */
-const RARE: readonly Site[] = [
-  'after take-over',
-  'after claim',
-  'before put off',
-  'after put off',
-  'after put off',
-];
-const site = fc.oneof(
-  { weight: 4, arbitrary: fc.nat(deathSites.length - 1) },
-  { weight: 1, arbitrary: fc.constantFrom(...RARE.map((name) => deathSites.indexOf(name))) },
-);
-const schedules: fc.Arbitrary<InboxSchedule> = fc.record({
-  publishes: fc.array(fc.record({ key: fc.nat(1), at: fc.nat(60_000) }), { minLength: 1, maxLength: 3 }),
-  runs: fc.array(
-    fc.record({
-      steps: fc.array(fc.nat(14_000), { maxLength: 3 }),
-      ends: fc.constantFrom<'ack' | 'retry' | 'deadLetter'>('ack', 'ack', 'ack', 'retry', 'deadLetter'),
-      isDeaf: fc.boolean(),
-      reads: fc.boolean(),
-    }),
-    { minLength: 1, maxLength: 5 },
-  ),
-  faults: fc.array(fault, { minLength: 1, maxLength: 40 }),
-  pauses: fc.array(
-    fc.record({
-      at: fc.nat(150_000),
-      worker: fc.nat(2),
-      milliseconds: fc.integer({ min: 1_000, max: 140_000 }),
-    }),
-    { maxLength: 3 },
-  ),
-  deaths: fc.array(fc.record({ site, hit: fc.constantFrom(1, 1, 2, 3) }), { minLength: 1, maxLength: 5 }),
-});
-
 test('random schedules: every effect exactly once, nothing acked without its commit, no message lost', async (t) => {
-  const deaths = newTally();
-  const play = async (schedule: InboxSchedule): Promise<void> => {
-    assert.deepEqual(await playInbox(schedule, deaths.add), []);
-  };
-  await fc.assert(fc.asyncProperty(schedules, play), { numRuns: SCHEDULES, seed });
-  const counts = deathSites.map((site) => [site, deaths.of(site)] as const);
+  const { failure, deaths } = await proveInbox({ seed, numRuns: SCHEDULES });
+  assert.equal(failure, undefined, failure);
+  const counts = deathSites.map((site) => [site, deaths[site] ?? 0] as const);
   diedEverywhere(t, counts, SCHEDULES >= DEEP);
 });
 
