@@ -3,6 +3,7 @@ import { readdirSync } from 'node:fs';
 import { test } from 'node:test';
 import { cyclesOf } from './cycles.ts';
 import { measure } from './measure.ts';
+import { commentsOf, countWords } from './words.ts';
 
 test('cycles are found whole, each once, and a chain is none', () => {
   const graph = new Map([
@@ -28,4 +29,14 @@ test('it counts a folder of the library', async () => {
   const sources = readdirSync(folder).filter((name) => !name.endsWith('.test.ts'));
   assert.deepEqual([rows.length, row.files, row.exportedFunctions >= 3], [1, sources.length, true]);
   assert.ok(row.code < row.lines && row.mostCode < row.code && rootNames > 20);
+});
+
+test('words without an actor count in comments, whole and in either case, and not in code', () => {
+  const text = [
+    '/** Somebody waits;',
+    ' * nobody answers. */',
+    "const nobody = 'https://whoever.example';  // Whoever, whoever",
+    'const somebodyElse = 1;',
+  ].join('\n');
+  assert.deepEqual(countWords(commentsOf(text)), { whoever: 2, somebody: 1, nobody: 1 });
 });

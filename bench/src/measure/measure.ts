@@ -5,6 +5,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { cyclesOf } from './cycles.ts';
+import { countActorlessWords, type WordCounts } from './words.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const LIBRARY = 'shared/src';
@@ -76,11 +77,66 @@ function namesOf(sources: readonly Source[], path: string): number {
   return lists.flatMap((list) => list.split(',')).filter((name) => name.trim() !== '').length;
 }
 
+/** Imports of one source by another, as `from → to`. */
+type Edge = Readonly<{ from: string; to: string }>;
+
+const edgesOf = (sources: readonly Source[]): readonly Edge[] =>
+  sources.flatMap(({ path, imports }) => imports.map((to) => ({ from: path, to })));
+
+/**
+ * Between folders: an import of a file in another folder joins the two. What lies beside the folders (errors, clock,
+ * handler) is used by all of them.
+ */
+function foldersOf(edges: readonly Edge[]): ReadonlyMap<string, readonly string[]> {
+  const between = new Map<string, readonly string[]>();
+  for (const { from, to } of edges) {
+    const [source, target] = [dirname(from), dirname(to)];
+    if (source === LIBRARY || target === LIBRARY) continue;
+    between.set(source, [...(between.get(source) ?? []), ...(source === target ? [] : [target])]);
+  }
+  return between;
+}
+
+const SMALL_LINES = 45;
+
+/** Sources under 45 lines that one other source imports: what is read together could stand together. */
+function smallAndLone(sources: readonly Source[]): readonly string[] {
+  const importers = new Map<string, Set<string>>();
+  for (const { from, to } of edgesOf(sources)) importers.set(to, (importers.get(to) ?? new Set()).add(from));
+  return sources
+    .filter(({ path, text }) => importers.get(path)?.size === 1 && text.split('\n').length - 1 < SMALL_LINES)
+    .map(({ path }) => path);
+}
+
+type Cycles = Readonly<{
+  files: readonly (readonly string[])[];
+  folders: readonly (readonly string[])[];
+  /** The imports from folder to folder that the cycles of folders are made of. */
+  imports: readonly Edge[];
+}>;
+
+function cyclesIn(sources: readonly Source[]): Cycles {
+  const edges = edgesOf(sources);
+  const folders = cyclesOf(foldersOf(edges));
+  const imports = edges.filter(({ from, to }) => {
+    const [source, target] = [dirname(from), dirname(to)];
+    return source !== target && folders.some((cycle) => cycle.includes(source) && cycle.includes(target));
+  });
+  return {
+    files: cyclesOf(new Map(sources.map(({ path, imports: to }) => [path, to]))),
+    folders,
+    imports,
+  };
+}
+
 export type Measured = Readonly<{
   rows: readonly Counted[];
-  cycles: Readonly<{ files: readonly (readonly string[])[]; folders: readonly (readonly string[])[] }>;
+  cycles: Cycles;
   /** Of the library's barrel, types included. */
   rootNames: number;
+  /** Sources of the library under 45 lines that one other source imports. */
+  small: readonly string[];
+  words: Readonly<{ comments: WordCounts; documents: WordCounts }>;
 }>;
 
 /** `wanted`: folders from the root of the repository; none means every folder of the library. */
@@ -91,19 +147,11 @@ export async function measure(wanted: readonly string[]): Promise<Measured> {
   const others = await Promise.all(
     folders.filter((folder) => !`${folder}/`.startsWith(`${LIBRARY}/`)).map(sourcesOf),
   );
-  // What lies beside the folders (errors, clock, handler) is used by all of them and uses none.
-  const between = new Map<string, readonly string[]>();
-  for (const { path, imports } of library) {
-    const from = dirname(path);
-    const to = imports.map((file) => dirname(file)).filter((folder) => folder !== from && folder !== LIBRARY);
-    if (from !== LIBRARY) between.set(from, [...(between.get(from) ?? []), ...to]);
-  }
   return {
     rows: folders.map((folder) => counted(folder, [...library, ...others.flat()])),
-    cycles: {
-      files: cyclesOf(new Map(library.map(({ path, imports }) => [path, imports]))),
-      folders: cyclesOf(between),
-    },
+    cycles: cyclesIn(library),
     rootNames: namesOf(library, `${LIBRARY}/index.ts`),
+    small: smallAndLone(library),
+    words: await countActorlessWords(ROOT),
   };
 }
