@@ -7,7 +7,7 @@ import { Firestore } from '@google-cloud/firestore';
 import { PubSub } from '@google-cloud/pubsub';
 import { CloudTasksClient } from '@google-cloud/tasks';
 import { firestoreClaims, firestoreInbox } from '../../shared/src/dedup/firestore.ts';
-import { cloudTasksQueue } from '../../shared/src/delay/cloud-tasks.ts';
+import { cloudTasksQueue } from '../../shared/src/tasks/cloud-tasks.ts';
 import {
   firestoreCounters,
   firestoreCounterStart,

@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { translate } from './delay/cloud-tasks-errors.ts';
+import { translate } from './tasks/cloud-tasks-errors.ts';
 import { unavailable } from './dedup/firestore-errors.ts';
 import {
   codeOf,

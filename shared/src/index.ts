@@ -15,9 +15,9 @@ export { checkWindows, type Misfit, type SubscriptionWindows, type Windows } fro
 export { type DelayOptions, delay } from './delay/delay.ts';
 export { republish, type RepublishOptions, type RepublishPorts } from './delay/republish.ts';
 export { type RetryLaterOptions, retryLater } from './delay/retry-later.ts';
-export { type NamedQueue, severalQueues } from './delay/several-queues.ts';
-export { taskHeaders } from './delay/task-headers.ts';
-export type { CreateLimits, Task, TaskQueue } from './delay/task-queue.ts';
+export { type NamedQueue, severalQueues } from './tasks/several-queues.ts';
+export { taskHeaders } from './tasks/task-headers.ts';
+export type { CreateLimits, Task, TaskQueue } from './tasks/task-queue.ts';
 export { type Duration, toMilliseconds } from './duration.ts';
 export { ConfigError, PermanentError, TransientError } from './errors.ts';
 export { guarded, type GuardedHandler, type GuardedOptions } from './guarded.ts';
@@ -83,7 +83,7 @@ export type { EntryState, LedgerTimes } from './schedules/entry.ts';
 export { lazyLedger } from './schedules/lazy-ledger.ts';
 export type { Ledger, TransactionalLedger } from './schedules/ledger.ts';
 export { type MemoryPayloads, memoryPayloads } from './payload/memory.ts';
-export { type MemoryTasks, memoryTasks } from './delay/memory.ts';
+export { type MemoryTasks, memoryTasks } from './tasks/memory.ts';
 export { type MemoryLedger, memoryLedger, type MemoryLedgerOptions } from './schedules/memory.ts';
 export {
   type Change,

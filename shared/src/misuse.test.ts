@@ -12,7 +12,7 @@ import { CloudTasksClient } from '@google-cloud/tasks';
 import { systemClock } from './clock.ts';
 import { memoryInbox } from './dedup/inbox-memory.ts';
 import { memoryClaims } from './dedup/memory.ts';
-import { memoryTasks } from './delay/memory.ts';
+import { memoryTasks } from './tasks/memory.ts';
 import { silent } from './log.ts';
 import { memoryStreams } from './order/memory.ts';
 import { memoryOutbox } from './outbox/memory.ts';

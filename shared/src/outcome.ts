@@ -2,8 +2,8 @@
  * What a handler answers. Nothing else decides about an acknowledgement: exactly one function (`settle`) turns an
  * outcome into ack or nack, and a handler never sees either.
  */
-import type { Duration } from './duration.ts';
-import { PermanentError } from './errors.ts';
+import { type Duration, toMilliseconds } from './duration.ts';
+import { PermanentError, TransientError } from './errors.ts';
 import type { OutgoingMessage } from './message.ts';
 import { refused } from './options.ts';
 
@@ -49,3 +49,24 @@ const KINDS: ReadonlySet<unknown> = new Set<Outcome['kind']>(['ack', 'retry', 'd
 
 export const isOutcome = (value: unknown): value is Outcome =>
   typeof value === 'object' && value !== null && 'kind' in value && KINDS.has(value.kind);
+
+/** The pause that a failed message asks for, in milliseconds. What is no length of time asks for nothing. */
+export function askedPauseMs(outcome: Exclude<Outcome, { kind: 'ack' }>): number {
+  const after = outcome.kind === 'retry' && outcome.after !== undefined ? lengthOf(outcome.after) : 0;
+  return Math.max(after, askedPauseOf(outcome.error));
+}
+
+/** The pause that an error asks for with `retryAfterMs`. */
+export const askedPauseOf = (error: unknown): number => {
+  const wanted = error instanceof TransientError ? (error.retryAfterMs ?? 0) : 0;
+  return Number.isNaN(wanted) ? 0 : wanted;
+};
+
+/** A handler's mistake here must not keep its failure itself from being stored. */
+function lengthOf(after: Duration): number {
+  try {
+    return toMilliseconds(after);
+  } catch {
+    return 0;
+  }
+}

@@ -31,6 +31,11 @@ test('it counts a folder of the library', async () => {
   assert.ok(row.code < row.lines && row.mostCode < row.code && rootNames > 20);
 });
 
+test('the library has no cycle of files and none of folders', async () => {
+  const { cycles } = await measure(['shared/src/async']);
+  assert.deepEqual(cycles, { files: [], folders: [], imports: [] });
+});
+
 test('words without an actor count in comments, whole and in either case, and not in code', () => {
   const text = [
     '/** Somebody waits;',

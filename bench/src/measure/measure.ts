@@ -83,15 +83,14 @@ type Edge = Readonly<{ from: string; to: string }>;
 const edgesOf = (sources: readonly Source[]): readonly Edge[] =>
   sources.flatMap(({ path, imports }) => imports.map((to) => ({ from: path, to })));
 
-/**
- * Between folders: an import of a file in another folder joins the two. What lies beside the folders (errors, clock,
- * handler) is used by all of them.
- */
+/** A folder, or a file that lies beside the folders: each of those is a node of its own. */
+const placeOf = (path: string): string => (dirname(path) === LIBRARY ? path : dirname(path));
+
+/** Between folders: an import of a file in another place joins the two places. */
 function foldersOf(edges: readonly Edge[]): ReadonlyMap<string, readonly string[]> {
   const between = new Map<string, readonly string[]>();
   for (const { from, to } of edges) {
-    const [source, target] = [dirname(from), dirname(to)];
-    if (source === LIBRARY || target === LIBRARY) continue;
+    const [source, target] = [placeOf(from), placeOf(to)];
     between.set(source, [...(between.get(source) ?? []), ...(source === target ? [] : [target])]);
   }
   return between;

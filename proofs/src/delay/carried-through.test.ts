@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { virtualClock } from '../../../shared/src/testing/virtual-clock.ts';
 import { memoryPayloads } from '../../../shared/src/payload/memory.ts';
 import { play, reasonOf, START } from '../schedules/play.ts';
-import { encodeDelayed } from '../../../shared/src/delay/task-body.ts';
+import { encodeDelayed } from '../../../shared/src/tasks/task-body.ts';
 
 const TRACEPARENT = '00-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-bbbbbbbbbbbbbbbb-01';
 const [SECOND, DAYS_40] = ['1', String(40 * 86_400)];

@@ -7,8 +7,8 @@ import { startCloudTasks, turnsDuring } from 'pubsub-guarantees-emulator';
 import { systemClock } from '../../../shared/src/clock.ts';
 import { ConfigError, PermanentError, TransientError } from '../../../shared/src/errors.ts';
 import { virtualClock } from '../../../shared/src/testing/virtual-clock.ts';
-import { cloudTasksClient, cloudTasksQueue, timestampOf } from '../../../shared/src/delay/cloud-tasks.ts';
-import type { Task } from '../../../shared/src/delay/task-queue.ts';
+import { cloudTasksClient, cloudTasksQueue, timestampOf } from '../../../shared/src/tasks/cloud-tasks.ts';
+import type { Task } from '../../../shared/src/tasks/task-queue.ts';
 
 const LOCATION = 'projects/demo-project/locations/us-central1';
 const QUEUE = `${LOCATION}/queues/delay-queue`;

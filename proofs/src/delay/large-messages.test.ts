@@ -21,7 +21,7 @@ import { opened } from '../payload/firestore-room.ts';
 import { memoryPublisher } from '../../../shared/src/testing/memory-publisher.ts';
 import { virtualClock } from '../../../shared/src/testing/virtual-clock.ts';
 import { delay } from '../../../shared/src/delay/delay.ts';
-import { memoryTasks } from '../../../shared/src/delay/memory.ts';
+import { memoryTasks } from '../../../shared/src/tasks/memory.ts';
 import { republish } from '../../../shared/src/delay/republish.ts';
 import type { TaskAnswer } from '../../../shared/src/delay/task-answer.ts';
 

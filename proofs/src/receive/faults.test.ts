@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { deadLettering } from '../../../shared/src/dead-letter/dead-lettering.ts';
-import { encodeDelayed } from '../../../shared/src/delay/task-body.ts';
-import { memoryTasks } from '../../../shared/src/delay/memory.ts';
+import { encodeDelayed } from '../../../shared/src/tasks/task-body.ts';
+import { memoryTasks } from '../../../shared/src/tasks/memory.ts';
 import { republish } from '../../../shared/src/delay/republish.ts';
 import { storeUnavailable, TransientError } from '../../../shared/src/errors.ts';
 import type { LogFields } from '../../../shared/src/log.ts';

@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, suite, test } from 'node:test';
 import type { Firestore } from '@google-cloud/firestore';
 import { systemClock } from '../../../shared/src/clock.ts';
-import { memoryTasks } from '../../../shared/src/delay/memory.ts';
+import { memoryTasks } from '../../../shared/src/tasks/memory.ts';
 import { ConfigError } from '../../../shared/src/errors.ts';
 import { firestoreServers, onLocalStack, type OpenedFirestore } from '../servers/firestore-servers.ts';
 import { anEntry, ledgerContract } from '../../../shared/src/schedules/contract.ts';

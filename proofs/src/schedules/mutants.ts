@@ -1,9 +1,9 @@
 /**
  * Plausible ways of keeping schedules, each with one rule taken back: what the property is measured by. None is for use.
  */
-import { decodeDelayed } from '../../../shared/src/delay/task-body.ts';
-import type { Delayed } from '../../../shared/src/delay/task-body.ts';
-import type { TaskQueue } from '../../../shared/src/delay/task-queue.ts';
+import { decodeDelayed } from '../../../shared/src/tasks/task-body.ts';
+import type { Delayed } from '../../../shared/src/tasks/task-body.ts';
+import type { TaskQueue } from '../../../shared/src/tasks/task-queue.ts';
 import { hashOf } from '../../../shared/src/hash.ts';
 import type { Decision } from '../../../shared/src/schedules/decide.ts';
 import type { Entry } from '../../../shared/src/schedules/entry.ts';

@@ -3,9 +3,9 @@
  */
 import { deadLettering } from '../../../shared/src/dead-letter/dead-lettering.ts';
 import { delay } from '../../../shared/src/delay/delay.ts';
-import { type MemoryTasks, memoryTasks } from '../../../shared/src/delay/memory.ts';
+import { type MemoryTasks, memoryTasks } from '../../../shared/src/tasks/memory.ts';
 import { republish, type RepublishOptions } from '../../../shared/src/delay/republish.ts';
-import type { Task, TaskQueue } from '../../../shared/src/delay/task-queue.ts';
+import type { Task, TaskQueue } from '../../../shared/src/tasks/task-queue.ts';
 import { compose, type Context, type Handler } from '../../../shared/src/handler.ts';
 import { silent } from '../../../shared/src/log.ts';
 import type { Message } from '../../../shared/src/message.ts';

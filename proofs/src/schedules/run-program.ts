@@ -3,8 +3,8 @@
  */
 import { sleep } from '../../../shared/src/clock.ts';
 import { TransientError } from '../../../shared/src/errors.ts';
-import { decodeDelayed } from '../../../shared/src/delay/task-body.ts';
-import type { Task, TaskQueue } from '../../../shared/src/delay/task-queue.ts';
+import { decodeDelayed } from '../../../shared/src/tasks/task-body.ts';
+import type { Task, TaskQueue } from '../../../shared/src/tasks/task-queue.ts';
 import type { Message } from '../../../shared/src/message.ts';
 import { memoryPayloads } from '../../../shared/src/payload/memory.ts';
 import type { PayloadRoom } from '../../../shared/src/payload/payload-room.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { codeOf, ConfigError, PermanentError } from '../../../shared/src/errors.ts';
-import { decodeDelayed } from '../../../shared/src/delay/task-body.ts';
+import { decodeDelayed } from '../../../shared/src/tasks/task-body.ts';
 import { silent } from '../../../shared/src/log.ts';
 import { republish } from '../../../shared/src/delay/republish.ts';
 import { deadLettering } from '../../../shared/src/dead-letter/dead-lettering.ts';

@@ -6,7 +6,7 @@ import { deadLettering } from '../../../shared/src/dead-letter/dead-lettering.ts
 import { dedup } from '../../../shared/src/dedup/dedup.ts';
 import { memoryClaims } from '../../../shared/src/dedup/memory.ts';
 import { delay } from '../../../shared/src/delay/delay.ts';
-import { memoryTasks } from '../../../shared/src/delay/memory.ts';
+import { memoryTasks } from '../../../shared/src/tasks/memory.ts';
 import { republish } from '../../../shared/src/delay/republish.ts';
 import { compose, type Handler } from '../../../shared/src/handler.ts';
 import { jsonLog, silent } from '../../../shared/src/log.ts';

@@ -9,7 +9,7 @@
 import { systemClock } from '../clock.ts';
 import { type Middleware, withLeastTime } from '../handler.ts';
 import { ack } from '../outcome.ts';
-import { observedClaims } from '../telemetry/claims.ts';
+import { observedClaims } from './measured-claims.ts';
 import { ATTR, count } from '../telemetry/instruments.ts';
 import type { ClaimStore } from './claim-store.ts';
 import { claiming } from './claiming.ts';

@@ -7,7 +7,8 @@
  */
 import type { Clock } from '../clock.ts';
 import { storeUnavailable } from '../errors.ts';
-import { budget, type Within } from './budget.ts';
+import type { Budget } from '../async/time-limit.ts';
+import { claimBudget } from './claim-budget.ts';
 import type { ClaimAnswer, ClaimRequest, ClaimStore, HeldClaim, RenewalAnswer } from './claim-store.ts';
 
 export type ClaimRecord = Readonly<{
@@ -54,14 +55,15 @@ const ROUNDS = 3;
 
 export function documentClaims(documents: ClaimDocuments, clock: Clock, timeoutMs: number): ClaimStore {
   return {
-    claim: (request) => claim(documents, request, budget(clock, timeoutMs, 'the claim')),
-    renew: (held, nonce) => renew(documents, held, nonce, budget(clock, timeoutMs, 'the renewal of a claim')),
-    complete: (held) => complete(documents, held, budget(clock, timeoutMs, 'the completion of a claim')),
-    release: (held) => release(documents, held, budget(clock, timeoutMs, 'the release of a claim')),
+    claim: (request) => claim(documents, request, claimBudget(clock, timeoutMs, 'the claim')),
+    renew: (held, nonce) =>
+      renew(documents, held, nonce, claimBudget(clock, timeoutMs, 'the renewal of a claim')),
+    complete: (held) => complete(documents, held, claimBudget(clock, timeoutMs, 'the completion of a claim')),
+    release: (held) => release(documents, held, claimBudget(clock, timeoutMs, 'the release of a claim')),
   };
 }
 
-async function claim(documents: ClaimDocuments, request: ClaimRequest, within: Within): Promise<ClaimAnswer> {
+async function claim(documents: ClaimDocuments, request: ClaimRequest, within: Budget): Promise<ClaimAnswer> {
   const { key } = request;
   const write: ClaimWrite = { kind: 'claim', request };
   const claimed = (revision: string, adopted: boolean): Claimed => {
@@ -114,7 +116,7 @@ async function renew(
   documents: ClaimDocuments,
   held: HeldClaim,
   nonce: number,
-  within: Within,
+  within: Budget,
 ): Promise<RenewalAnswer> {
   const { request } = held;
   const renewed = await within(() =>
@@ -131,7 +133,7 @@ async function renew(
 async function complete(
   documents: ClaimDocuments,
   held: HeldClaim,
-  within: Within,
+  within: Budget,
 ): Promise<'completed' | 'stolen'> {
   const { request } = held;
   const write: ClaimWrite = { kind: 'done', request };
@@ -154,7 +156,7 @@ async function complete(
   return 'completed';
 }
 
-async function release(documents: ClaimDocuments, held: HeldClaim, within: Within): Promise<void> {
+async function release(documents: ClaimDocuments, held: HeldClaim, within: Budget): Promise<void> {
   const { request } = held;
   let { revision } = held;
   for (let round = 1; round <= ROUNDS; round += 1) {

@@ -5,7 +5,7 @@
  */
 import type { Clock } from '../clock.ts';
 import { storeUnavailable } from '../errors.ts';
-import { budget } from './budget.ts';
+import { claimBudget } from './claim-budget.ts';
 import type { HeldClaim } from './claim-store.ts';
 import { type ClaimDocuments, documentClaims, type FoundClaim } from './document-claims.ts';
 import type { ClaimStanding, InboxStore } from './inbox-store.ts';
@@ -25,7 +25,7 @@ export function documentInbox<Tx>(
   timeoutMs: number,
 ): InboxStore<Tx> {
   const { transactionMs, maxMessageBytes, outbox } = documents;
-  const within = (what: string) => budget(clock, timeoutMs, what);
+  const within = (what: string) => claimBudget(clock, timeoutMs, what);
   return {
     ...documentClaims(documents, clock, timeoutMs),
     transactionMs,

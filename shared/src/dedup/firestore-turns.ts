@@ -2,8 +2,7 @@
  * Writes and reads of one turn of the event loop share requests: a burst of deliveries costs a few of them where it would
  * cost hundreds, and a delivery alone goes out as it is. Each write is applied or refused by itself, and billed as before.
  *
- * A request that fails fails for all that share it, as unknown. Nothing waits for company: what is asked for goes out at
- * the end of the turn.
+ * A request that fails fails for all that share it, as unknown. Nothing waits for company.
  */
 import type {
   BulkWriter,
@@ -14,6 +13,7 @@ import type {
   Precondition,
   WriteResult,
 } from '@google-cloud/firestore';
+import { turnBatch } from '../async/turn-batch.ts';
 
 export type DocumentTurns = Readonly<{
   /** Rejects with code 6 when the document is there. */
@@ -27,33 +27,33 @@ const READS = 100;
 
 export function documentTurns(collection: CollectionReference): DocumentTurns {
   const { firestore } = collection;
-  const write = inTurns<Write, WriteResult>((writes) => {
+  const write = turnBatch<Write, WriteResult>(setImmediate, (writes) => {
     const [first] = writes;
     if (first !== undefined && writes.length === 1) {
-      first.answer(alone(first.asked));
+      first.answer(alone(first.item));
       return;
     }
     // No ramp-up: this adds no traffic. The client repeats a whole request; what it says of one write is judged above.
     const writer = firestore.bulkWriter({ throttling: false });
     writer.onWriteError(() => false);
     try {
-      for (const { asked, answer } of writes) answer(together(writer, asked));
+      for (const { item, answer } of writes) answer(together(writer, item));
     } finally {
       // Never rejects. A writer that is left open would keep the caller from terminating its client.
       void writer.close();
     }
   });
-  const get = inTurns<DocumentReference, DocumentSnapshot>((reads) => {
+  const get = turnBatch<DocumentReference, DocumentSnapshot>(setImmediate, (reads) => {
     const [first] = reads;
     if (first !== undefined && reads.length === 1) {
-      first.answer(first.asked.get());
+      first.answer(first.item.get());
       return;
     }
     for (let from = 0; from < reads.length; from += READS) {
       const some = reads.slice(from, from + READS);
-      const found = firestore.getAll(...some.map(({ asked }) => asked));
-      some.forEach(({ asked, answer }, index) =>
-        answer(found.then((snapshots) => theOne(snapshots[index], asked))),
+      const found = firestore.getAll(...some.map(({ item }) => item));
+      some.forEach(({ item, answer }, index) =>
+        answer(found.then((snapshots) => theOne(snapshots[index], item))),
       );
     }
   });
@@ -78,26 +78,4 @@ const together = (writer: BulkWriter, { document, fields, precondition }: Write)
 function theOne(snapshot: DocumentSnapshot | undefined, { path }: DocumentReference): DocumentSnapshot {
   if (snapshot?.ref.path !== path) throw new Error(`the read did not answer about ${path}`);
   return snapshot;
-}
-
-type Turn<Asked, Answer> = Readonly<{ asked: Asked; answer(answer: Promise<Answer>): void }>;
-
-/** `send` gets all that was asked for in one turn. What it throws is the answer to all of it. */
-function inTurns<Asked, Answer>(
-  send: (turn: readonly Turn<Asked, Answer>[]) => void,
-): (asked: Asked) => Promise<Answer> {
-  let turn: Turn<Asked, Answer>[] = [];
-  const end = (): void => {
-    const ended = turn;
-    turn = [];
-    try {
-      send(ended);
-    } catch (error) {
-      for (const { answer } of ended) answer(Promise.reject(error));
-    }
-  };
-  return (asked) =>
-    new Promise((answer) => {
-      if (turn.push({ asked, answer }) === 1) setImmediate(end);
-    });
 }

@@ -24,7 +24,8 @@ import { holdLease, type Lease } from './lease.ts';
 import { rowCollector } from './outbox-rows.ts';
 import { reasonNotToStart } from './run-claimed.ts';
 import type { DedupSettings } from './settings.ts';
-import { answered, unlessAborted } from './watched-attempts.ts';
+import { unlessAborted } from '../async/time-limit.ts';
+import { answered } from './watched-attempts.ts';
 
 export type InboxContext<Tx> = Context & Readonly<{ transaction: Tx }>;
 export type InboxHandler<Tx> = (message: Message, context: InboxContext<Tx>) => Promise<Outcome>;

@@ -14,7 +14,7 @@ import { ack, type Outcome, retry } from '../outcome.ts';
 import { publishLoose, publishOwnGroup } from '../outbox/loose-rows.ts';
 import { portsOf } from '../outbox/relay.ts';
 import type { Publisher } from '../publish/publisher.ts';
-import { observedClaims } from '../telemetry/claims.ts';
+import { observedClaims } from './measured-claims.ts';
 import { claiming, type Received } from './claiming.ts';
 import { type InboxHandler, runInTransaction } from './inbox-run.ts';
 import type { InboxStore } from './inbox-store.ts';

@@ -6,9 +6,10 @@
  * which the claim protocol expects.
  */
 import type { Cluster, Redis } from 'ioredis';
+import { turnBatch } from '../async/turn-batch.ts';
 import { type Clock, sleep } from '../clock.ts';
 import { storeUnavailable, type TransientError } from '../errors.ts';
-import { budget } from './budget.ts';
+import { claimBudget } from './claim-budget.ts';
 import type { Script } from './redis-scripts.ts';
 
 type Call = Readonly<{
@@ -19,6 +20,7 @@ type Call = Readonly<{
   reject(error: TransientError): void;
 }>;
 type Batch = Readonly<{ script: Script; shared: readonly number[]; calls: Call[] }>;
+type Asking = Pick<Call, 'key' | 'argument' | 'record'> & Pick<Batch, 'script' | 'shared'>;
 
 /**
  * One reply of `script` for `key`. Only calls with equal `shared` go together. Rejects with STORE_UNAVAILABLE alone.
@@ -37,11 +39,10 @@ const MOST_KEYS = 32;
 export function redisCalls(redis: Redis | Cluster, clock: Clock, timeoutMs: number): RedisCalls {
   const isConnected = connection(redis, clock, timeoutMs);
   let most = redis.isCluster ? 1 : MOST_KEYS;
-  let waiting = new Map<string, Batch>();
 
   const send = async (batch: Batch): Promise<void> => {
     const { calls } = batch;
-    const within = budget(clock, timeoutMs, 'Redis');
+    const within = claimBudget(clock, timeoutMs, 'Redis');
     try {
       if (redis.status !== 'ready' && !(await isConnected())) {
         throw unavailable(`the connection is "${redis.status}"`);
@@ -61,28 +62,27 @@ export function redisCalls(redis: Redis | Cluster, clock: Clock, timeoutMs: numb
       for (const { reject } of calls) reject(unavailable(error));
     }
   };
-  const flush = (): void => {
-    const batches = waiting;
-    waiting = new Map();
+  const ask = turnBatch<Asking, unknown>(atTicksEnd, (asked) => {
+    const batches = new Map<string, Batch>();
+    for (const { item, answer } of asked) {
+      const { script, shared } = item;
+      const name = `${script.name} ${shared.join(' ')}`;
+      const batch = batches.get(name) ?? { script, shared, calls: [] };
+      batches.set(name, batch);
+      batch.calls.push({ ...item, resolve: answer, reject: (error) => answer(Promise.reject(error)) });
+    }
     for (const batch of batches.values()) {
       const { calls } = batch;
       for (let from = 0; from < calls.length; from += most) {
         void send(calls.length <= most ? batch : { ...batch, calls: calls.slice(from, from + most) });
       }
     }
-  };
-
-  return (script, shared, key, argument, record) =>
-    new Promise((resolve, reject) => {
-      // Runs when everything that is ready to go on has gone on: all that one reply has woken is in one command.
-      if (waiting.size === 0) process.nextTick(flush);
-      const call = { key, argument, record, resolve, reject };
-      const name = `${script.name} ${shared.join(' ')}`;
-      const batch = waiting.get(name);
-      if (batch === undefined) waiting.set(name, { script, shared, calls: [call] });
-      else batch.calls.push(call);
-    });
+  });
+  return (script, shared, key, argument, record) => ask({ script, shared, key, argument, record });
 }
+
+/** Runs when everything that is ready to go on has gone on: all that one reply has woken is in one command. */
+const atTicksEnd = (flush: () => void): void => process.nextTick(flush);
 
 async function evaluate(redis: Redis | Cluster, { script, shared, calls }: Batch): Promise<unknown> {
   const rest: (string | number | Buffer)[] = calls.map(({ key }) => key);

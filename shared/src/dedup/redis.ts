@@ -8,7 +8,7 @@
 import type { Cluster, Redis } from 'ioredis';
 import { type Clock, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
-import { budget } from './budget.ts';
+import { claimBudget } from './claim-budget.ts';
 import type { ClaimAnswer, ClaimRequest, ClaimStore } from './claim-store.ts';
 import { redisCalls, unavailable } from './redis-calls.ts';
 import { claimValue, fingerprintOf, recordKey, recordOf } from './redis-records.ts';
@@ -88,7 +88,7 @@ export async function evictionPolicy(
   clock: Clock = systemClock(),
 ): Promise<string | undefined> {
   try {
-    const within = budget(clock, TIMEOUT_MS, 'CONFIG GET');
+    const within = claimBudget(clock, TIMEOUT_MS, 'CONFIG GET');
     const [, policy] = (await within(() => redis.config('GET', 'maxmemory-policy'))) as string[];
     return policy;
   } catch {

@@ -5,6 +5,8 @@
  * Nobody stops waiting while its own request is out: a claim that arrives for a delivery that has gone would block the
  * key for a lease.
  */
+import { pauseAfter } from '../async/backoff.ts';
+import { inTime } from '../async/time-limit.ts';
 import { type Clock, type Moment, momentOf, sleep } from '../clock.ts';
 import type { ClaimAnswer, ClaimRequest, ClaimStore } from './claim-store.ts';
 
@@ -26,8 +28,7 @@ export type SharedPolls = Readonly<{
 
 type Poll = { result: Promise<Waited | undefined>; hurry: AbortController };
 
-const FIRST_PAUSE_MS = 250;
-const LONGEST_PAUSE_MS = 2_000;
+const PAUSES = { minMs: 250, maxMs: 2_000 };
 /** Added to what is left of a lease, so that the next look does not come just before its end. */
 const MARGIN_MS = 10;
 
@@ -57,22 +58,21 @@ export function sharedPolls(store: ClaimStore, clock: Clock): SharedPolls {
   return {
     async wait(request, first, until, signal) {
       let last = first;
-      let pauseMs = FIRST_PAUSE_MS;
-      while (last.answer.kind === 'inProgress') {
+      for (let looks = 1; last.answer.kind === 'inProgress'; looks += 1) {
         if (signal.aborted || clock.monotonic() >= until) return last;
         const other = polls.get(request.key);
         if (other === undefined) {
           const { remainingMs } = last.answer;
+          const pauseMs = pauseAfter(looks, PAUSES);
           // Nothing remains: others keep changing the record, or the store refuses writes. Asking faster makes it worse.
           const wantedMs = remainingMs > 0 ? Math.min(pauseMs, remainingMs + MARGIN_MS) : pauseMs;
           const asked = await lead(request, wantedMs, until, signal).result;
           if (asked === undefined) return last;
           last = asked;
         } else {
-          const heard = await within(clock, until, signal, other.result);
+          const heard = await inTime(clock, until - clock.monotonic(), signal, other.result);
           if (heard !== undefined) last = { answer: overheard(heard.answer, request), sentAt: heard.sentAt };
         }
-        pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
       }
       return last;
     },
@@ -85,20 +85,4 @@ export function overheard(answer: ClaimAnswer, { fingerprint, leaseMs }: ClaimRe
   if (answer.kind === 'claimed') return { kind: 'inProgress', remainingMs: leaseMs };
   if (answer.kind !== 'duplicate' && answer.kind !== 'conflict') return answer;
   return { ...answer, kind: fingerprint.startsWith(answer.fingerprint) ? 'duplicate' : 'conflict' };
-}
-
-/** Undefined when `until` or the signal comes first. */
-async function within<Value>(
-  clock: Clock,
-  until: number,
-  signal: AbortSignal,
-  result: Promise<Value>,
-): Promise<Value | undefined> {
-  const done = new AbortController();
-  const timeUp = sleep(clock, until - clock.monotonic(), AbortSignal.any([done.signal, signal]));
-  try {
-    return await Promise.race([result, timeUp.then(() => undefined)]);
-  } finally {
-    done.abort();
-  }
 }

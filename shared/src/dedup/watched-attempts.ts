@@ -1,6 +1,5 @@
 /**
- * Ends of waiting: for a client that gets no answer, and for a handler that takes no notice of its signal. What is given
- * up goes on by itself, and must be harmless.
+ * The end of waiting for a client that gives no answer. What is given up goes on by itself, and must be harmless.
  */
 import type { Clock } from '../clock.ts';
 import { storeUnavailable } from '../errors.ts';
@@ -34,18 +33,5 @@ export async function answered(clock: Clock, call: (watched: Watched) => Promise
     await Promise.race([call(watched), silence.promise]);
   } finally {
     cancel();
-  }
-}
-
-/** Rejects with the signal's reason once it is aborted; where it is aborted already, `work` is not begun. */
-export async function unlessAborted<Value>(signal: AbortSignal, work: () => Promise<Value>): Promise<Value> {
-  signal.throwIfAborted();
-  const aborted = Promise.withResolvers<never>();
-  const abort = (): void => aborted.reject(signal.reason);
-  signal.addEventListener('abort', abort, { once: true });
-  try {
-    return await Promise.race([work(), aborted.promise]);
-  } finally {
-    signal.removeEventListener('abort', abort);
   }
 }

@@ -2,6 +2,7 @@
  * Do the windows fit each other? Record lifetime, lease, waiting, deadlines and retention are set in different places,
  * and each looks right by itself. Pure: whoever knows values passes them, and what is not known is not judged.
  */
+import { pauseAfter } from '../async/backoff.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { type DedupOptions, dedupWindows, SUBSCRIPTION_RETENTION_MS } from './settings.ts';
 import { checkOptions, duration, flag, number, oneOf, shaped, text } from '../options.ts';
@@ -211,7 +212,7 @@ function backoffs(
 ): number {
   let sum = 0;
   for (let pause = 0; pause < pauses; pause += 1)
-    sum += Math.min(maximumBackoffMs, minimumBackoffMs * 2 ** pause);
+    sum += pauseAfter(pause + 1, { minMs: minimumBackoffMs, maxMs: maximumBackoffMs });
   return sum;
 }
 

@@ -7,9 +7,9 @@ import type { Message } from '../message.ts';
 import { ack, type Outcome } from '../outcome.ts';
 import { virtualClock } from '../testing/virtual-clock.ts';
 import { delay } from './delay.ts';
-import { MAX_TASK_BYTES } from './delay-options.ts';
-import { type MemoryTasks, memoryTasks } from './memory.ts';
-import { decodeDelayed } from './task-body.ts';
+import { MAX_TASK_BYTES } from '../tasks/task-options.ts';
+import { type MemoryTasks, memoryTasks } from '../tasks/memory.ts';
+import { decodeDelayed } from '../tasks/task-body.ts';
 
 const TOPIC = 'projects/p/topics/out';
 const SOURCE = 'projects/p/subscriptions/in';

@@ -19,12 +19,12 @@ import { observedStage } from '../telemetry/stages.ts';
 import type { PayloadRoom } from '../payload/payload-room.ts';
 import { dedupIdOf } from '../publish/identity.ts';
 import type { Ledger } from '../schedules/ledger.ts';
-import { packed } from './claim-check.ts';
-import { checkTaskBytes, checkTopic, MAX_TASK_BYTES } from './delay-options.ts';
-import { composeDelayed, composeDue, messageKey, warnOfDropped } from './compose-delayed.ts';
+import { packed } from '../tasks/claim-check.ts';
+import { checkTaskBytes, checkTopic, MAX_TASK_BYTES } from '../tasks/task-options.ts';
+import { composeDelayed, composeDue, messageKey, warnOfDropped } from '../tasks/compose-delayed.ts';
 import { ledgered } from './ledgered.ts';
-import type { TaskQueue } from './task-queue.ts';
-import { agreedTime, scheduleTimeFor } from './timing.ts';
+import type { TaskQueue } from '../tasks/task-queue.ts';
+import { agreedTime, scheduleTimeFor } from '../tasks/timing.ts';
 import {
   anything,
   checkOptions,

@@ -9,8 +9,8 @@ import type { OutgoingMessage } from '../message.ts';
 import { type MessageParts, outgoing } from '../publish/compose-message.ts';
 import { virtualClock } from '../testing/virtual-clock.ts';
 import { delay } from './delay.ts';
-import { memoryTasks } from './memory.ts';
-import { LONGEST_HOP_MS } from './timing.ts';
+import { memoryTasks } from '../tasks/memory.ts';
+import { LONGEST_HOP_MS } from '../tasks/timing.ts';
 
 /** Minutes west of Greenwich in January, to see that the zone really is in force. */
 const ZONES = { UTC: 0, 'America/New_York': 300, 'Asia/Kolkata': -330 };

@@ -13,7 +13,7 @@ import { fire, markDeadLettered, markDelivered } from '../schedules/decide.ts';
 import { isPending, PUBLISH_MS } from '../schedules/entry.ts';
 import type { Ledger } from '../schedules/ledger.ts';
 import { ATTR, count } from '../telemetry/instruments.ts';
-import type { Delayed } from './task-body.ts';
+import type { Delayed } from '../tasks/task-body.ts';
 
 /** The task may publish. Without an entry there is nothing to lose, and nothing to be told. */
 type Fired = Readonly<{

@@ -6,7 +6,7 @@ import type { Publisher } from '../publish/publisher.ts';
 import { ack } from '../outcome.ts';
 import { virtualClock } from '../testing/virtual-clock.ts';
 import { delay } from './delay.ts';
-import { memoryTasks } from './memory.ts';
+import { memoryTasks } from '../tasks/memory.ts';
 import { republish } from './republish.ts';
 
 const DAY_S = 86_400;

@@ -18,9 +18,9 @@ import { memoryLedger } from '../schedules/memory.ts';
 import { memoryPublisher } from '../testing/memory-publisher.ts';
 import { virtualClock } from '../testing/virtual-clock.ts';
 import { delay } from './delay.ts';
-import { memoryTasks } from './memory.ts';
+import { memoryTasks } from '../tasks/memory.ts';
 import { republish } from './republish.ts';
-import type { TaskQueue } from './task-queue.ts';
+import type { TaskQueue } from '../tasks/task-queue.ts';
 
 const TOPIC = 'projects/p/topics/out';
 const DAY_S = 86_400;

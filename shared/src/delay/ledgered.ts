@@ -34,10 +34,10 @@ import { enqueue } from '../schedules/enqueue.ts';
 import { type Entry, entryId, MAX_ENTRY_BYTES, type ScheduleRef, type Version } from '../schedules/entry.ts';
 import type { Ledger } from '../schedules/ledger.ts';
 import { ATTR, count } from '../telemetry/instruments.ts';
-import { contentOf, fitting, type Packing, stowed } from './claim-check.ts';
-import { composeDelayed, messageKey, warnOfDropped } from './compose-delayed.ts';
-import type { Delayed } from './task-body.ts';
-import type { TaskQueue } from './task-queue.ts';
+import { contentOf, fitting, type Packing, stowed } from '../tasks/claim-check.ts';
+import { composeDelayed, messageKey, warnOfDropped } from '../tasks/compose-delayed.ts';
+import type { Delayed } from '../tasks/task-body.ts';
+import type { TaskQueue } from '../tasks/task-queue.ts';
 
 export type LedgeredParts = Readonly<{
   ledger: Ledger;

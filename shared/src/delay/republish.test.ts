@@ -7,9 +7,9 @@ import type { OutgoingMessage } from '../message.ts';
 import type { Publisher } from '../publish/publisher.ts';
 import { memoryPublisher } from '../testing/memory-publisher.ts';
 import { virtualClock } from '../testing/virtual-clock.ts';
-import { memoryTasks } from './memory.ts';
+import { memoryTasks } from '../tasks/memory.ts';
 import { republish, type RepublishOptions } from './republish.ts';
-import { type Delayed, decodeDelayed, encodeDelayed, taskFor } from './task-body.ts';
+import { type Delayed, decodeDelayed, encodeDelayed, taskFor } from '../tasks/task-body.ts';
 
 const TOPIC = 'projects/p/topics/out';
 const START = Date.UTC(2030, 0, 1);

@@ -25,11 +25,11 @@ import { ATTR, count, record } from '../telemetry/instruments.ts';
 import { observedPublish, observedRepublish } from '../telemetry/stages.ts';
 import { firing } from './fire.ts';
 import { answer, NOT_ALLOWED, report, type TaskAnswer } from './task-answer.ts';
-import { type Delayed, decodeDelayed, taskFor } from './task-body.ts';
-import type { TaskQueue } from './task-queue.ts';
-import { nextStep, scheduleTimeFor } from './timing.ts';
+import { type Delayed, decodeDelayed, taskFor } from '../tasks/task-body.ts';
+import type { TaskQueue } from '../tasks/task-queue.ts';
+import { nextStep, scheduleTimeFor } from '../tasks/timing.ts';
 import { isPayloadLost, wholeMessages } from './whole-message.ts';
-import { within } from './within.ts';
+import { bounded, noAnswer } from '../async/time-limit.ts';
 import {
   anything,
   callable,
@@ -134,7 +134,12 @@ export function republish(
     };
     checkOutgoing(ready);
     const messageId = await observedPublish(ready, message, LIMITS.messageBytes, (traced) =>
-      within(clock, timeoutMs, 'the publish', publisher.publish(traced)),
+      bounded(
+        clock,
+        timeoutMs,
+        () => publisher.publish(traced),
+        () => noAnswer('the publish', timeoutMs),
+      ),
     );
     // An instant that was over when it was asked for makes nothing late.
     const lateMs = clock.now() - Math.max(instantMs, message.publishTime.getTime());

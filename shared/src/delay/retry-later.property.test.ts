@@ -12,7 +12,7 @@ import { ack, retry } from '../outcome.ts';
 import { settle } from '../receive/settle.ts';
 import { memoryPublisher } from '../testing/memory-publisher.ts';
 import { virtualClock } from '../testing/virtual-clock.ts';
-import { memoryTasks } from './memory.ts';
+import { memoryTasks } from '../tasks/memory.ts';
 import { republish } from './republish.ts';
 import { retryLater } from './retry-later.ts';
 

@@ -11,7 +11,7 @@ import { ack, type Outcome, retry } from '../outcome.ts';
 import { settle } from '../receive/settle.ts';
 import { memoryPublisher } from '../testing/memory-publisher.ts';
 import { virtualClock } from '../testing/virtual-clock.ts';
-import { memoryTasks } from './memory.ts';
+import { memoryTasks } from '../tasks/memory.ts';
 import { republish } from './republish.ts';
 import { type RetryLaterOptions, retryLater } from './retry-later.ts';
 

@@ -21,12 +21,12 @@ import { dedupIdOf, named } from '../publish/identity.ts';
 import { ATTR, count } from '../telemetry/instruments.ts';
 import { observedStage } from '../telemetry/stages.ts';
 import { carried } from '../telemetry/trace-context.ts';
-import { packed } from './claim-check.ts';
-import { messageKey } from './compose-delayed.ts';
-import { checkTaskBytes, checkTopic, MAX_TASK_BYTES } from './delay-options.ts';
+import { packed } from '../tasks/claim-check.ts';
+import { messageKey } from '../tasks/compose-delayed.ts';
+import { checkTaskBytes, checkTopic, MAX_TASK_BYTES } from '../tasks/task-options.ts';
 import { attemptOf, putOffMessage } from './put-off.ts';
-import type { TaskQueue } from './task-queue.ts';
-import { scheduleTimeFor } from './timing.ts';
+import type { TaskQueue } from '../tasks/task-queue.ts';
+import { scheduleTimeFor } from '../tasks/timing.ts';
 import {
   anything,
   checkOptions,

@@ -8,8 +8,8 @@
 import { codeOf, textOf } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { PayloadRoom } from '../payload/payload-room.ts';
-import { fetched } from './claim-check.ts';
-import type { Delayed } from './task-body.ts';
+import { fetched } from '../tasks/claim-check.ts';
+import type { Delayed } from '../tasks/task-body.ts';
 
 export type WholeMessages = Readonly<{
   /** With its message whole; `undefined` where an earlier run had finished it. Throws as `fetched` does. */

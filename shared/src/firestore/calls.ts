@@ -3,7 +3,7 @@
  *
  * A call that is given up may still be applied later; the error says that nothing is known, not that nothing happened.
  */
-import { bounded } from '../bounded.ts';
+import { bounded } from '../async/time-limit.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { ConfigError, PermanentError, storeUnavailable, textOf, TransientError } from '../errors.ts';

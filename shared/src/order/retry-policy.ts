@@ -4,9 +4,9 @@
  * The stream waits, and the number is tried again after an exponential pause, up to `retry.attempts` starts, or not at
  * all when the handler calls it a dead letter. Then it is poison (see `poison.ts`).
  */
-import { type Duration, toMilliseconds } from '../duration.ts';
-import { countsAsAttempt, PermanentError, TransientError } from '../errors.ts';
-import type { Outcome } from '../outcome.ts';
+import { pauseAfter } from '../async/backoff.ts';
+import { countsAsAttempt, PermanentError } from '../errors.ts';
+import { askedPauseMs, type Outcome } from '../outcome.ts';
 import type { StreamPolicy } from './options.ts';
 
 export type Failure = Readonly<{
@@ -41,7 +41,7 @@ export function judgeFailure(
 ): Verdict {
   const { retryMinMs, retryMaxMs, maxAttempts } = policy;
   const attempts = attemptsBefore + (failure.counts ? 1 : 0);
-  const pauseMs = Math.min(retryMaxMs, retryMinMs * 2 ** Math.max(attempts - 1, 0));
+  const pauseMs = pauseAfter(attempts, { minMs: retryMinMs, maxMs: retryMaxMs });
   return {
     failure,
     attempts,
@@ -64,26 +64,15 @@ export const exhausted = (attempts: number): Failure => ({
 
 /** An outcome that is not an ack, as a failure. A run that was aborted never counts. */
 export function failureOf(outcome: Exclude<Outcome, { kind: 'ack' }>, aborted: boolean): Failure {
-  const asked = outcome.kind === 'retry' && outcome.after !== undefined ? lengthOf(outcome.after) : 0;
-  const wanted = outcome.error instanceof TransientError ? (outcome.error.retryAfterMs ?? 0) : 0;
   return {
     error: outcome.error,
     counts: !aborted && countsAsAttempt(outcome.error) && !isMissingHere(outcome.error),
     permanent: !aborted && outcome.kind === 'deadLetter' && !isMissingHere(outcome.error),
     published: outcome.kind === 'deadLetter' && outcome.published === true,
-    afterMs: Math.max(asked, Number.isNaN(wanted) ? 0 : wanted),
+    afterMs: askedPauseMs(outcome),
   };
 }
 
 /** This process lacks a setting that another one has: it says nothing about the message. */
 const isMissingHere = (error: unknown): boolean =>
   error instanceof PermanentError && error.code === 'NO_PAYLOAD_ROOM';
-
-/** What is no length of time asks for nothing: it must not keep the failure itself from being stored. */
-function lengthOf(after: Duration): number {
-  try {
-    return toMilliseconds(after);
-  } catch {
-    return 0;
-  }
-}

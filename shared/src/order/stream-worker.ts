@@ -13,7 +13,7 @@
  * instance may be frozen then, and would take a lease with it.
  */
 import assert from 'node:assert/strict';
-import { bounded } from '../bounded.ts';
+import { bounded } from '../async/time-limit.ts';
 import { type Cancel, elapsedMs } from '../clock.ts';
 import { leaseLost, TransientError } from '../errors.ts';
 import { silent } from '../log.ts';

@@ -6,6 +6,7 @@
  * Several sweeps may run at once, beside deliveries: each stream is taken by one of them. A sweep that dies leaves
  * leases that expire.
  */
+import { forEachAtMost } from '../async/pool.ts';
 import { codeOf, textOf } from '../errors.ts';
 import type { Handler } from '../handler.ts';
 import { ATTR, gauge, isMeasured } from '../telemetry/instruments.ts';
@@ -14,7 +15,7 @@ import type { StreamPolicy } from './options.ts';
 import { named } from './report.ts';
 import type { ListedStream } from './stream-store.ts';
 import type { VisitContext, VisitStream } from './visits.ts';
-import { inParallel, walk } from './walk.ts';
+import { walk } from './walk.ts';
 
 export type SweepResult = Readonly<{
   /** Streams that were due. */
@@ -70,7 +71,7 @@ export function streamSweep(policy: StreamPolicy, visit: VisitStream): (next: Ha
         total.skipped += skipped;
       });
       try {
-        await inParallel(waiting(context.consumer, isOver), CONCURRENCY, mend);
+        await forEachAtMost(CONCURRENCY, waiting(context.consumer, isOver), mend);
       } catch (error) {
         total.failed += 1;
         const fields = { consumer: context.consumer, code: codeOf(error), error: textOf(error) };
@@ -82,7 +83,7 @@ export function streamSweep(policy: StreamPolicy, visit: VisitStream): (next: Ha
       total.taken += taken ? 1 : 0;
       total.drained += drained;
     });
-    await inParallel(due(context.consumer, isOver), CONCURRENCY, (stream) => {
+    await forEachAtMost(CONCURRENCY, due(context.consumer, isOver), (stream) => {
       total.due += 1;
       return work(stream);
     });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { memoryTasks } from '../delay/memory.ts';
+import { memoryTasks } from '../tasks/memory.ts';
 import type { Log } from '../log.ts';
 import { silent } from '../log.ts';
 import { virtualClock } from '../testing/virtual-clock.ts';

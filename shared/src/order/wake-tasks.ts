@@ -14,7 +14,7 @@ import {
   text,
 } from '../options.ts';
 import type { Clock } from '../clock.ts';
-import type { TaskQueue } from '../delay/task-queue.ts';
+import type { TaskQueue } from '../tasks/task-queue.ts';
 import { PermanentError, textOf } from '../errors.ts';
 import { hashOf } from '../hash.ts';
 import { type Log, withoutIdentifiers } from '../log.ts';

@@ -5,8 +5,9 @@ import { storeUnavailable } from '../errors.ts';
 import { virtualClock } from '../testing/virtual-clock.ts';
 import { memoryStreams } from './memory.ts';
 import type { StreamAdmin } from './stream-store.ts';
+import { forEachAtMost } from '../async/pool.ts';
 import { CONSUMER, made } from '../testing/stream-samples.ts';
-import { inParallel, walk } from './walk.ts';
+import { walk } from './walk.ts';
 
 async function dueStreams(count: number) {
   const clock = virtualClock();
@@ -100,9 +101,9 @@ test('passes of two consumers have places of their own', async () => {
 test('a slow stream keeps one worker only, and what rejects is told once all have ended', async () => {
   const { clock, store } = await dueStreams(250);
   const done: string[] = [];
-  const work = inParallel(
-    walk(store, { state: 'due' })(CONSUMER, () => false),
+  const work = forEachAtMost(
     4,
+    walk(store, { state: 'due' })(CONSUMER, () => false),
     async ({ ref }) => {
       if (ref.key === 'k000') await sleep(clock, 60_000);
       done.push(ref.key);
@@ -113,9 +114,9 @@ test('a slow stream keeps one worker only, and what rejects is told once all hav
   await clock.until(work);
   assert.equal(done.at(-1), 'k000');
   let active = 0;
-  const failing = inParallel(
-    walk(store, { state: 'due' })(CONSUMER, () => false),
+  const failing = forEachAtMost(
     4,
+    walk(store, { state: 'due' })(CONSUMER, () => false),
     async ({ ref }) => {
       active += 1;
       await sleep(clock, 10);

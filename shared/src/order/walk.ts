@@ -47,23 +47,3 @@ export function walk(store: Pick<StreamAdmin, 'list'>, query: Pick<StreamQuery, 
     }
   };
 }
-
-/**
- * Gives each stream to `work`, at most `workers` at once: a slow stream keeps only one worker. Rejects, once all have
- * ended, with the first rejection of the list or of `work`.
- */
-export async function inParallel(
-  streams: AsyncGenerator<ListedStream, void, void>,
-  workers: number,
-  work: (stream: ListedStream) => Promise<void>,
-): Promise<void> {
-  const worker = async (): Promise<void> => {
-    while (true) {
-      const { done, value } = await streams.next();
-      if (done === true || value === undefined) return;
-      await work(value);
-    }
-  };
-  const ends = await Promise.allSettled(Array.from({ length: workers }, worker));
-  for (const end of ends) if (end.status === 'rejected') throw end.reason;
-}

@@ -4,7 +4,7 @@
  * Only idle workers are dropped, the longest idle first: what they remember is a copy of what the store has.
  */
 import { contentHash } from './content-hash.ts';
-import { bounded } from '../bounded.ts';
+import { bounded } from '../async/time-limit.ts';
 import type { Sequence } from '../attributes.ts';
 import { TransientError } from '../errors.ts';
 import type { Context, Handler } from '../handler.ts';

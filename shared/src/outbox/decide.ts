@@ -1,7 +1,9 @@
 /**
  * The relay's decisions, pure: whether a stream may be taken, which row is next, and what is written about a failure.
  */
-import { codeOf, PermanentError, textOf, TransientError } from '../errors.ts';
+import { pauseAfter } from '../async/backoff.ts';
+import { codeOf, PermanentError, textOf } from '../errors.ts';
+import { askedPauseOf } from '../outcome.ts';
 import type { Halt, StreamRow, StreamState, StreamView, StreamWrite } from './outbox-store.ts';
 
 export const UNKNOWN: StreamState = {
@@ -35,8 +37,7 @@ export type Pauses = Readonly<{ retryMinMs: number; retryMaxMs: number }>;
 
 /** After the `attempts`-th failure in a row. */
 export function pauseOf(attempts: number, error: unknown, { retryMinMs, retryMaxMs }: Pauses): number {
-  const asked = error instanceof TransientError ? (error.retryAfterMs ?? 0) : 0;
-  return Math.max(Math.min(retryMaxMs, retryMinMs * 2 ** Math.max(attempts - 1, 0)), asked || 0);
+  return Math.max(pauseAfter(attempts, { minMs: retryMinMs, maxMs: retryMaxMs }), askedPauseOf(error));
 }
 
 /** Longest text of an error that is stored. */

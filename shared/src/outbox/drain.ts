@@ -6,7 +6,7 @@
  * unknown outcome ends the run, and its row is the first of the next one. A crash at any point leaves a lease that runs
  * out and rows that are published again under their `dedupId`; none is passed over, and none goes before another.
  */
-import { bounded } from '../bounded.ts';
+import { bounded } from '../async/time-limit.ts';
 import { elapsedMs } from '../clock.ts';
 import { codeOf, PermanentError, textOf, TransientError } from '../errors.ts';
 import type { Log } from '../log.ts';

@@ -5,7 +5,7 @@
  * relay takes only what it leaves behind. A crash after the publish is one copy more, under the same `dedupId`. A row
  * that can never be published is set aside as failed and holds up no other but those behind it in its group.
  */
-import { bounded } from '../bounded.ts';
+import { bounded } from '../async/time-limit.ts';
 import { elapsedMs, momentOf } from '../clock.ts';
 import { codeOf, textOf, TransientError } from '../errors.ts';
 import { haltOf, pauseOf } from './decide.ts';

@@ -2,8 +2,8 @@
  * What the relay reads and writes, over the documents in memory.
  */
 import type { Clock } from '../clock.ts';
-import type { MemoryRow, MemoryWatch, Table } from './memory-table.ts';
-import type { Network } from './memory.ts';
+import type { MemoryRow, MemoryWatch, Network, Table } from './memory-table.ts';
+
 import type { Head, PendingRow, RelayStore, StreamRow, StreamState, StreamWrite } from './outbox-store.ts';
 import type { StreamRef } from './rows.ts';
 import { shardOf } from '../shards.ts';

@@ -3,6 +3,9 @@
  */
 import type { Row, StreamRef } from './rows.ts';
 
+/** Every request passes through it: where a test loses, delays or repeats one. */
+export type Network = <Value>(request: string, send: () => Promise<Value>) => Promise<Value>;
+
 export type MemoryRow = Readonly<{
   row: Row;
   /** Rows of its slot. */

@@ -6,7 +6,14 @@
 import { type Clock, sleep } from '../clock.ts';
 import { storeUnavailable, TransientError } from '../errors.ts';
 import { memoryRelayStore } from './memory-relay.ts';
-import { type Document, freshRows, type MemoryRow, memoryTable, type Table } from './memory-table.ts';
+import {
+  type Document,
+  freshRows,
+  type MemoryRow,
+  memoryTable,
+  type Network,
+  type Table,
+} from './memory-table.ts';
 import type { Head, OutboxStore } from './outbox-store.ts';
 import { anything, callable, checkOptions, clock as aClock, required, whole } from '../options.ts';
 import { checkShards, SHARDS } from '../shards.ts';
@@ -26,9 +33,6 @@ export type MemoryOutbox = OutboxStore<MemoryOutboxTransaction> &
     peek(id: string): unknown;
     rows(): readonly MemoryRow[];
   }>;
-
-/** Every request passes through it: where a test loses, delays or repeats one. */
-export type Network = <Value>(request: string, send: () => Promise<Value>) => Promise<Value>;
 
 export type MemoryOutboxOptions = Readonly<{
   clock: Clock;

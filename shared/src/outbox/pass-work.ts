@@ -1,6 +1,8 @@
 /**
  * How the work of a pass runs: several at once, each within its time, and none failing the others.
  */
+import { forEachAtMost } from '../async/pool.ts';
+import { withSignal } from '../async/time-limit.ts';
 import type { Clock } from '../clock.ts';
 import { codeOf, textOf } from '../errors.ts';
 import type { Log } from '../log.ts';
@@ -14,35 +16,24 @@ export type PassContext = Readonly<{
 /** Streams, and rows without order, at work at once. */
 const CONCURRENCY = 8;
 
-export async function inParallel(
+export const inParallel = (
   jobs: readonly ((() => Promise<unknown>) | undefined)[],
-  isOver: () => boolean,
-): Promise<void> {
-  const queue = jobs.values();
-  const work = async (): Promise<void> => {
-    for (const job of queue) {
-      if (isOver()) return;
-      await job?.();
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(CONCURRENCY, jobs.length) }, work));
-}
+  isOver?: () => boolean,
+): Promise<void> =>
+  forEachAtMost(
+    CONCURRENCY,
+    jobs.filter((job) => job !== undefined),
+    (job) => job(),
+    isOver,
+  );
 
 /** Runs `work` with a signal that is aborted with the pass's, at its deadline, or after `limitMs`. */
-export async function within<Result>(
+export const withinPass = <Result>(
   clock: Clock,
   { signal, deadline = Infinity }: PassContext,
   limitMs: number,
   work: (limited: AbortSignal) => Promise<Result>,
-): Promise<Result> {
-  const over = new AbortController();
-  const cancel = clock.after(Math.min(limitMs, deadline - clock.monotonic()), () => over.abort());
-  try {
-    return await work(AbortSignal.any([signal, over.signal]));
-  } finally {
-    cancel();
-  }
-}
+): Promise<Result> => withSignal(clock, Math.min(limitMs, deadline - clock.monotonic()), signal, work);
 
 /** Undefined where `work` rejects, which is logged and counted: the next pass tries again. */
 export async function tried<Result>(

@@ -11,7 +11,7 @@ import { codeOf } from '../errors.ts';
 import { drain, type Drained } from './drain.ts';
 import { type Loose, publishLoose } from './loose-rows.ts';
 import type { PendingRow } from './outbox-store.ts';
-import { inParallel, type PassContext, tried, within } from './pass-work.ts';
+import { inParallel, type PassContext, tried, withinPass } from './pass-work.ts';
 import type { StreamRef } from './rows.ts';
 import { type DrainPorts, park } from './stream-lease.ts';
 import { toldPass } from './told.ts';
@@ -98,7 +98,7 @@ export async function passOver(
         failed();
         stream.isUnreadable = isUnreadable(error);
       },
-      () => within(clock, context, TURN_MS, turn),
+      () => withinPass(clock, context, TURN_MS, turn),
     );
     stream.kind = drained?.kind;
     stream.isOver = drained?.isOver === true;
@@ -154,7 +154,6 @@ export async function passOver(
       stuck.map((row) => async () => {
         await tried(log, { row: row.id }, failed, () => store.defer(row, readMs + UNREADABLE_PAUSE_MS));
       }),
-      () => false,
     );
   };
   const parkBlocked = async (rows: readonly PendingRow[]): Promise<void> => {
@@ -173,7 +172,6 @@ export async function passOver(
           for (const { id } of some) moved.add(id);
         }
       }),
-      () => false,
     );
   };
   const isDone = (row: PendingRow): boolean => {

@@ -6,6 +6,7 @@
  * under the same `dedupId`, never a message.
  */
 import { randomUUID } from 'node:crypto';
+import { keyedBatch } from '../async/keyed-batch.ts';
 import { type Clock, sleep, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { codeOf, ConfigError, textOf } from '../errors.ts';
@@ -87,14 +88,13 @@ export type Relay = Readonly<{
   reopen(id: string): Promise<boolean>;
 }>;
 
-type Waiter = Readonly<{ upTo: number; resolve: () => void }>;
+type Flush = Readonly<{ ref: StreamRef; upTo: number }>;
 
 export function relay(store: RelayStore, publisher: Publisher, options: RelayOptions = {}): Relay {
   const ports = portsOf(store, publisher, options);
   const { clock, log } = ports;
   const intervalMs = toMilliseconds(options.interval ?? '5s', 'interval');
   const never = new AbortController().signal;
-  const flushing = new Map<string, Waiter[]>();
   const waiting: Waiting = new Map();
 
   const quietly = async (fields: Record<string, string>, work: () => Promise<unknown>): Promise<void> => {
@@ -106,36 +106,22 @@ export function relay(store: RelayStore, publisher: Publisher, options: RelayOpt
     }
   };
 
-  /** Until nobody waits: who asks during a run and is not served by it gets another one, for its rows may be newer. */
-  const serve = async (name: string, ref: StreamRef): Promise<void> => {
-    // Copied: who comes later is added to the list itself.
-    const asking = (): readonly Waiter[] => [...(flushing.get(name) ?? [])];
-    for (let asked = asking(); asked.length > 0; asked = asking()) {
-      const served = (isServed: (waiter: Waiter) => boolean): void => {
-        const waiters = flushing.get(name) ?? [];
-        flushing.set(
-          name,
-          waiters.filter((waiter) => !isServed(waiter)),
-        );
-        for (const waiter of waiters) if (isServed(waiter)) waiter.resolve();
-      };
-      const progress = (sent: number): void => served(({ upTo }) => upTo <= sent);
+  /** A call that comes during a run and is not served by it gets another one, for its rows may be newer. */
+  const flushAll = keyedBatch<Flush, 'served'>({
+    async run(_name, flushes, answerEarly) {
+      const ref = flushes[0]?.ref;
+      if (ref === undefined) return [];
+      const progress = (sent: number): void =>
+        answerEarly(({ upTo }) => (upTo <= sent ? 'served' : undefined));
       await quietly({ sequenceKey: ref.key }, () => drain(ports, ref, never, progress));
-      served((waiter) => asked.includes(waiter));
-    }
-    flushing.delete(name);
-  };
+      return flushes.map(() => 'served' as const);
+    },
+  });
 
   return {
-    flush: (ref, upTo) =>
-      new Promise((resolve) => {
-        const name = JSON.stringify([ref.key, ref.epoch]);
-        const waiters = flushing.get(name);
-        waiters?.push({ upTo, resolve });
-        if (waiters !== undefined) return;
-        flushing.set(name, [{ upTo, resolve }]);
-        void serve(name, ref);
-      }),
+    async flush(ref, upTo) {
+      await flushAll(JSON.stringify([ref.key, ref.epoch]), { ref, upTo });
+    },
     publishRows: (rows) => quietly({ row: rows[0]?.id ?? '' }, () => publishOwn(ports, rows)),
     async flushRows(ids) {
       for (const id of ids) await quietly({ row: id }, () => publishLoose(ports, id));

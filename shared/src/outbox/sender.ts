@@ -6,6 +6,7 @@
  * and will be published, whoever dies; a rejected send of unknown outcome may be published too.
  */
 import { randomUUID } from 'node:crypto';
+import { keyedBatch } from '../async/keyed-batch.ts';
 import { systemClock } from '../clock.ts';
 import { TransientError } from '../errors.ts';
 import { byteLength, LIMITS, messageBytes, type OutgoingMessage } from '../message.ts';
@@ -28,12 +29,7 @@ export type OutboxSender = Readonly<{
   send(sequenceKey: string, ...messages: readonly OutgoingMessage[]): Promise<readonly number[]>;
 }>;
 
-type Waiter = Readonly<{
-  messages: readonly OutgoingMessage[];
-  bytes: number;
-  resolve: (numbers: readonly number[]) => void;
-  reject: (error: unknown) => void;
-}>;
+type Sent = Readonly<{ messages: readonly OutgoingMessage[]; bytes: number }>;
 
 /** Firestore takes 10 MiB in a request: https://cloud.google.com/firestore/quotas#writes_and_transactions */
 const COMMIT_BYTES = 5_000_000;
@@ -49,7 +45,6 @@ export function outboxSender<Tx extends object>(
   const box = outbox(writer, options);
   callable('transact', transact);
   const { newId = randomUUID, maxBytes = LIMITS.messageBytes, clock = systemClock() } = options;
-  const waiting = new Map<string, Waiter[]>();
 
   const commit = async (sequenceKey: string, messages: readonly OutgoingMessage[]): Promise<Added> => {
     const id = newId();
@@ -66,30 +61,22 @@ export function outboxSender<Tx extends object>(
       }
     }
   };
-  const answer = async (batch: readonly Waiter[], { numbers, afterCommit }: Added): Promise<void> => {
-    await afterCommit();
-    let from = 0;
-    for (const { messages, resolve } of batch) {
-      resolve(numbers.slice(from, from + messages.length));
-      from += messages.length;
-    }
-  };
-  /** Runs until nobody waits for the key any more: one transaction at a time. */
-  const serve = async (key: string, waiters: Waiter[]): Promise<void> => {
-    while (waiters.length > 0) {
-      const batch = waiters.splice(0, fitting(waiters));
-      try {
-        const added = await commit(
-          key,
-          batch.flatMap(({ messages }) => messages),
-        );
-        void answer(batch, added);
-      } catch (error) {
-        for (const { reject } of batch) reject(error);
-      }
-    }
-    waiting.delete(key);
-  };
+  const sendAll = keyedBatch<Sent, readonly number[]>({
+    fitting,
+    async run(key, sent) {
+      const added = await commit(
+        key,
+        sent.flatMap(({ messages }) => messages),
+      );
+      const published = added.afterCommit();
+      let from = 0;
+      return sent.map(async ({ messages }) => {
+        const numbers = added.numbers.slice(from, (from += messages.length));
+        await published;
+        return numbers;
+      });
+    },
+  });
 
   return {
     async send(sequenceKey, ...messages) {
@@ -107,15 +94,7 @@ export function outboxSender<Tx extends object>(
         const own = messageBytes(message) - (isApart(message) ? message.data.length : 0);
         return sum + own + byteLength(sequenceKey) + ROW_BYTES;
       }, 0);
-      return new Promise((resolve, reject) => {
-        const waiter = { messages: copies, bytes, resolve, reject };
-        const queue = waiting.get(sequenceKey);
-        queue?.push(waiter);
-        if (queue !== undefined) return;
-        const fresh = [waiter];
-        waiting.set(sequenceKey, fresh);
-        void serve(sequenceKey, fresh);
-      });
+      return sendAll(sequenceKey, { messages: copies, bytes });
     },
   };
 }
@@ -126,14 +105,14 @@ const ID_LENGTH = 43;
 const ROW_BYTES = 1_000;
 
 /** How many of the first fit in one commit; one alone may be larger, and is refused by the store if it is too large. */
-function fitting(waiters: readonly Waiter[]): number {
+function fitting(sent: readonly Sent[]): number {
   let [bytes, count] = [0, 0];
-  for (const [index, waiter] of waiters.entries()) {
-    bytes += waiter.bytes;
-    count += waiter.messages.length;
+  for (const [index, one] of sent.entries()) {
+    bytes += one.bytes;
+    count += one.messages.length;
     if (index > 0 && (bytes > COMMIT_BYTES || count > COMMIT_MESSAGES)) return index;
   }
-  return waiters.length;
+  return sent.length;
 }
 
 /** Google's numeric codes beside the library's own: unknown, deadline exceeded, aborted, internal, unavailable. */

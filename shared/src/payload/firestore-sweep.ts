@@ -8,7 +8,7 @@
 import type { CollectionReference, Query, QueryDocumentSnapshot } from '@google-cloud/firestore';
 import { FieldValue } from '@google-cloud/firestore';
 import { type Calls, isRefused } from '../firestore/calls.ts';
-import { forEachAtMost } from './at-most.ts';
+import { forEachAtMost } from '../async/pool.ts';
 import { manifestIn, timestamp } from './firestore-documents.ts';
 import { GRACE_MS, type PayloadSweep, UNFINISHED_MS } from './payload-room.ts';
 

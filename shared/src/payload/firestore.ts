@@ -17,7 +17,7 @@ import { PermanentError } from '../errors.ts';
 import { hashOf } from '../hash.ts';
 import { CALL_SHAPE, boundedCalls, type CallOptions, isRefused } from '../firestore/calls.ts';
 import { sameFirestore } from '../firestore/copy.ts';
-import { forEachAtMost } from './at-most.ts';
+import { forEachAtMost } from '../async/pool.ts';
 import {
   chunkFields,
   chunkIn,

@@ -2,19 +2,13 @@
  * A payload room whose store is loaded when it is first asked: only a message that does not fit a task needs it.
  * Concurrent first calls load it once; a load that fails rejects the call, and the next call tries again.
  */
+import { loadOnce } from '../async/load-once.ts';
 import type { PayloadRoom } from './payload-room.ts';
 import { callable } from '../options.ts';
 
 export function lazyPayloads(load: () => Promise<PayloadRoom>): PayloadRoom {
   callable('load', load);
-  let loading: Promise<PayloadRoom> | undefined;
-  const loaded = (): Promise<PayloadRoom> => {
-    loading ??= load().catch((error: unknown) => {
-      loading = undefined;
-      throw error;
-    });
-    return loading;
-  };
+  const loaded = loadOnce(load);
   return {
     put: async (owner, content, neededAtMs) => (await loaded()).put(owner, content, neededAtMs),
     get: async (ref) => (await loaded()).get(ref),

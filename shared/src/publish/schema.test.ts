@@ -3,7 +3,7 @@ import test from 'node:test';
 import { Schema } from '@google-cloud/pubsub';
 import { deadLettering } from '../dead-letter/dead-lettering.ts';
 import { delay } from '../delay/delay.ts';
-import { memoryTasks } from '../delay/memory.ts';
+import { memoryTasks } from '../tasks/memory.ts';
 import { republish } from '../delay/republish.ts';
 import { retryLater } from '../delay/retry-later.ts';
 import { PermanentError } from '../errors.ts';

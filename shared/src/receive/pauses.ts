@@ -6,9 +6,10 @@
  * begin small again. What is known is bounded: of many thousands of messages that fail, the one that failed longest ago
  * is forgotten first.
  */
+import { pauseAfter } from '../async/backoff.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
-import { codeOf, ConfigError, TransientError } from '../errors.ts';
-import type { Outcome } from '../outcome.ts';
+import { codeOf, ConfigError } from '../errors.ts';
+import { askedPauseMs, type Outcome } from '../outcome.ts';
 
 export type RetryOptions = Readonly<{
   /** The pause after the first failure of a message, doubled with each further one (default `100ms`) … */
@@ -59,25 +60,10 @@ export function growingPauses(retry: RetryOptions, roomMs: number): Pauses {
         if (known.size <= MOST_KNOWN) break;
         known.delete(oldest);
       }
-      const grown = Math.min(maxMs, minMs * 2 ** Math.min(failures, 40));
-      return Math.max(0, Math.min(Math.max(grown, askedMs(outcome)), longestMs));
+      const grown = pauseAfter(failures + 1, { minMs, maxMs });
+      return Math.max(0, Math.min(Math.max(grown, askedPauseMs(outcome)), longestMs));
     },
     noOutcomes: (messageId) => known.get(messageId)?.noOutcomes ?? 0,
     forget: (messageId) => void known.delete(messageId),
   };
-}
-
-/** What the handler asked for; what is no length of time asks for nothing. */
-function askedMs(outcome: Failed): number {
-  const after = outcome.kind === 'retry' && outcome.after !== undefined ? lengthOf(outcome.after) : 0;
-  const wanted = outcome.error instanceof TransientError ? (outcome.error.retryAfterMs ?? 0) : 0;
-  return Math.max(after, Number.isFinite(wanted) ? wanted : 0);
-}
-
-function lengthOf(after: Duration): number {
-  try {
-    return toMilliseconds(after);
-  } catch {
-    return 0;
-  }
 }

@@ -4,7 +4,7 @@
  * its topic's snapshots (`pubsub.snapshots.list` in the project).
  */
 import type { PubSub } from '@google-cloud/pubsub';
-import { bounded } from '../bounded.ts';
+import { bounded } from '../async/time-limit.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import type { SubscriptionWindows } from '../dedup/windows.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';

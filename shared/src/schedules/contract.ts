@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
-import type { Delayed } from '../delay/task-body.ts';
+import type { Delayed } from '../tasks/task-body.ts';
 import { fire, markDelivered, markScheduled, type Rule, scheduleByMessage } from './decide.ts';
 import { type Entry, entryId, type ScheduleRef } from './entry.ts';
 import type { DueEntry, TransactionalLedger } from './ledger.ts';

@@ -4,7 +4,7 @@
  *
  * `nowMs` is the store's time of the read. No caller's clock takes part.
  */
-import type { Delayed } from '../delay/task-body.ts';
+import type { Delayed } from '../tasks/task-body.ts';
 import type { PayloadRef } from '../payload/payload-room.ts';
 import {
   compareVersions,

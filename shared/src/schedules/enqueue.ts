@@ -4,9 +4,9 @@
  */
 import type { Clock } from '../clock.ts';
 import { TransientError } from '../errors.ts';
-import { taskFor } from '../delay/task-body.ts';
-import type { CreateLimits, Task, TaskQueue } from '../delay/task-queue.ts';
-import { scheduleTimeFor } from '../delay/timing.ts';
+import { taskFor } from '../tasks/task-body.ts';
+import type { CreateLimits, Task, TaskQueue } from '../tasks/task-queue.ts';
+import { scheduleTimeFor } from '../tasks/timing.ts';
 import type { Entry } from './entry.ts';
 
 function taskOf({ delayed, generation, attempt, atMs }: Entry, nowMs: number): Task {

@@ -4,7 +4,8 @@
  * An entry never expires while there is work in it. One that has ended stays as long as a message about it may come
  * again, or a redelivery would schedule it anew.
  */
-import type { Delayed } from '../delay/task-body.ts';
+import { pauseAfter } from '../async/backoff.ts';
+import type { Delayed } from '../tasks/task-body.ts';
 import { hashOf } from '../hash.ts';
 
 /** Who wrote: the latest wins, in whatever order writers arrive. */
@@ -136,14 +137,17 @@ export function runsLeftBy(entry: Entry, nowMs: number): readonly Run[] {
 
 const MOST_DOUBLINGS = 7;
 
+const grown = (minMs: number, times: number): number =>
+  pauseAfter(times + 1, { minMs, maxMs: minMs * 2 ** MOST_DOUBLINGS });
+
 /** When somebody must look at it unless it has moved on by then; undefined once it has ended. */
 export function sweepAtMs(entry: Entry, times: LedgerTimes): number | undefined {
   const { state, atMs, attempt, firing, tried, instantMs = atMs } = entry;
-  const lostGraceMs = times.lostGraceMs * 2 ** Math.min(attempt, MOST_DOUBLINGS);
+  const lostGraceMs = grown(times.lostGraceMs, attempt);
   switch (state) {
     case 'unscheduled':
       if (tried === undefined) return atMs + times.unscheduledGraceMs;
-      return tried.atMs + times.unscheduledGraceMs * 2 ** Math.min(tried.times, MOST_DOUBLINGS);
+      return tried.atMs + grown(times.unscheduledGraceMs, tried.times);
     case 'scheduled':
       return Math.max(instantMs, atMs) + lostGraceMs;
     case 'firing':

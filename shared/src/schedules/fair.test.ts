@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sleep } from '../clock.ts';
-import { memoryTasks } from '../delay/memory.ts';
+import { memoryTasks } from '../tasks/memory.ts';
 import { TransientError } from '../errors.ts';
 import { silent } from '../log.ts';
 import { virtualClock } from '../testing/virtual-clock.ts';

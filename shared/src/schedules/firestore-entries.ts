@@ -5,7 +5,7 @@
  * of the store, or from a message's publish time.
  */
 import { type DocumentData, type DocumentSnapshot, Timestamp } from '@google-cloud/firestore';
-import { decodeDelayed, encodeDelayed } from '../delay/task-body.ts';
+import { decodeDelayed, encodeDelayed } from '../tasks/task-body.ts';
 import { textOf, TransientError } from '../errors.ts';
 import {
   type Entry,

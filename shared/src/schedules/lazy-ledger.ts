@@ -3,6 +3,7 @@
  * pay for a client that it does not use. Concurrent first calls load it once; a load that fails rejects the call, and
  * the next call tries again.
  */
+import { loadOnce } from '../async/load-once.ts';
 import { type Ledger, LEDGER_TIMES } from './ledger.ts';
 import { callable, isObject, whole } from '../options.ts';
 import { SHARDS } from '../shards.ts';
@@ -12,14 +13,7 @@ export function lazyLedger(load: () => Promise<Ledger>, times = LEDGER_TIMES, sh
   callable('load', load);
   isObject('times', times);
   whole(1)('shards', shards);
-  let loading: Promise<Ledger> | undefined;
-  const loaded = (): Promise<Ledger> => {
-    loading ??= load().catch((error: unknown) => {
-      loading = undefined;
-      throw error;
-    });
-    return loading;
-  };
+  const loaded = loadOnce(load);
   return {
     times,
     shards,

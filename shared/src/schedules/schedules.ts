@@ -8,11 +8,11 @@
 import { randomUUID } from 'node:crypto';
 import { parseWishes } from '../attributes.ts';
 import type { Clock } from '../clock.ts';
-import { stowed } from '../delay/claim-check.ts';
-import { composeDelayed } from '../delay/compose-delayed.ts';
-import { checkTaskBytes, checkTopic, MAX_TASK_BYTES } from '../delay/delay-options.ts';
-import type { Delayed } from '../delay/task-body.ts';
-import type { TaskQueue } from '../delay/task-queue.ts';
+import { stowed } from '../tasks/claim-check.ts';
+import { composeDelayed } from '../tasks/compose-delayed.ts';
+import { checkTaskBytes, checkTopic, MAX_TASK_BYTES } from '../tasks/task-options.ts';
+import type { Delayed } from '../tasks/task-body.ts';
+import type { TaskQueue } from '../tasks/task-queue.ts';
 import { ConfigError, PermanentError } from '../errors.ts';
 import { byteLength } from '../message.ts';
 import type { PayloadRoom } from '../payload/payload-room.ts';

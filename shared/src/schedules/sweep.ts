@@ -6,9 +6,10 @@
  * Several sweeps may run at once, beside everything else: each entry is judged in a transaction of its own. A sweep that
  * dies leaves nothing but a task that may be created twice under one name.
  */
+import { forEachAtMost } from '../async/pool.ts';
 import type { Clock } from '../clock.ts';
 import { codeOf, PermanentError, textOf } from '../errors.ts';
-import type { TaskQueue } from '../delay/task-queue.ts';
+import type { TaskQueue } from '../tasks/task-queue.ts';
 import type { SweepContext } from '../handler.ts';
 import { ATTR, count, gauge, isMeasured } from '../telemetry/instruments.ts';
 import { markRefusedKept, markScheduled, markTried, recover } from './decide.ts';
@@ -139,14 +140,7 @@ export function sweepSchedules(
       );
       // What was not tried for longest comes first, whatever its shard.
       const items = pages.flatMap(([, page]) => page.items).toSorted((one, other) => one.dueMs - other.dueMs);
-      const queueOf = items.values();
-      const work = async (): Promise<void> => {
-        for (const item of queueOf) {
-          if (isOver()) return;
-          await look(item, context, total);
-        }
-      };
-      await Promise.all(Array.from({ length: Math.min(CONCURRENCY, items.length) }, work));
+      await forEachAtMost(CONCURRENCY, items, (item) => look(item, context, total), isOver);
       for (const [shard, { next }] of pages) {
         if (next === undefined) open.delete(shard);
         else open.set(shard, next);

@@ -7,6 +7,7 @@
  * A process that dies between taking a number and publishing with it leaves a gap: consumers wait there, visibly.
  */
 import { randomUUID } from 'node:crypto';
+import { keyedBatch } from '../async/keyed-batch.ts';
 import { ATTRIBUTE, parseWishes } from '../attributes.ts';
 import { ConfigError, TransientError } from '../errors.ts';
 import { byteLength, checkOutgoing, LIMITS, type OutgoingMessage } from '../message.ts';
@@ -53,13 +54,6 @@ export type Sequencer = Readonly<{
   ): Promise<readonly string[]>;
 }>;
 
-type Waiter = Readonly<{
-  count: number;
-  /** With the first of its numbers. */
-  resolve: (numbered: Numbered) => void;
-  reject: (error: unknown) => void;
-}>;
-
 export function sequencer(counters: CounterStore, options: SequencerOptions = {}): Sequencer {
   port(['take'], 'a store of counters, for example firestoreCounters(firestore)')('counters', counters);
   checkOptions<SequencerOptions>(options, { tries: anything, newId: callable });
@@ -70,39 +64,21 @@ export function sequencer(counters: CounterStore, options: SequencerOptions = {}
       `tries is ${JSON.stringify(tries)}; accepted: a whole number from 1`,
     );
   }
-  const waiting = new Map<string, Waiter[]>();
-
-  /** Runs until nobody waits for the key any more: one transaction at a time. */
-  const serve = async (key: string): Promise<void> => {
-    for (let batch = waiting.get(key); batch !== undefined && batch.length > 0; batch = waiting.get(key)) {
-      waiting.set(key, []);
-      try {
-        const total = batch.reduce((sum, { count }) => sum + count, 0);
-        const { first, epoch } = await takeRange(counters, key, total, tries, newId);
-        let number = first;
-        for (const { count, resolve } of batch) {
-          resolve({ key, number, epoch });
-          number += count;
-        }
-      } catch (error) {
-        for (const { reject } of batch) reject(error);
-      }
-    }
-    waiting.delete(key);
+  const take = keyedBatch<number, Numbered>({
+    async run(key, counts) {
+      const total = counts.reduce((sum, count) => sum + count, 0);
+      const { first, epoch } = await takeRange(counters, key, total, tries, newId);
+      let number = first;
+      return counts.map((count) => {
+        number += count;
+        return { key, number: number - count, epoch };
+      });
+    },
+  });
+  const reserve = async (key: string, count: number): Promise<Numbered> => {
+    checkSequenceKey(key);
+    return take(key, count);
   };
-
-  const reserve = (key: string, count: number): Promise<Numbered> =>
-    new Promise((resolve, reject) => {
-      checkSequenceKey(key);
-      const waiter = { count, resolve, reject };
-      const queue = waiting.get(key);
-      if (queue !== undefined) {
-        queue.push(waiter);
-        return;
-      }
-      waiting.set(key, [waiter]);
-      void serve(key);
-    });
 
   const numberBatch = async (
     key: string,

@@ -2,9 +2,9 @@
  * A claim store that measures its calls: how long each took, what it answered, and how often it was not reachable.
  */
 import type { Clock } from '../clock.ts';
-import type { ClaimStore } from '../dedup/claim-store.ts';
-import { ATTR, count, isMeasured, record } from './instruments.ts';
-import { errorType } from './spans.ts';
+import type { ClaimStore } from './claim-store.ts';
+import { ATTR, count, isMeasured, record } from '../telemetry/instruments.ts';
+import { errorType } from '../telemetry/spans.ts';
 
 export function observedClaims(store: ClaimStore, clock: Clock): ClaimStore {
   const measured = async <Answer>(

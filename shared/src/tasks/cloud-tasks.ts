@@ -11,10 +11,10 @@ import { type Clock, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { ConfigError } from '../errors.ts';
 import { guardedStart } from '../google-client.ts';
-import { backingOff } from './backing-off.ts';
+import { retryMomentary } from '../async/backoff.ts';
 import { isAlreadyThere, isMomentary, translate } from './cloud-tasks-errors.ts';
 import type { TaskQueue } from './task-queue.ts';
-import { within } from './within.ts';
+import { bounded, noAnswer } from '../async/time-limit.ts';
 import {
   anyText,
   callable,
@@ -102,11 +102,16 @@ export function cloudTasksQueue(client: CloudTasksClient, options: CloudTasksOpt
       const end = deadline - RESERVE_MS;
       const until = Math.min(clock.monotonic() + patienceMs, end - LEAST_CALL_MS);
       try {
-        await backingOff(clock, { until, signal, isMomentary, random }, () => {
+        await retryMomentary(clock, { until, signal, isMomentary, random }, () => {
           const limitMs = Math.min(timeoutMs, Math.max(end - clock.monotonic(), LEAST_CALL_MS));
           // The client's own time limit does not cover its search for credentials, so the call has one of ours as well.
           const call = client.createTask({ parent: queue, task }, { timeout: limitMs });
-          return within(clock, limitMs, `createTask in ${queue}`, call);
+          return bounded(
+            clock,
+            limitMs,
+            () => call,
+            () => noAnswer(`createTask in ${queue}`, limitMs),
+          );
         });
         return 'created';
       } catch (error) {
