@@ -2,7 +2,7 @@
  * The sweeps of a function as one request: bounded by the same limit as a delivery, and ended with it. They run beside
  * each other, and one that fails does not keep the others from theirs; what they did not get to stays due.
  */
-import { type Clock, type Log, type SweepContext, toMilliseconds } from 'pubsub-guarantees';
+import { type Clock, contextFor, type Log, type SweepContext, toMilliseconds } from 'pubsub-guarantees';
 import type { Config } from './config.ts';
 
 type Sweep = (context: SweepContext) => Promise<object>;
@@ -41,13 +41,12 @@ export async function withinLimit<Result>(
   const limitMs = toMilliseconds(config.timeout);
   const over = new AbortController();
   const cancel = clock.after(limitMs, () => over.abort());
-  const context: SweepContext = {
+  const context = contextFor(clock, {
     consumer: config.consumer,
-    now: () => clock.now(),
     deadline: clock.monotonic() + limitMs,
     signal: stop === undefined ? over.signal : AbortSignal.any([over.signal, stop]),
     log,
-  };
+  });
   try {
     return await work(context);
   } finally {

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { translate } from './tasks/cloud-tasks-errors.ts';
-import { unavailable } from './dedup/firestore-errors.ts';
+import { unavailable } from './firestore/errors.ts';
 import {
   codeOf,
   ConfigError,
@@ -15,8 +15,8 @@ import {
   TransientError,
 } from './errors.ts';
 import { statusOf } from './faults.ts';
+import { contextFor } from './context.ts';
 import { compose } from './handler.ts';
-import { silent } from './log.ts';
 import { orderedDelivery } from './order/in-order.ts';
 import { memoryStreams } from './order/memory.ts';
 import type { OutgoingMessage } from './message.ts';
@@ -110,14 +110,7 @@ for (const [what, status] of [
     const inner = compose(forward('t'), [publishing(publisher)]);
     const handle = compose(inner, [streams.middleware]);
     const sweep = streams.sweep(inner);
-    const context = () => ({
-      consumer: 'c',
-      source: 's',
-      now: () => clock.now(),
-      deadline: clock.monotonic() + 60_000,
-      signal: new AbortController().signal,
-      log: silent,
-    });
+    const context = () => contextFor(clock, { consumer: 'c', source: 's' });
     const keys = Array.from({ length: 20 }, (_, stream) => `k${stream}`);
     for (const number of [1, 2]) {
       for (const sequenceKey of keys) {

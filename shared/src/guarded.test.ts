@@ -6,10 +6,10 @@ import { z } from 'zod';
 import type { BodySchema, TypedHandler } from './body-schema.ts';
 import { dedup } from './dedup/dedup.ts';
 import { memoryClaims } from './dedup/memory.ts';
+import { contextFor } from './context.ts';
 import { ConfigError, PermanentError } from './errors.ts';
 import { guarded, type GuardedOptions } from './guarded.ts';
 import type { Context, Handler, Middleware } from './handler.ts';
-import { silent } from './log.ts';
 import type { Message } from './message.ts';
 import { ack } from './outcome.ts';
 import { memoryPublisher, virtualClock } from './testing/index.ts';
@@ -22,14 +22,7 @@ const message = (data: string | Buffer, parts: Partial<Message> = {}): Message =
   ...parts,
 });
 const clock = virtualClock();
-const context: Context = {
-  consumer: 'billing',
-  source: 'projects/p/subscriptions/s',
-  now: clock.now,
-  deadline: clock.monotonic() + 60_000,
-  signal: new AbortController().signal,
-  log: silent,
-};
+const context: Context = contextFor(clock, { consumer: 'billing', source: 'projects/p/subscriptions/s' });
 const once = (): Middleware => dedup(memoryClaims({ clock }), { clock });
 const options = (
   parts: Partial<GuardedOptions> = {},

@@ -21,6 +21,7 @@ export type { CreateLimits, Task, TaskQueue } from './tasks/task-queue.ts';
 export { type Duration, toMilliseconds } from './duration.ts';
 export { ConfigError, PermanentError, TransientError } from './errors.ts';
 export { guarded, type GuardedHandler, type GuardedOptions } from './guarded.ts';
+export { contextFor } from './context.ts';
 export { identifierHash } from './hash.ts';
 export { compose, type Context, type Handler, type Middleware, type SweepContext } from './handler.ts';
 export { clockFrom, type LocalClock, localClock } from './local-clock.ts';

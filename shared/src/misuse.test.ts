@@ -198,7 +198,7 @@ const OPTIONS: Readonly<Record<string, Case>> = {
 
 /** Those that have no options: values, checks of a message, clocks. */
 const WITHOUT = new Set(
-  `ack bytesFor checkOutgoing clockFrom compose consoleLog deadLetter decodeMessage identifierHash lazyLedger lazyPayloads
+  `ack bytesFor contextFor checkOutgoing clockFrom compose consoleLog deadLetter decodeMessage identifierHash lazyLedger lazyPayloads
   localClock memoryCounters parseWishes readWake retry schemaOf settle severalQueues sleep systemClock taskHeaders toMilliseconds
   evictionPolicy evictionWarning timestampOf memoryPublisher untilStopped virtualClock bad calledUrl choice delayQueues drainingQueues duration email emulators
   firestoreNames fullName isHttpUrl maxBytesInFlight optional payloadsThatFit project republisherService required taskQueue topic`.split(

@@ -9,7 +9,7 @@ import { compose } from '../../../shared/src/handler.ts';
 import { ack, type Outcome } from '../../../shared/src/outcome.ts';
 import { memoryPublisher } from '../../../shared/src/testing/index.ts';
 import { claimStoreContract } from '../../../shared/src/dedup/contract.ts';
-import { transactionFailure } from '../../../shared/src/dedup/firestore-errors.ts';
+import { transactionFailure } from '../../../shared/src/firestore/errors.ts';
 import { type FirestoreInboxOptions, firestoreInbox } from '../../../shared/src/dedup/firestore.ts';
 import { inbox, type InboxOptions } from '../../../shared/src/dedup/inbox.ts';
 import { inboxContract } from '../../../shared/src/dedup/inbox-contract.ts';

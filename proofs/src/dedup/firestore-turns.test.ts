@@ -5,9 +5,9 @@ import { createFaults, type FaultRule, startFirestore } from 'pubsub-guarantees-
 import { systemClock } from '../../../shared/src/clock.ts';
 import { codeOf } from '../../../shared/src/errors.ts';
 import { claimed, request } from '../../../shared/src/dedup/contract.ts';
-import { isRefusal } from '../../../shared/src/dedup/firestore-errors.ts';
+import { isWriteRefused } from '../../../shared/src/firestore/errors.ts';
 import { firestoreClaims } from '../../../shared/src/dedup/firestore.ts';
-import { documentTurns } from '../../../shared/src/dedup/firestore-turns.ts';
+import { documentTurns } from '../../../shared/src/firestore/turns.ts';
 
 process.env['METADATA_SERVER_DETECTION'] ??= 'none';
 
@@ -37,7 +37,9 @@ async function bed(t: TestContext) {
 }
 
 const endings = (settled: readonly PromiseSettledResult<unknown>[]): unknown[] =>
-  settled.map((one) => (one.status === 'fulfilled' ? 'ok' : isRefusal(one.reason) ? 'refused' : one.reason));
+  settled.map((one) =>
+    one.status === 'fulfilled' ? 'ok' : isWriteRefused(one.reason) ? 'refused' : one.reason,
+  );
 
 test('a write and a read alone go out as they are', async (t) => {
   const { turns, calls } = await bed(t);

@@ -12,7 +12,7 @@ import { ack } from '../../../shared/src/outcome.ts';
 import type { ClaimStore } from '../../../shared/src/dedup/claim-store.ts';
 import { claimed, claimStoreContract, request } from '../../../shared/src/dedup/contract.ts';
 import { dedup } from '../../../shared/src/dedup/dedup.ts';
-import { isRefusal } from '../../../shared/src/dedup/firestore-errors.ts';
+import { isWriteRefused } from '../../../shared/src/firestore/errors.ts';
 import { firestoreClaims } from '../../../shared/src/dedup/firestore.ts';
 import { aContext, aMessage } from '../../../shared/src/testing/deliveries.ts';
 
@@ -231,8 +231,8 @@ test('a Firestore that is down is unavailable within the bound, and the late cla
 
 test('B12: codes 5, 6, 9 and 10 are looked into; every other error leaves the outcome unknown', () => {
   const withCode = (code: unknown): Error => Object.assign(new Error('text does not matter'), { code });
-  for (const code of [5, 6, 9, 10]) assert.equal(isRefusal(withCode(code)), true, `code ${code}`);
+  for (const code of [5, 6, 9, 10]) assert.equal(isWriteRefused(withCode(code)), true, `code ${code}`);
   for (const code of [1, 2, 3, 4, 7, 8, 12, 13, 14, 16, '6', undefined])
-    assert.equal(isRefusal(withCode(code)), false, `code ${String(code)}`);
-  assert.equal(isRefusal(storeUnavailable('ALREADY_EXISTS')), false);
+    assert.equal(isWriteRefused(withCode(code)), false, `code ${String(code)}`);
+  assert.equal(isWriteRefused(storeUnavailable('ALREADY_EXISTS')), false);
 });

@@ -3,18 +3,13 @@
  * from this worker's clock and serves the TTL policy alone, a day late, so that no clock that is wrong by hours removes a
  * record that still counts.
  */
-import {
-  type CollectionReference,
-  type DocumentData,
-  FieldValue,
-  type Precondition,
-  Timestamp,
-} from '@google-cloud/firestore';
+import { type CollectionReference, type DocumentData, FieldValue, Timestamp } from '@google-cloud/firestore';
 import type { Clock } from '../clock.ts';
 import type { ClaimRequest } from './claim-store.ts';
 import type { ClaimDocuments, ClaimRecord, ClaimWrite, FoundClaim, Written } from './document-claims.ts';
-import { isRefusal, unavailable } from './firestore-errors.ts';
-import { documentTurns } from './firestore-turns.ts';
+import { isWriteRefused, unavailable } from '../firestore/errors.ts';
+import { at, timestampAt, toVersion } from '../firestore/timestamps.ts';
+import { documentTurns } from '../firestore/turns.ts';
 
 /** Format of the documents. */
 const VERSION = 1;
@@ -26,8 +21,6 @@ const FUTURE_MARGIN_MS = 60_000;
 /** A completion, for a commit that has other writes too. */
 export const completionOf = (request: ClaimRequest, clock: Clock): DocumentData =>
   fieldsOf({ kind: 'done', request }, clock);
-
-export const at = (revision: string): Precondition => ({ lastUpdateTime: toTimestamp(revision) });
 
 /** One for all deliveries of a process, which share its requests. */
 export function firestoreDocuments(collection: CollectionReference, clock: Clock): ClaimDocuments {
@@ -51,20 +44,21 @@ export function firestoreDocuments(collection: CollectionReference, clock: Clock
         const snapshot = await turns.get(key);
         const [data, { updateTime, readTime }] = [snapshot.data(), snapshot];
         if (data === undefined || updateTime === undefined) return { kind: 'absent' };
-        return parse(data, toRevision(updateTime), readTime.toMillis());
+        return parse(data, toVersion(updateTime), readTime.toMillis());
       } catch (error) {
         throw unavailable(error);
       }
     },
+    // Seconds and nanoseconds, without the last three digits: microseconds.
     tokenOf: (revision) => revision.slice(0, -3),
   };
 }
 
 async function attempt(write: () => Promise<{ writeTime: Timestamp }>): Promise<Written> {
   try {
-    return { kind: 'written', revision: toRevision((await write()).writeTime) };
+    return { kind: 'written', revision: toVersion((await write()).writeTime) };
   } catch (error) {
-    if (isRefusal(error)) return { kind: 'refused' };
+    if (isWriteRefused(error)) return { kind: 'refused' };
     throw unavailable(error);
   }
 }
@@ -82,7 +76,7 @@ function fieldsOf(write: ClaimWrite, clock: Clock): DocumentData {
     leaseMs,
     nonce: 0,
     [isDone ? 'doneAt' : 'claimedAt']: FieldValue.serverTimestamp(),
-    expiresAt: Timestamp.fromMillis(Math.ceil(clock.now()) + retentionMs + GARBAGE_MARGIN_MS),
+    expiresAt: timestampAt(clock.now() + retentionMs + GARBAGE_MARGIN_MS),
   };
 }
 
@@ -106,8 +100,3 @@ function parse(data: DocumentData, revision: string, readAtMs: number): FoundCla
   const record: ClaimRecord = { state, owner, fingerprint, messageId, leaseMs, nonce, sinceMs };
   return { kind: 'found', record, revision, readAtMs };
 }
-
-/** A revision is the update time: seconds, then nine digits of nanoseconds. Without the last three: microseconds. */
-const toRevision = (time: Timestamp): string => `${time.seconds}${String(time.nanoseconds).padStart(9, '0')}`;
-const toTimestamp = (revision: string): Timestamp =>
-  new Timestamp(Number(revision.slice(0, -9)), Number(revision.slice(-9)));

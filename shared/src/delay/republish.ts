@@ -7,6 +7,7 @@
  * a message that fails goes to the dead letters before the last of them, and one whose topic, project or store fails
  * gets another task.
  */
+import { contextFor } from '../context.ts';
 import { sleep, type Clock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { parseWishes } from '../attributes.ts';
@@ -202,14 +203,14 @@ export function republish(
   };
 
   // A dead letter says through which subscription its message came, as far as the task tells.
-  const contextOf = (log: Log, { subscription }: Message): Context => ({
-    consumer: 'republisher',
-    source: subscription ?? 'republisher',
-    now: () => clock.now(),
-    deadline: clock.monotonic() + timeoutMs,
-    signal: stop,
-    log,
-  });
+  const contextOf = (log: Log, { subscription }: Message): Context =>
+    contextFor(clock, {
+      consumer: 'republisher',
+      ...(subscription !== undefined && { source: subscription }),
+      deadline: clock.monotonic() + timeoutMs,
+      signal: stop,
+      log,
+    });
 
   /** `published` once it is confirmed, else a retry. */
   const bury = (message: Message, error: unknown, log: Log): Promise<Outcome> =>

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { deadLettering } from '../dead-letter/dead-lettering.ts';
 import { dedup } from '../dedup/dedup.ts';
 import { memoryClaims } from '../dedup/memory.ts';
+import { contextFor } from '../context.ts';
 import { TransientError } from '../errors.ts';
 import { compose, type Handler } from '../handler.ts';
 import { silent } from '../log.ts';
@@ -64,14 +65,7 @@ async function play(program: Program) {
     const how = end();
     const again = (): void => void clock.after(REDELIVERY_MS, () => void deliver(message));
     if (how === 'died before') return again();
-    const outcome = await handler(message, {
-      consumer: 'c',
-      source: 's',
-      now: () => clock.now(),
-      deadline: clock.monotonic() + 60_000,
-      signal: new AbortController().signal,
-      log: silent,
-    });
+    const outcome = await handler(message, contextFor(clock, { consumer: 'c', source: 's' }));
     if (settle(outcome) === 'nack' || how === 'ack lost') again();
   };
   const publisher = {

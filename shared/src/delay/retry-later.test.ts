@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { deadLettering } from '../dead-letter/dead-lettering.ts';
 import { dedup } from '../dedup/dedup.ts';
 import { memoryClaims } from '../dedup/memory.ts';
+import { contextFor } from '../context.ts';
 import { ConfigError, inProgressElsewhere, TransientError } from '../errors.ts';
 import { compose, type Context, type Handler, type Middleware } from '../handler.ts';
 import { silent } from '../log.ts';
@@ -45,14 +46,11 @@ function world(
     around ?? dedup(claims, { clock }),
   ]);
   const deliver = async (message: Message): Promise<Outcome> => {
-    const context: Context = {
+    const context: Context = contextFor(clock, {
       consumer: 'c',
       source: 's',
-      now: () => clock.now(),
-      deadline: clock.monotonic() + 60_000,
-      signal: new AbortController().signal,
       log: { ...silent, warn: (text, fields) => void warnings.push(`${text} ${String(fields?.['code'])}`) },
-    };
+    });
     const outcome = await handler(message, context);
     if (settle(outcome) === 'nack') nacks += 1;
     return outcome;

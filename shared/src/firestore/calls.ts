@@ -6,8 +6,9 @@
 import { bounded } from '../async/time-limit.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
-import { ConfigError, PermanentError, storeUnavailable, textOf, TransientError } from '../errors.ts';
+import { ConfigError, PermanentError, storeUnavailable, TransientError } from '../errors.ts';
 import { anything, clock as aClock, duration, type Shape } from '../options.ts';
+import { unavailable } from './errors.ts';
 
 export type CallOptions = Readonly<{
   /** How long one read or write may take (default 10s). */
@@ -27,9 +28,6 @@ export type Calls = Readonly<{
   /** `alive` throws once the transaction was given up: called first in it, it stops the client from running it again. */
   transaction<Result>(name: string, work: (alive: () => void) => Promise<Result>): Promise<Result>;
 }>;
-
-/** https://cloud.google.com/firestore/docs/reference/rpc/google.rpc#code */
-const CODE = { notFound: 5, alreadyExists: 6, failedPrecondition: 9, aborted: 10 } as const;
 
 /** One check for each option of calls, for the adapters that have them among their own. */
 export const CALL_SHAPE: Shape<Required<CallOptions>> = {
@@ -82,22 +80,5 @@ export function boundedCalls(options: CallOptions): Calls {
 /** What the work itself threw, or is wrong with a document of ours, is not the store's failure: it keeps its code. */
 function translated(name: string, error: unknown): unknown {
   if (error instanceof TransientError || error instanceof PermanentError) return error;
-  return storeUnavailable(`Firestore: ${name} failed: ${textOf(error)}`, error);
-}
-
-/**
- * Whether a write was refused because the document is not as the caller thought: it exists (6), has another update
- * time (9), or is gone (5). Only numbers are compared: the texts differ between the service and the emulators.
- */
-export function isRefused(error: unknown): boolean {
-  const code = serverCode(error);
-  return code === CODE.alreadyExists || code === CODE.failedPrecondition || code === CODE.notFound;
-}
-
-/** Whether other transactions won each time: the last attempt, at least, was not applied. */
-export const isContention = (error: unknown): boolean => serverCode(error) === CODE.aborted;
-
-function serverCode(error: unknown): unknown {
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  return cause instanceof Error && 'code' in cause ? cause.code : undefined;
+  return unavailable(error, name);
 }

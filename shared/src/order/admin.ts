@@ -5,8 +5,9 @@
  * Both may be repeated. What is skipped as poison has its dead letter first; a crash in between publishes it twice.
  */
 import { identifierHash } from '../hash.ts';
+import { withSignal } from '../async/time-limit.ts';
+import { contextFor } from '../context.ts';
 import { PermanentError, TransientError } from '../errors.ts';
-import type { Context } from '../handler.ts';
 import { silent } from '../log.ts';
 import { type Decided, decidedCommit, type Looked } from './decided-commit.ts';
 import { type StreamPolicy, streamRef } from './options.ts';
@@ -195,26 +196,17 @@ async function publishPoison(
   { held, blocked }: Extract<Skipped, { kind: 'poison' }>,
 ): Promise<void> {
   const { clock, payloads } = policy;
-  const over = new AbortController();
-  const cancel = clock.after(PUBLISH_MS, () => over.abort());
-  const context: Context = {
-    consumer: ref.consumer,
-    source: held.source,
-    now: () => clock.now(),
-    deadline: clock.monotonic() + PUBLISH_MS,
-    signal: over.signal,
-    log: silent,
-  };
-  try {
+  const { consumer } = ref;
+  const deadline = clock.monotonic() + PUBLISH_MS;
+  await withSignal(clock, PUBLISH_MS, new AbortController().signal, async (signal) => {
+    const context = contextFor(clock, { consumer, source: held.source, deadline, signal });
     const bury = burying(policy, new PermanentError(blocked.code, blocked.text));
     const outcome = await bury(await readable(payloads, ref, held), context);
     if (isBuried(outcome)) return;
     const cause = outcome.kind === 'ack' ? undefined : outcome.error;
     const text = `the dead letter of number ${held.number} was not published`;
     throw new TransientError('DEAD_LETTER_UNPUBLISHED', text, { cause });
-  } finally {
-    cancel();
-  }
+  });
 }
 
 function unknown({ consumer, source, key }: StreamRef): never {

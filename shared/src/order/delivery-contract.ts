@@ -5,10 +5,10 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, suite, test } from 'node:test';
+import { contextFor } from '../context.ts';
 import { type Clock, sleep, systemClock } from '../clock.ts';
 import { PermanentError } from '../errors.ts';
 import { compose, type Context, type Handler } from '../handler.ts';
-import { silent } from '../log.ts';
 import type { Message } from '../message.ts';
 import { ack, deadLetter } from '../outcome.ts';
 import type { OpenedStreams } from './contract.ts';
@@ -43,7 +43,7 @@ export function deliveryContract(name: string, open: () => Promise<OpenedStreams
       const deliver = compose(handler, [streams.middleware]);
       const sweep = streams.sweep(handler);
       const ref = { consumer, source: SOURCE, key: 'k' };
-      const context = contextFor(clock, consumer);
+      const context = contextOf(clock, consumer);
       for (const number of [1, 2, 5])
         assert.equal((await deliver(messageAs('k', number), context)).kind, 'ack');
       await sweep(context);
@@ -89,7 +89,7 @@ export function deliveryContract(name: string, open: () => Promise<OpenedStreams
       const deliver = async (key: string, number: number): Promise<void> => {
         for (let attempt = 0; clock.monotonic() < enough; attempt += 1) {
           const chain = chains[(number + attempt) % 3];
-          const outcome = await chain?.(messageAs(key, number), contextFor(clock, consumer));
+          const outcome = await chain?.(messageAs(key, number), contextOf(clock, consumer));
           if (outcome?.kind === 'ack') return;
           await sleep(clock, 100);
         }
@@ -100,7 +100,7 @@ export function deliveryContract(name: string, open: () => Promise<OpenedStreams
       const sweep = processes[0]?.sweep(handler);
       // A stream is left to the sweep where a server gave up a call of its worker.
       while ([...ran.values()].some((numbers) => numbers.length < 12) && clock.monotonic() < enough) {
-        await sweep?.(contextFor(clock, consumer));
+        await sweep?.(contextOf(clock, consumer));
         await sleep(clock, 100);
       }
       for (const key of keys) {
@@ -122,11 +122,5 @@ const messageAs = (key: string, number: number): Message => ({
   publishTime: new Date(0),
 });
 
-const contextFor = (clock: Clock, consumer: string): Context => ({
-  consumer,
-  source: SOURCE,
-  now: clock.now,
-  deadline: clock.monotonic() + 60_000,
-  signal: new AbortController().signal,
-  log: silent,
-});
+const contextOf = (clock: Clock, consumer: string): Context =>
+  contextFor(clock, { consumer, source: SOURCE });

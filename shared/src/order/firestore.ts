@@ -17,7 +17,8 @@ import type {
   Query,
 } from '@google-cloud/firestore';
 import type { Firestore } from '@google-cloud/firestore';
-import { boundedCalls, type CallOptions, isRefused, CALL_SHAPE } from '../firestore/calls.ts';
+import { boundedCalls, type CallOptions, CALL_SHAPE } from '../firestore/calls.ts';
+import { isRefused } from '../firestore/errors.ts';
 import { checkOptions, text, whole } from '../options.ts';
 import { sameFirestore } from '../firestore/copy.ts';
 import { hashOf } from '../hash.ts';

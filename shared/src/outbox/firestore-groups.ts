@@ -2,16 +2,10 @@
  * Rows without order in Firestore that failed or wait, and those of a group: the names of its rows stand together, so they
  * are found without an index.
  */
-import {
-  type CollectionReference,
-  FieldPath,
-  FieldValue,
-  type Firestore,
-  Timestamp,
-} from '@google-cloud/firestore';
+import { type CollectionReference, FieldPath, FieldValue, type Firestore } from '@google-cloud/firestore';
 import type { Calls } from '../firestore/calls.ts';
 import { freeMsOf, leaseFields, movedFields, rowOfFields } from './firestore-rows.ts';
-import { at, refusable } from '../firestore/versions.ts';
+import { at, refusable, timestampAt } from '../firestore/timestamps.ts';
 import type { RelayStore } from './outbox-store.ts';
 
 /** Deletes in one commit; far below the 10 MiB of a request. */
@@ -33,7 +27,7 @@ export function firestoreGroups(
         ? { state: 'failed', pendingAt: FieldValue.delete(), failedAt: FieldValue.serverTimestamp() }
         : {
             attempts: how.attempts,
-            nextTryAt: how.nextTryMs === 0 ? null : Timestamp.fromMillis(Math.ceil(how.nextTryMs)),
+            nextTryAt: how.nextTryMs === 0 ? null : timestampAt(how.nextTryMs),
             ...movedFields(id, how.nextTryMs, shards),
           };
       const failure = failed ? { failure: { code: how.code, text: how.text } } : {};

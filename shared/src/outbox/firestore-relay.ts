@@ -8,7 +8,7 @@ import {
   Timestamp,
 } from '@google-cloud/firestore';
 import type { Calls } from '../firestore/calls.ts';
-import { at, refusable, toTime, toVersion } from '../firestore/versions.ts';
+import { at, refusable, timestampAt, toTime, toVersion } from '../firestore/timestamps.ts';
 import { counterOf } from '../sequence/firestore.ts';
 import {
   createdMsOf,
@@ -112,7 +112,7 @@ export function firestoreRelay(
         firestore.runTransaction(async (transaction) => {
           const before: unknown = (await transaction.get(bound)).get('at');
           if (before instanceof Timestamp && before.toMillis() >= boundMs) return;
-          transaction.set(bound, { v: 1, at: Timestamp.fromMillis(boundMs) });
+          transaction.set(bound, { v: 1, at: timestampAt(boundMs) });
         }),
       ),
     shards,
@@ -120,8 +120,8 @@ export function firestoreRelay(
       call('query of pending rows', async () => {
         const path = shardPath(shard);
         const due = rows
-          .where(path, '>=', Timestamp.fromMillis(fromMs))
-          .where(path, '<=', Timestamp.fromMillis(Math.max(fromMs, clock.now() + skewMs + DUE_MARGIN_MS)))
+          .where(path, '>=', timestampAt(fromMs))
+          .where(path, '<=', timestampAt(Math.max(fromMs, clock.now() + skewMs + DUE_MARGIN_MS)))
           .orderBy(path)
           .orderBy(FieldPath.documentId())
           .select(...PENDING_FIELDS)

@@ -15,7 +15,7 @@ import type { PayloadRef } from '../payload/payload-room.ts';
 import { isFullTopicName } from '../publish/topic-name.ts';
 import type { PendingRow, StreamRow, StreamState, StreamWrite } from './outbox-store.ts';
 import type { Place, Row, StreamRef } from './rows.ts';
-import { toVersion } from '../firestore/versions.ts';
+import { timestampAt, toVersion } from '../firestore/timestamps.ts';
 import { shardOf } from '../shards.ts';
 
 /**
@@ -53,7 +53,7 @@ const serverTime = (): FieldValue => FieldValue.serverTimestamp();
 
 /** At once where it is 0: by the store's clock. */
 const timeOf = (milliseconds: number): Timestamp | FieldValue =>
-  milliseconds === 0 ? serverTime() : Timestamp.fromMillis(Math.ceil(milliseconds));
+  milliseconds === 0 ? serverTime() : timestampAt(milliseconds);
 
 /** Of a row that an operator puts back: at once. */
 export const reopenedFields = (): DocumentData => ({ pendingAt: { [FIRST]: serverTime() } });
@@ -109,7 +109,7 @@ export const leaseFields = (lease: Lease): DocumentData => ({
 export const sentFields = (nowMs: number, retentionMs: number): DocumentData => ({
   state: 'sent',
   pendingAt: FieldValue.delete(),
-  expiresAt: Timestamp.fromMillis(Math.ceil(nowMs) + retentionMs),
+  expiresAt: timestampAt(nowMs + retentionMs),
 });
 
 export function rowOfFields(id: string, data: DocumentData): Row {
@@ -214,10 +214,10 @@ export function streamFields({ key, epoch }: StreamRef, state: StreamWrite): Doc
     sent,
     ...leaseFields(owner === undefined ? undefined : { owner, leaseMs }),
     attempts,
-    nextTryAt: nextTryMs === 0 ? null : Timestamp.fromMillis(Math.ceil(nextTryMs)),
+    nextTryAt: nextTryMs === 0 ? null : timestampAt(nextTryMs),
     halted: halted === undefined ? null : { ...halted },
     haltedAt: halted === undefined ? null : serverTime(),
-    parkedAt: parkedMs === undefined ? null : Timestamp.fromMillis(parkedMs),
+    parkedAt: parkedMs === undefined ? null : timestampAt(parkedMs),
   };
 }
 
@@ -228,7 +228,7 @@ export function watchFields(ref: StreamRef, { parkedMs = 0, nextTryMs, halted }:
     state: 'stream',
     key: ref.key,
     epoch: ref.epoch,
-    createdAt: Timestamp.fromMillis(parkedMs),
+    createdAt: timestampAt(parkedMs),
     ...(halted === undefined && { pendingAt: { [FIRST]: timeOf(nextTryMs) } }),
   };
 }

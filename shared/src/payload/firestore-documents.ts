@@ -5,6 +5,7 @@
  * that counts. Whether a payload is done or unfinished is told by server timestamps.
  */
 import { type DocumentData, type DocumentSnapshot, FieldValue, Timestamp } from '@google-cloud/firestore';
+import { timestampAt } from '../firestore/timestamps.ts';
 import { PermanentError, TransientError } from '../errors.ts';
 import type { PayloadRef } from './payload-room.ts';
 
@@ -33,12 +34,12 @@ export const manifestFields = (ref: PayloadRef, chunkBytes: number, expiresAtMs:
   chunkBytes,
   storedAt: FieldValue.serverTimestamp(),
   doneAt: null,
-  expiresAt: timestamp(expiresAtMs),
+  expiresAt: timestampAt(expiresAtMs),
 });
 
 export const doneFields = (expiresAtMs: number): DocumentData => ({
   doneAt: FieldValue.serverTimestamp(),
-  expiresAt: timestamp(expiresAtMs),
+  expiresAt: timestampAt(expiresAtMs),
 });
 
 export const chunkFields = (ref: PayloadRef, index: number, data: Uint8Array, expiresAtMs: number) => ({
@@ -46,10 +47,8 @@ export const chunkFields = (ref: PayloadRef, index: number, data: Uint8Array, ex
   payload: ref.id,
   index,
   data,
-  expiresAt: timestamp(expiresAtMs),
+  expiresAt: timestampAt(expiresAtMs),
 });
-
-export const timestamp = (milliseconds: number): Timestamp => Timestamp.fromMillis(Math.ceil(milliseconds));
 
 /** Throws TransientError `UNREADABLE_STATE` for a later format: it waits for a reader that knows it. */
 export function manifestIn(snapshot: DocumentSnapshot): Found {

@@ -7,9 +7,11 @@
  */
 import type { CollectionReference, Query, QueryDocumentSnapshot } from '@google-cloud/firestore';
 import { FieldValue } from '@google-cloud/firestore';
-import { type Calls, isRefused } from '../firestore/calls.ts';
+import { type Calls } from '../firestore/calls.ts';
+import { isRefused } from '../firestore/errors.ts';
 import { forEachAtMost } from '../async/pool.ts';
-import { manifestIn, timestamp } from './firestore-documents.ts';
+import { timestampAt } from '../firestore/timestamps.ts';
+import { manifestIn } from './firestore-documents.ts';
 import { GRACE_MS, type PayloadSweep, UNFINISHED_MS } from './payload-room.ts';
 
 /** Documents per query, without their bytes. */
@@ -47,7 +49,7 @@ export function payloadSweep(
       const { isDone, expiresAtMs } = found.manifest;
       const fields = {
         unfinishedAt: FieldValue.delete(),
-        expiresAt: timestamp(isDone ? now + GRACE_MS : expiresAtMs),
+        expiresAt: timestampAt(isDone ? now + GRACE_MS : expiresAtMs),
       };
       await calls.call('end of a chunk', () =>
         chunk.ref.update(fields, { lastUpdateTime: chunk.updateTime }),
@@ -55,7 +57,7 @@ export function payloadSweep(
     };
 
     const due = (of: CollectionReference, field: string, untilMs: number): Query =>
-      of.where(field, '<=', timestamp(untilMs)).orderBy(field).select(field, 'payload');
+      of.where(field, '<=', timestampAt(untilMs)).orderBy(field).select(field, 'payload');
     const steps: readonly (readonly [Query, (document: QueryDocumentSnapshot) => Promise<void>])[] = [
       [due(chunks, 'expiresAt', now), remove],
       [due(chunks, 'unfinishedAt', now - UNFINISHED_MS), settle],

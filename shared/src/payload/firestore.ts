@@ -15,8 +15,10 @@ import type { DocumentReference, Firestore, Timestamp, WriteBatch } from '@googl
 import { FieldValue } from '@google-cloud/firestore';
 import { PermanentError } from '../errors.ts';
 import { hashOf } from '../hash.ts';
-import { CALL_SHAPE, boundedCalls, type CallOptions, isRefused } from '../firestore/calls.ts';
+import { CALL_SHAPE, boundedCalls, type CallOptions } from '../firestore/calls.ts';
+import { isRefused } from '../firestore/errors.ts';
 import { sameFirestore } from '../firestore/copy.ts';
+import { timestampAt } from '../firestore/timestamps.ts';
 import { forEachAtMost } from '../async/pool.ts';
 import {
   chunkFields,
@@ -27,7 +29,6 @@ import {
   type Manifest,
   manifestFields,
   manifestIn,
-  timestamp,
 } from './firestore-documents.ts';
 import { payloadSweep } from './firestore-sweep.ts';
 import {
@@ -118,7 +119,7 @@ export function firestorePayloads(firestore: Firestore, options: FirestorePayloa
 
   const mark = async (ref: PayloadRef, { chunkBytes, updateTime }: Manifest): Promise<void> => {
     const now = clock.now();
-    const removable = { expiresAt: timestamp(now + GRACE_MS) };
+    const removable = { expiresAt: timestampAt(now + GRACE_MS) };
     const documents = chunksOf(ref, chunkBytes);
     const markManifest = (batch: WriteBatch): void =>
       void batch.update(manifests.doc(ref.id), doneFields(now + KEEP_MS), { lastUpdateTime: updateTime });

@@ -6,6 +6,7 @@ import { delay } from '../delay/delay.ts';
 import { memoryTasks } from '../tasks/memory.ts';
 import { republish } from '../delay/republish.ts';
 import { retryLater } from '../delay/retry-later.ts';
+import { contextFor } from '../context.ts';
 import { PermanentError } from '../errors.ts';
 import { compose, type Context, type Handler } from '../handler.ts';
 import { silent } from '../log.ts';
@@ -37,14 +38,11 @@ function world() {
   const deadLetters = deadLettering(dead, 'dead');
   const ports = { publisher: target, queue: tasks, deadLetters, clock, log: silent };
   tasks.dispatchTo(republish(ports, { allowedTopics: [TOPIC] }) as never);
-  const context: Context = {
+  const context: Context = contextFor(clock, {
     consumer: 'c',
     source: 'projects/p/subscriptions/s',
-    now: () => clock.now(),
     deadline: Infinity,
-    signal: new AbortController().signal,
-    log: silent,
-  };
+  });
   const later = delay(tasks, { clock, topic: TOPIC });
   const run = (attributes: Attributes, handler: Handler = forward(TOPIC)) => {
     const message: Message = {

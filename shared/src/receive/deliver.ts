@@ -2,10 +2,11 @@
  * One delivery: makes the context, runs the handler, and ends at the deadline whatever the handler does. What a
  * handler does after the deadline may be repeated: its signal is aborted, its late answer is logged and ignored.
  */
+import { contextFor } from '../context.ts';
 import type { Clock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { codeOf, ConfigError, faultOf, stackOf, textOf, TransientError } from '../errors.ts';
-import { compose, type Context, type Handler } from '../handler.ts';
+import { compose, type Handler } from '../handler.ts';
 import { type Log, type LogFields, withoutIdentifiers } from '../log.ts';
 import { ATTRIBUTE } from '../attributes.ts';
 import type { Message } from '../message.ts';
@@ -97,15 +98,14 @@ function run(handler: Handler, message: Message, source: string, options: Delive
   const { clock, consumer, log } = options;
   const timeoutMs = toMilliseconds(options.timeout, 'timeout');
   const controller = new AbortController();
-  const context: Context = {
+  const context = contextFor(clock, {
     consumer,
     source,
-    now: () => clock.now(),
     deadline: clock.monotonic() + timeoutMs,
     signal: controller.signal,
     log,
     ...(options.isLastTry === true && { isLastTry: true }),
-  };
+  });
   return new Promise((resolve) => {
     let over = false;
     const end = (error: TransientError): void => {

@@ -5,6 +5,7 @@
  * of the store, or from a message's publish time.
  */
 import { type DocumentData, type DocumentSnapshot, Timestamp } from '@google-cloud/firestore';
+import { timestampAt } from '../firestore/timestamps.ts';
 import { decodeDelayed, encodeDelayed } from '../tasks/task-body.ts';
 import { textOf, TransientError } from '../errors.ts';
 import {
@@ -46,16 +47,16 @@ export function fieldsOf(id: string, entry: Entry, times: LedgerTimes, shards: n
     floor: floor === undefined ? null : { ...floor },
     generation,
     attempt,
-    instantAt: instantMs === undefined ? null : Timestamp.fromMillis(instantMs),
+    instantAt: instantMs === undefined ? null : timestampAt(instantMs),
     delayed: delayed === undefined ? null : encodeDelayed(delayed),
     token: firing?.token ?? null,
-    until: firing === undefined ? null : Timestamp.fromMillis(firing.untilMs),
+    until: firing === undefined ? null : timestampAt(firing.untilMs),
     underWay: underWay.map((run) => ({ ...run })),
     tried: tried === undefined ? null : { ...tried },
-    at: Timestamp.fromMillis(atMs),
+    at: timestampAt(atMs),
     ...sortKeys(id, entry, times, shards),
     // Always there, or a TTL policy would act on what a replaced record left behind.
-    expiresAt: endsMs === undefined ? null : Timestamp.fromMillis(endsMs),
+    expiresAt: endsMs === undefined ? null : timestampAt(endsMs),
   };
 }
 

@@ -12,9 +12,10 @@
 import type { Firestore, Query, QueryDocumentSnapshot, Transaction } from '@google-cloud/firestore';
 import { toMilliseconds, type Duration } from '../duration.ts';
 import { ConfigError } from '../errors.ts';
-import { CALL_SHAPE, boundedCalls, type CallOptions, isRefused } from '../firestore/calls.ts';
+import { CALL_SHAPE, boundedCalls, type CallOptions } from '../firestore/calls.ts';
+import { isRefused } from '../firestore/errors.ts';
 import { sameFirestore } from '../firestore/copy.ts';
-import { at, toVersion } from '../firestore/versions.ts';
+import { at, toVersion } from '../firestore/timestamps.ts';
 import { checkShards, SHARDS } from '../shards.ts';
 import { entryOf, fieldsOf, millisOf } from './firestore-entries.ts';
 import { LEDGER_TIMES, type Page, type TransactionalLedger } from './ledger.ts';

@@ -23,7 +23,8 @@ import {
   type NumberRequest,
   taken,
 } from './counter-store.ts';
-import { CALL_SHAPE, boundedCalls, type CallOptions, isContention, isRefused } from '../firestore/calls.ts';
+import { CALL_SHAPE, boundedCalls, type CallOptions } from '../firestore/calls.ts';
+import { isContention, isRefused } from '../firestore/errors.ts';
 import { checkOptions, text } from '../options.ts';
 
 export type FirestoreCountersOptions = CallOptions &

@@ -2,6 +2,7 @@
  * Messages, contexts and a log for tests of stages, and for contract suites.
  */
 import type { Clock } from '../clock.ts';
+import { contextFor } from '../context.ts';
 import type { Context } from '../handler.ts';
 import type { Log, LogFields } from '../log.ts';
 import type { Message } from '../message.ts';
@@ -33,14 +34,10 @@ export function memoryLog(): Log & Readonly<{ lines: readonly LogLine[]; events(
 }
 
 /** A delivery of 60 s that begins now. */
-export function aContext(clock: Clock, fields: Partial<Context> = {}): Context {
-  return {
+export const aContext = (clock: Clock, fields: Partial<Context> = {}): Context =>
+  contextFor(clock, {
     consumer: 'consumer',
     source: 'projects/p/subscriptions/s',
-    now: () => clock.now(),
-    deadline: clock.monotonic() + 60_000,
-    signal: new AbortController().signal,
     log: memoryLog(),
     ...fields,
-  };
-}
+  });
