@@ -2,7 +2,7 @@
  * The republisher as a process. It ends 0 on SIGTERM or SIGINT once what was in flight is answered, and 1 when it
  * cannot start (one line on standard error says why) or cannot stop in time. A task that is cut off is sent again.
  */
-import { clockFrom, ConfigError, jsonLog } from 'pubsub-guarantees';
+import { ConfigError, jsonLog, systemClock } from 'pubsub-guarantees';
 import { readConfig } from './config.ts';
 import { start } from './start.ts';
 
@@ -15,7 +15,7 @@ async function main(): Promise<void> {
     project: config.project,
     labels: { consumer: 'republisher' },
   });
-  const running = await start(config, clockFrom(process.env), log);
+  const running = await start(config, systemClock(), log);
   log.info('listening', { port: running.port });
   let stopping = false;
   const stop = (): void => {

@@ -6,10 +6,10 @@
 import type { Firestore } from '@google-cloud/firestore';
 import {
   bytesInFlight,
+  type Clock,
   deadLettering,
   lazyLedger,
   lazyPayloads,
-  type LocalClock,
   type Log,
   payloadsThatFit,
   republish,
@@ -28,7 +28,7 @@ const FINISH_MS = 6_000;
 
 export async function start(
   config: Config,
-  clock: LocalClock,
+  clock: Clock,
   log: Log,
   keys: KeyReader = googleKeys(),
 ): Promise<Running> {
@@ -86,7 +86,7 @@ export async function start(
     const server = await startServer(
       {
         authenticate: authentication(config.callers, keys),
-        republish: atStackTime(clock, log, answer),
+        republish: answer,
         room,
         log,
       },
@@ -122,20 +122,5 @@ function lazyFirestore({ project, firestore }: Config): Readonly<{
       return made;
     },
     terminate: async () => (await made)?.terminate(),
-  };
-}
-
-type Answer = ReturnType<typeof republish>;
-
-/** On the local stack whose clock can be moved a task is judged by the stack's time as it is when it comes in. */
-function atStackTime(clock: LocalClock, log: Log, answer: Answer): Answer {
-  return async (task) => {
-    try {
-      await clock.sync();
-    } catch (error) {
-      log.error('the time of the local stack is not known', { error: String(error) });
-      return { status: 503 };
-    }
-    return answer(task);
   };
 }

@@ -18,6 +18,7 @@ export { SeedError } from './seed/named.ts';
 export { type Seed, type SeedDescription, seedFrom } from './seed/seed.ts';
 export { parseSeed } from './seed/seed-file.ts';
 export { turnsDuring } from './spent.ts';
+export { PROGRAM_PRELOAD } from './stack/child.ts';
 export { onOrphaned } from './stack/orphan.ts';
 export type { SavedStack } from './stack/saved-stack.ts';
 export { type Service, UnsupportedError } from './stack/services.ts';

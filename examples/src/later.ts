@@ -9,16 +9,13 @@
  */
 import { randomUUID } from 'node:crypto';
 import { PubSub } from '@google-cloud/pubsub';
-import { ack, clockFrom, type Handler, outgoing } from 'pubsub-guarantees';
+import { ack, type Handler, outgoing } from 'pubsub-guarantees';
 import { pubsubPublisher } from 'pubsub-guarantees/publish/pubsub';
 import { receive } from 'pubsub-guarantees/receive/pubsub';
-import { localProject } from './local-stack.ts';
+import { localProject, localTime } from './local-stack.ts';
 
 const projectId = await localProject('PUBSUB_EMULATOR_HOST');
 const pubsub = new PubSub({ projectId });
-// The stack's clock, where LOCAL_STACK_CONTROL says where it is: it may have been moved.
-const clock = clockFrom(process.env);
-await clock.sync();
 const run = randomUUID();
 const [subscription] = await pubsub.topic('delay-out').createSubscription(`example-later-${run}`);
 
@@ -39,8 +36,9 @@ const remind: Handler = async (message) => {
 
 // The publisher. A delay counts from the server's publish time, so an instant noted before is never too late.
 const publisher = pubsubPublisher(pubsub);
-const at = new Date(clock.now() + 3_000);
-due.set(`${run}-1`, clock.now() + 2_000).set(`${run}-2`, at.getTime());
+const nowMs = await localTime();
+const at = new Date(nowMs + 3_000);
+due.set(`${run}-1`, nowMs + 2_000).set(`${run}-2`, at.getTime());
 const receiver = receive(subscription, remind, { consumer: 'example-reminders' });
 await publisher.publish(outgoing('delay-in', { data: 'in two seconds', delay: '2s', dedupId: `${run}-1` }));
 await publisher.publish(outgoing('delay-in', { data: 'at an instant', deliverAt: at, dedupId: `${run}-2` }));

@@ -23,6 +23,14 @@ export async function localProject(...variables: readonly Variable[]): Promise<s
   return process.env['GOOGLE_CLOUD_PROJECT'] ?? 'demo-project';
 }
 
+/** The stack's time, which may have been moved, where LOCAL_STACK_CONTROL says where to ask; else the machine's. */
+export async function localTime(): Promise<number> {
+  const control = process.env['LOCAL_STACK_CONTROL'];
+  if (control === undefined) return Date.now();
+  const answer = (await (await fetch(`${control}/clock`)).json()) as { nowMs: number };
+  return answer.nowMs;
+}
+
 function answers(address: string): Promise<boolean> {
   const [host = '', port = ''] = address.split(':');
   if (!/^[0-9]{1,5}$/.test(port) || Number(port) > 65_535) return Promise.resolve(false);

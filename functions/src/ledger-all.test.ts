@@ -11,7 +11,7 @@ import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { freePorts, seedFrom, type Stack, startStack } from 'pubsub-guarantees-emulator';
+import { freePorts, PROGRAM_PRELOAD, seedFrom, type Stack, startStack } from 'pubsub-guarantees-emulator';
 
 const PROJECT = 'demo-project';
 const QUEUES = ['delay-1', 'delay-2'];
@@ -68,7 +68,7 @@ type Program = keyof typeof PROGRAMS;
 
 async function launch(name: Program): Promise<void> {
   const { port, args, env } = PROGRAMS[name]();
-  const child = spawn(process.execPath, ['--conditions=source', ...args], {
+  const child = spawn(process.execPath, ['--conditions=source', '--import', PROGRAM_PRELOAD, ...args], {
     env: { ...common(), NODE_ENV: 'production', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -11,15 +11,15 @@ import { http, type Request, type Response } from '@google-cloud/functions-frame
 import {
   type BytesInFlight,
   bytesInFlight,
-  clockFrom,
+  type Clock,
   ConfigError,
   httpDoor,
   type HttpRequest,
   type HttpResponse,
   jsonLog,
-  type LocalClock,
   type Log,
   payloadsThatFit,
+  systemClock,
   untilStopped,
 } from 'pubsub-guarantees';
 import { connect } from './clients.ts';
@@ -42,7 +42,7 @@ const STOPPING: HttpResponse = { status: 503, body: JSON.stringify({ error: 'thi
 /** Pub/Sub slows down, and delivers it again. */
 const FULL: HttpResponse = { status: 429, body: JSON.stringify({ error: 'too many bytes are in flight' }) };
 
-async function register(config: Config, clock: LocalClock): Promise<void> {
+async function register(config: Config, clock: Clock): Promise<void> {
   const log = jsonLog((line) => console.log(line), {
     project: config.project,
     labels: { consumer: config.consumer, function: config.name },
@@ -81,10 +81,10 @@ async function register(config: Config, clock: LocalClock): Promise<void> {
   const answer = (request: Request): Promise<HttpResponse> => {
     const path = request.method === 'POST' ? request.path : '/';
     if (isSwept && path === '/sweep') {
-      return answerSweep(() => clock.sync().then(() => runSweeps(sweeps, config, clock, log, stop)), log);
+      return answerSweep(() => runSweeps(sweeps, config, clock, log, stop), log);
     }
     const chosen = path === '/wake' && wakeDoor ? wakeDoor : door;
-    return room.during(() => answerBody({ clock, room, log }, chosen, request));
+    return room.during(() => answerBody({ room, log }, chosen, request));
   };
   http(config.name, async (request: Request, response: Response) => {
     const { status, body } = hasBegun() ? STOPPING : await answer(request);
@@ -95,7 +95,7 @@ async function register(config: Config, clock: LocalClock): Promise<void> {
 }
 
 async function answerBody(
-  { clock, room, log }: Readonly<{ clock: LocalClock; room: BytesInFlight; log: Log }>,
+  { room, log }: Readonly<{ room: BytesInFlight; log: Log }>,
   door: (request: HttpRequest) => Promise<HttpResponse>,
   request: Request,
 ): Promise<HttpResponse> {
@@ -110,12 +110,6 @@ async function answerBody(
   if (rawBody === undefined) {
     log.error('a body is larger than any delivery', { acceptedBytes: MAX_BODY_BYTES });
     return { status: 413, body: JSON.stringify({ error: `accepted: at most ${MAX_BODY_BYTES} bytes` }) };
-  }
-  try {
-    await clock.sync();
-  } catch (error) {
-    log.error('the time of the local stack is not known', { error: String(error) });
-    return { status: 503, body: JSON.stringify({ error: 'try again' }) };
   }
   return door({ method: request.method, headers: headersOf(request), rawBody });
 }
@@ -133,7 +127,7 @@ async function answerSweep(sweep: () => Promise<object>, log: Log): Promise<Http
 
 keepBodiesRaw();
 try {
-  await register(readConfig(process.env, targetOf(process.env, process.argv)), clockFrom(process.env));
+  await register(readConfig(process.env, targetOf(process.env, process.argv)), systemClock());
 } catch (error) {
   if (!(error instanceof ConfigError)) throw error;
   console.error(`cannot start: ${error.message}`);

@@ -15,7 +15,7 @@ import { outbox, type PayloadRoom, type Publisher, relay, silent } from 'pubsub-
 import { firestoreCounters } from 'pubsub-guarantees/order/firestore';
 import { firestoreOutbox } from 'pubsub-guarantees/outbox/firestore';
 import { firestorePayloads } from 'pubsub-guarantees/payload/firestore';
-import { freePorts, seedFrom, type Stack, startStack } from 'pubsub-guarantees-emulator';
+import { freePorts, PROGRAM_PRELOAD, seedFrom, type Stack, startStack } from 'pubsub-guarantees-emulator';
 
 const PROJECT = 'demo-project';
 const SECOND_MS = 1_000;
@@ -47,7 +47,7 @@ async function launch(name: Name): Promise<void> {
   const args = [`--target=fifo`, `--source=${PACKAGE}`, `--port=${ports.get(name)}`, '--signature-type=http'];
   const child = spawn(
     process.execPath,
-    ['--conditions=source', join(dirname(framework), 'main.js'), ...args],
+    ['--conditions=source', '--import', PROGRAM_PRELOAD, join(dirname(framework), 'main.js'), ...args],
     {
       env: {
         PATH: process.env['PATH'] ?? '',

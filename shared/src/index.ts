@@ -24,7 +24,6 @@ export { guarded, type GuardedHandler, type GuardedOptions } from './guarded.ts'
 export { contextFor } from './context.ts';
 export { identifierHash } from './hash.ts';
 export { compose, type Context, type Handler, type Middleware, type SweepContext } from './handler.ts';
-export { clockFrom, type LocalClock, localClock } from './local-clock.ts';
 export { consoleLog, jsonLog, type JsonLogOptions, type Log, type LogFields, silent } from './log.ts';
 export { type Attributes, checkOutgoing, LIMITS, type Message, type OutgoingMessage } from './message.ts';
 export type { CounterStore } from './sequence/counter-store.ts';

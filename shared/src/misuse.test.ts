@@ -198,8 +198,8 @@ const OPTIONS: Readonly<Record<string, Case>> = {
 
 /** Those that have no options: values, checks of a message, clocks. */
 const WITHOUT = new Set(
-  `ack bytesFor contextFor checkOutgoing clockFrom compose consoleLog deadLetter decodeMessage identifierHash lazyLedger lazyPayloads
-  localClock memoryCounters parseWishes readWake retry schemaOf settle severalQueues sleep systemClock taskHeaders toMilliseconds
+  `ack bytesFor contextFor checkOutgoing compose consoleLog deadLetter decodeMessage identifierHash lazyLedger lazyPayloads
+  memoryCounters parseWishes readWake retry schemaOf settle severalQueues sleep systemClock taskHeaders toMilliseconds
   evictionPolicy evictionWarning timestampOf memoryPublisher untilStopped virtualClock bad calledUrl choice delayQueues drainingQueues duration email emulators
   firestoreNames fullName isHttpUrl maxBytesInFlight optional payloadsThatFit project republisherService required taskQueue topic`.split(
     /\s+/,

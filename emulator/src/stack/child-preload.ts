@@ -1,14 +1,16 @@
 /**
- * Loaded first in every process that the toolkit starts. Three things that a deployed instance has and a laptop needs:
- * it listens on the loopback interface only (functions-framework has no option for the address), and it ends when
- * the stack has ended, however that happened; and no web page reaches it. It tells how many requests are not answered yet: who resets the stack must
- * know of those whose sender has gone, too. And what it compiles is kept for the next start, which takes half as long.
+ * Loaded first in every process that the toolkit starts, for what a deployed instance has and a laptop needs: it
+ * listens on the loopback interface only (functions-framework has no option for the address), it ends when the stack
+ * has ended, however that happened, and no web page reaches it. Its wall clock is the stack's, read before each request
+ * is handled. It tells how many requests are not answered yet: what resets the stack must know of those whose sender
+ * has gone, too. And what it compiles is kept for the next start, which takes half as long.
  */
 import { subscribe } from 'node:diagnostics_channel';
 import { type IncomingMessage, Server as HttpServer, type ServerResponse } from 'node:http';
 import { enableCompileCache, flushCompileCache, registerHooks } from 'node:module';
 import { Server } from 'node:net';
 import { refusedForeign } from '../web-guard.ts';
+import { dateAt, programClock, readStackTime } from './program-clock.ts';
 
 /** Then everything is loaded. At its end alone would be too late for one that is killed. */
 const FLUSH_MS = 1_000;
@@ -47,10 +49,43 @@ Reflect.set(
   'emit',
   function onlyOurs(this: HttpServer, event: unknown, ...args: unknown[]): boolean {
     const isRequest = event === 'request' || event === 'checkContinue' || event === 'checkExpectation';
-    if (isRequest && refusedForeign(args[0] as IncomingMessage, args[1] as ServerResponse)) return true;
-    return Reflect.apply(emit, this, [event, ...args]);
+    if (!isRequest) return Reflect.apply(emit, this, [event, ...args]);
+    const [request, response] = args as [IncomingMessage, ServerResponse];
+    if (refusedForeign(request, response)) return true;
+    void atStackTime(request, response, () => Reflect.apply(emit, this, [event, ...args]));
+    return true;
   },
 );
+
+const { LOCAL_STACK_CONTROL: control } = process.env;
+const machineNow = Date.now;
+const clock =
+  control === undefined
+    ? undefined
+    : programClock(
+        () => readStackTime(control),
+        () => performance.now(),
+      );
+if (clock !== undefined) globalThis.Date = dateAt(() => clock.now() ?? machineNow());
+
+/** Begins once the stack's time is known. Where it is not, the sender is to try again. */
+async function atStackTime(
+  request: IncomingMessage,
+  response: ServerResponse,
+  begin: () => void,
+): Promise<void> {
+  try {
+    await clock?.sync();
+  } catch (error) {
+    process.stderr.write(`the time of the local stack is not known: ${String(error)}\n`);
+    response.writeHead(503, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ error: 'try again' }));
+    return;
+  }
+  // Its sender has gone meanwhile: a handler that begins to read only now would wait for ever.
+  if (request.destroyed) response.end();
+  else begin();
+}
 
 const open = new Set<ServerResponse>();
 

@@ -37,7 +37,8 @@ export type Child = Readonly<{
   isIdle(): Promise<boolean>;
 }>;
 
-const PRELOAD = fileURLToPath(
+/** Loaded first (`node --import`) by a program that is to run as those of the stack do. */
+export const PROGRAM_PRELOAD = fileURLToPath(
   new URL(`./child-preload${extname(fileURLToPath(import.meta.url))}`, import.meta.url),
 );
 const LIMITS: Required<ChildOptions>['limits'] = { silenceMs: 60_000, totalMs: 600_000 };
@@ -68,7 +69,7 @@ export function child({ name, args, env, port, log, limits = LIMITS }: ChildOpti
     const inherited = INHERITED.flatMap((key) =>
       process.env[key] === undefined ? [] : [[key, process.env[key]]],
     );
-    const started = spawn(process.execPath, ['--conditions=source', '--import', PRELOAD, ...args], {
+    const started = spawn(process.execPath, ['--conditions=source', '--import', PROGRAM_PRELOAD, ...args], {
       env: { ...Object.fromEntries(inherited), ...env },
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       // A Ctrl-C is for the stack, which ends its programs itself: they would be gone before it knew why.

@@ -2,57 +2,46 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
-import { clockFrom, followingClock, localClock } from './local-clock.ts';
-import { virtualClock } from './testing/virtual-clock.ts';
+import { dateAt, programClock, readStackTime, type ReadTime } from './program-clock.ts';
+
+/** A monotonic clock that a test moves. */
+function monotonicClock() {
+  let passed = 0;
+  return { monotonic: () => passed, pass: (milliseconds: number) => void (passed += milliseconds) };
+}
 
 test('goes on from the time that was read, and stands still while the stack’s clock does', async () => {
-  const real = virtualClock();
+  const { monotonic, pass } = monotonicClock();
   let stack = { nowMs: 5_000_000, frozen: false };
-  const clock = followingClock(async () => stack, real);
+  const clock = programClock(async () => stack, monotonic);
+  assert.equal(clock.now(), undefined);
   await clock.sync();
-  await real.advance(250);
+  pass(250);
   assert.equal(clock.now(), 5_000_250);
   stack = { nowMs: 9_000_000, frozen: true };
   await clock.sync();
-  await real.advance(250);
+  pass(250);
   assert.equal(clock.now(), 9_000_000);
 });
 
 test('tells whole milliseconds between two readings, for a monotonic clock that has fractions of them', async () => {
-  const real = virtualClock();
-  let passed = 0;
-  const clock = followingClock(async () => ({ nowMs: 5_000, frozen: false }), {
-    ...real,
-    monotonic: () => passed,
-  });
+  const { monotonic, pass } = monotonicClock();
+  const clock = programClock(async () => ({ nowMs: 5_000, frozen: false }), monotonic);
   await clock.sync();
-  passed = 0.9;
+  pass(0.9);
   assert.equal(clock.now(), 5_000);
-  passed = 1.1;
+  pass(0.2);
   assert.equal(clock.now(), 5_001);
 });
 
-test('measures pauses on its own clock, whatever the stack’s time does', async () => {
-  const real = virtualClock();
-  const clock = followingClock(async () => ({ nowMs: 0, frozen: true }), real);
-  await clock.sync();
-  let fired = false;
-  clock.after(100, () => {
-    fired = true;
-  });
-  await real.advance(100);
-  assert.deepEqual([fired, clock.monotonic()], [true, 100]);
-});
-
 test('requests that come together share a reading, and none takes one that was sent before it came', async () => {
-  const real = virtualClock();
-  const sent: PromiseWithResolvers<Readonly<{ nowMs: number; frozen: boolean }>>[] = [];
-  const clock = followingClock(() => {
-    const reading = Promise.withResolvers<Readonly<{ nowMs: number; frozen: boolean }>>();
+  const sent: PromiseWithResolvers<Awaited<ReturnType<ReadTime>>>[] = [];
+  const clock = programClock(() => {
+    const reading = Promise.withResolvers<Awaited<ReturnType<ReadTime>>>();
     sent.push(reading);
     return reading.promise;
-  }, real);
-  const times: number[] = [];
+  }, monotonicClock().monotonic);
+  const times: unknown[] = [];
   const request = () => clock.sync().then(() => times.push(clock.now()));
   const first = request();
   const later = Array.from({ length: 500 }, request);
@@ -68,13 +57,12 @@ test('requests that come together share a reading, and none takes one that was s
 });
 
 test('a reading that fails is that of the requests that waited for it, and the next request reads again', async () => {
-  const real = virtualClock();
   const answers = [new Error('away'), { nowMs: 7_000, frozen: true }];
-  const clock = followingClock(async () => {
+  const clock = programClock(async () => {
     const answer = answers.shift();
     if (answer instanceof Error || answer === undefined) throw answer ?? new Error('no answer left');
     return answer;
-  }, real);
+  }, monotonicClock().monotonic);
   const [first, second] = await Promise.allSettled([clock.sync(), clock.sync()]);
   assert.deepEqual([first?.status, second?.status], ['rejected', 'fulfilled']);
   assert.equal(clock.now(), 7_000);
@@ -88,18 +76,21 @@ test('asks the control API, and an answer that is none is an error that names it
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   t.after(() => server.close());
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const clock = localClock(url);
-  await clock.sync();
-  assert.equal(clock.now(), 1234);
+  assert.deepEqual(await readStackTime(url), { nowMs: 1234, frozen: true });
   answer = '{"nowMs":"soon"}';
-  await assert.rejects(clock.sync(), { code: 'CLOCK_UNREACHABLE', message: new RegExp(url) });
-  assert.equal(clock.now(), 1234);
+  await assert.rejects(readStackTime(url), { message: `the stack's clock at ${url} does not answer` });
 });
 
-test('a variable alone does not move the time: it counts beside the emulator variables only', async () => {
-  const clock = clockFrom({ LOCAL_STACK_CONTROL: 'http://127.0.0.1:1' });
-  await clock.sync();
-  assert.ok(Math.abs(clock.now() - Date.now()) < 1_000);
-  const variables = { LOCAL_STACK_CONTROL: 'nonsense', PUBSUB_EMULATOR_HOST: '127.0.0.1:1' };
-  assert.throws(() => clockFrom(variables), /LOCAL_STACK_CONTROL is "nonsense"/);
+test('a Date that is asked for the present has the stack’s, and any other is as it was', () => {
+  const StackDate = dateAt(() => 86_400_000);
+  assert.deepEqual([StackDate.now(), new StackDate().getTime()], [86_400_000, 86_400_000]);
+  assert.match(StackDate(), /1970/);
+  assert.equal(new StackDate(5).getTime(), 5);
+  assert.equal(new StackDate('2030-01-01T00:00:00Z').toISOString(), '2030-01-01T00:00:00.000Z');
+  assert.equal(new StackDate(2030, 0, 2).getDate(), 2);
+  assert.equal(StackDate.UTC(1970, 0, 2), 86_400_000);
+  assert.ok(new StackDate() instanceof Date && new Date() instanceof StackDate);
+  class Later extends StackDate {}
+  assert.ok(new Later() instanceof Later);
+  assert.equal(new Later().getTime(), 86_400_000);
 });
