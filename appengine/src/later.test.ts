@@ -1,18 +1,10 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
-import {
-  ack,
-  compose,
-  type Context,
-  deadLettering,
-  delay,
-  type Message,
-  type Outcome,
-  republish,
-  severalQueues,
-  silent,
-} from 'pubsub-guarantees';
-import { cloudTasksClient, cloudTasksQueue } from 'pubsub-guarantees/delay/cloud-tasks';
+import { ack, compose, type Context, type Message, type Outcome, silent } from 'pubsub-guarantees';
+import { deadLettering } from 'pubsub-guarantees/dead-letters';
+import { delay, republish } from 'pubsub-guarantees/delay';
+import { severalQueues } from 'pubsub-guarantees/tasks';
+import { cloudTasksClient, cloudTasksQueue } from 'pubsub-guarantees/tasks/cloud-tasks';
 import { memoryPublisher, virtualClock } from 'pubsub-guarantees/testing';
 import { startCloudTasks } from 'pubsub-guarantees-emulator';
 import { authentication } from './auth.ts';

@@ -5,8 +5,9 @@ import { createServer } from 'node:net';
 import { test, type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { PubSub, type Subscription } from '@google-cloud/pubsub';
-import { ack, compose, type Context, delay, silent, systemClock } from 'pubsub-guarantees';
-import { cloudTasksClient, cloudTasksQueue } from 'pubsub-guarantees/delay/cloud-tasks';
+import { ack, compose, type Context, silent, systemClock } from 'pubsub-guarantees';
+import { delay } from 'pubsub-guarantees/delay';
+import { cloudTasksClient, cloudTasksQueue } from 'pubsub-guarantees/tasks/cloud-tasks';
 import { startCloudTasks, startPubsub } from 'pubsub-guarantees-emulator';
 
 const MAIN = fileURLToPath(new URL('./main.ts', import.meta.url));

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { createHmac, createSign, generateKeyPairSync } from 'node:crypto';
 import { after, test } from 'node:test';
-import { deadLettering, delay, compose, ack, type Context, republish, silent } from 'pubsub-guarantees';
+import { compose, ack, type Context, silent } from 'pubsub-guarantees';
+import { deadLettering } from 'pubsub-guarantees/dead-letters';
+import { delay, republish } from 'pubsub-guarantees/delay';
 import { memoryPublisher, virtualClock } from 'pubsub-guarantees/testing';
-import type { TaskQueue } from 'pubsub-guarantees';
+import type { TaskQueue } from 'pubsub-guarantees/tasks';
 import { authentication } from './auth.ts';
 import { readConfig } from './config.ts';
 import type { KeyReader } from './google-keys.ts';

@@ -6,7 +6,10 @@
  * answer is cut off is sent again by its queue.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { type BytesInFlight, type Log, type republish, taskHeaders } from 'pubsub-guarantees';
+import type { Log } from 'pubsub-guarantees';
+import type { republish } from 'pubsub-guarantees/delay';
+import type { BytesInFlight } from 'pubsub-guarantees/receive';
+import { taskHeaders } from 'pubsub-guarantees/tasks';
 import type { Verdict } from './auth.ts';
 
 /** What runs one task. */

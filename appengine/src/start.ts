@@ -4,19 +4,15 @@
  * then, and closes the clients made here.
  */
 import type { Firestore } from '@google-cloud/firestore';
-import {
-  bytesInFlight,
-  type Clock,
-  deadLettering,
-  lazyLedger,
-  lazyPayloads,
-  type Log,
-  payloadsThatFit,
-  republish,
-  severalQueues,
-  untilStopped,
-} from 'pubsub-guarantees';
-import { cloudTasksClient, cloudTasksQueue } from 'pubsub-guarantees/delay/cloud-tasks';
+import type { Clock, Log } from 'pubsub-guarantees';
+import { deadLettering } from 'pubsub-guarantees/dead-letters';
+import { republish } from 'pubsub-guarantees/delay';
+import { lazyPayloads } from 'pubsub-guarantees/payload';
+import { untilStopped } from 'pubsub-guarantees/publish';
+import { bytesInFlight, payloadsThatFit } from 'pubsub-guarantees/receive';
+import { lazyLedger } from 'pubsub-guarantees/schedules';
+import { severalQueues } from 'pubsub-guarantees/tasks';
+import { cloudTasksClient, cloudTasksQueue } from 'pubsub-guarantees/tasks/cloud-tasks';
 import { pubsubClient, pubsubPublisher } from 'pubsub-guarantees/publish/pubsub';
 import { authentication } from './auth.ts';
 import type { Config } from './config.ts';

@@ -11,17 +11,9 @@
 import { randomUUID } from 'node:crypto';
 import { Firestore } from '@google-cloud/firestore';
 import { PubSub } from '@google-cloud/pubsub';
-import {
-  ack,
-  compose,
-  consoleLog,
-  type Handler,
-  orderedDelivery,
-  outgoing,
-  sequencer,
-  sleep,
-  systemClock,
-} from 'pubsub-guarantees';
+import { ack, compose, consoleLog, type Handler, outgoing, sleep, systemClock } from 'pubsub-guarantees';
+import { orderedDelivery } from 'pubsub-guarantees/order';
+import { sequencer } from 'pubsub-guarantees/sequence';
 import { firestoreCounters, firestoreStreams } from 'pubsub-guarantees/order/firestore';
 import { pubsubPublisher } from 'pubsub-guarantees/publish/pubsub';
 import { receive } from 'pubsub-guarantees/receive/pubsub';

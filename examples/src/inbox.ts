@@ -10,7 +10,9 @@
 import { randomUUID } from 'node:crypto';
 import { FieldValue, Firestore, type Transaction } from '@google-cloud/firestore';
 import { PubSub } from '@google-cloud/pubsub';
-import { ack, compose, inbox, type InboxHandler, type Middleware, outgoing, relay } from 'pubsub-guarantees';
+import { ack, compose, type Middleware, outgoing } from 'pubsub-guarantees';
+import { inbox, type InboxHandler } from 'pubsub-guarantees/dedup';
+import { relay } from 'pubsub-guarantees/outbox';
 import { firestoreInbox } from 'pubsub-guarantees/dedup/firestore';
 import { pubsubPublisher } from 'pubsub-guarantees/publish/pubsub';
 import { receive } from 'pubsub-guarantees/receive/pubsub';

@@ -10,7 +10,8 @@
 import { randomUUID } from 'node:crypto';
 import { Firestore } from '@google-cloud/firestore';
 import { PubSub } from '@google-cloud/pubsub';
-import { ack, compose, dedup, type Handler, type Middleware, outgoing } from 'pubsub-guarantees';
+import { ack, compose, type Handler, type Middleware, outgoing } from 'pubsub-guarantees';
+import { dedup } from 'pubsub-guarantees/dedup';
 import { firestoreClaims } from 'pubsub-guarantees/dedup/firestore';
 import { pubsubPublisher } from 'pubsub-guarantees/publish/pubsub';
 import { receive } from 'pubsub-guarantees/receive/pubsub';

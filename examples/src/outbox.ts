@@ -10,7 +10,8 @@
 import { randomUUID } from 'node:crypto';
 import { Firestore } from '@google-cloud/firestore';
 import { PubSub } from '@google-cloud/pubsub';
-import { type Added, outbox, outgoing, relay } from 'pubsub-guarantees';
+import { outgoing } from 'pubsub-guarantees';
+import { type Added, outbox, relay } from 'pubsub-guarantees/outbox';
 import { firestoreOutbox } from 'pubsub-guarantees/outbox/firestore';
 import { pubsubPublisher } from 'pubsub-guarantees/publish/pubsub';
 import { localProject } from './local-stack.ts';

@@ -1,7 +1,8 @@
 /** The store of `once` with its client: Firestore's, which the function shares, or a Redis client of its own. */
 import { checkServerIdentity, type PeerCertificate } from 'node:tls';
 import type { Firestore } from '@google-cloud/firestore';
-import type { ClaimStore, Log } from 'pubsub-guarantees';
+import type { Log } from 'pubsub-guarantees';
+import type { ClaimStore } from 'pubsub-guarantees/dedup';
 import { DEFAULT_COLLECTION_PREFIX } from 'pubsub-guarantees/environment';
 import type { Config, DedupConfig } from './config.ts';
 import { claimCall } from './limits.ts';

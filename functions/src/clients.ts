@@ -4,23 +4,18 @@
  * that has one.
  */
 import type { Firestore } from '@google-cloud/firestore';
+import type { Clock, Log, Publisher } from 'pubsub-guarantees';
+import type { ClaimStore, SubscriptionWindows } from 'pubsub-guarantees/dedup';
 import {
-  type ClaimStore,
-  type Clock,
   type CounterStart,
-  lazyLedger,
-  lazyPayloads,
-  type Ledger,
-  type Log,
-  type PayloadRoom,
-  type Publisher,
   type StreamAdmin,
   type StreamStore,
-  type SubscriptionWindows,
-  type TaskQueue,
   type WakeTasks,
   wakeTasks,
-} from 'pubsub-guarantees';
+} from 'pubsub-guarantees/order';
+import { lazyPayloads, type PayloadRoom } from 'pubsub-guarantees/payload';
+import { lazyLedger, type Ledger } from 'pubsub-guarantees/schedules';
+import type { TaskQueue } from 'pubsub-guarantees/tasks';
 import { pubsubClient, pubsubPublisher } from 'pubsub-guarantees/publish/pubsub';
 import { claimStore } from './claim-clients.ts';
 import type { Config } from './config.ts';

@@ -8,20 +8,16 @@
  * no crash: stopping.ts.
  */
 import { http, type Request, type Response } from '@google-cloud/functions-framework';
+import { type Clock, ConfigError, jsonLog, type Log, systemClock } from 'pubsub-guarantees';
+import { untilStopped } from 'pubsub-guarantees/publish';
 import {
   type BytesInFlight,
   bytesInFlight,
-  type Clock,
-  ConfigError,
   httpDoor,
   type HttpRequest,
   type HttpResponse,
-  jsonLog,
-  type Log,
   payloadsThatFit,
-  systemClock,
-  untilStopped,
-} from 'pubsub-guarantees';
+} from 'pubsub-guarantees/receive';
 import { connect } from './clients.ts';
 import { type Config, readConfig } from './config.ts';
 import { pipeline } from './pipelines.ts';

@@ -4,14 +4,9 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import {
-  deliver,
-  memoryStreams,
-  type Message,
-  type OutgoingMessage,
-  settle,
-  silent,
-} from 'pubsub-guarantees';
+import { type Message, type OutgoingMessage, silent } from 'pubsub-guarantees';
+import { deliver, settle } from 'pubsub-guarantees/receive';
+import { memoryStreams } from 'pubsub-guarantees/testing';
 import { virtualClock } from 'pubsub-guarantees/testing';
 import { readConfig } from './config.ts';
 import { pipeline } from './pipelines.ts';

@@ -3,18 +3,10 @@
  * them are under the function's own prefix, in its own database, as the library's publishers have them by default.
  */
 import type { Firestore } from '@google-cloud/firestore';
-import {
-  type Clock,
-  type CounterStart,
-  type GapRepair,
-  gapRepair,
-  type Log,
-  type PassResult,
-  type PayloadRoom,
-  type Publisher,
-  relay,
-  type SweepContext,
-} from 'pubsub-guarantees';
+import type { Clock, Log, Publisher, SweepContext } from 'pubsub-guarantees';
+import type { CounterStart } from 'pubsub-guarantees/order';
+import { type GapRepair, gapRepair, type PassResult, relay } from 'pubsub-guarantees/outbox';
+import type { PayloadRoom } from 'pubsub-guarantees/payload';
 import type { Config } from './config.ts';
 
 export type OutboxPorts = Readonly<{

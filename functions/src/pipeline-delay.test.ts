@@ -1,17 +1,12 @@
 /** Delayed messages on their way through `pipeline`: out by its delay stage, back in through its own source. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import {
-  deadLettering,
-  deliver,
-  memoryClaims,
-  memoryLedger,
-  memoryStreams,
-  type Message,
-  republish,
-  silent,
-  type Task,
-} from 'pubsub-guarantees';
+import { type Message, silent } from 'pubsub-guarantees';
+import { deadLettering } from 'pubsub-guarantees/dead-letters';
+import { republish } from 'pubsub-guarantees/delay';
+import { deliver } from 'pubsub-guarantees/receive';
+import type { Task } from 'pubsub-guarantees/tasks';
+import { memoryClaims, memoryLedger, memoryStreams } from 'pubsub-guarantees/testing';
 import { memoryPublisher, virtualClock } from 'pubsub-guarantees/testing';
 import { readConfig } from './config.ts';
 import { pipeline } from './pipelines.ts';

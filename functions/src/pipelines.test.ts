@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { memoryClaims, memoryStreams, memoryPayloads, memoryTasks, silent } from 'pubsub-guarantees';
+import { silent } from 'pubsub-guarantees';
+import { memoryClaims, memoryStreams, memoryPayloads, memoryTasks } from 'pubsub-guarantees/testing';
 import { virtualClock } from 'pubsub-guarantees/testing';
 import { readConfig } from './config.ts';
 import type { OutboxPorts } from './outbox-clients.ts';

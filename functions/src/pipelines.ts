@@ -4,23 +4,14 @@
  * `retryLater` is outside all that claims or holds a message: what another delivery is at work on comes back by itself
  * after a lease, instead of being refused until it is a dead letter.
  */
-import {
-  checkAttributes,
-  ConfigError,
-  deadLettering,
-  dedup,
-  delay,
-  forward,
-  type Granted,
-  guarded,
-  type GuardedHandler,
-  type GuardedOptions,
-  type Handler,
-  type Middleware,
-  orderedDelivery,
-  retryLater,
-  sweepSchedules,
-} from 'pubsub-guarantees';
+import { ConfigError, guarded, type GuardedHandler, type GuardedOptions, type Handler, type Middleware } from 'pubsub-guarantees';
+import { checkAttributes, type Granted } from 'pubsub-guarantees/attributes';
+import { deadLettering } from 'pubsub-guarantees/dead-letters';
+import { dedup } from 'pubsub-guarantees/dedup';
+import { delay, retryLater } from 'pubsub-guarantees/delay';
+import { orderedDelivery } from 'pubsub-guarantees/order';
+import { forward } from 'pubsub-guarantees/publish';
+import { sweepSchedules } from 'pubsub-guarantees/schedules';
 import type { Ports } from './clients.ts';
 import type { Config } from './config.ts';
 import type { Sweeps } from './sweeping.ts';

@@ -3,17 +3,10 @@
  */
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import {
-  type ClaimStore,
-  deliver,
-  memoryClaims,
-  memoryStreams,
-  type Message,
-  type OutgoingMessage,
-  settle,
-  silent,
-  TransientError,
-} from 'pubsub-guarantees';
+import { type Message, type OutgoingMessage, silent, TransientError } from 'pubsub-guarantees';
+import type { ClaimStore } from 'pubsub-guarantees/dedup';
+import { deliver, settle } from 'pubsub-guarantees/receive';
+import { memoryClaims, memoryStreams } from 'pubsub-guarantees/testing';
 import { virtualClock } from 'pubsub-guarantees/testing';
 import { readConfig } from './config.ts';
 import { pipeline } from './pipelines.ts';

@@ -1,15 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import {
-  type ClaimStore,
-  deliver,
-  memoryClaims,
-  memoryStreams,
-  type Message,
-  republish,
-  silent,
-  type Task,
-} from 'pubsub-guarantees';
+import { type Message, silent } from 'pubsub-guarantees';
+import type { ClaimStore } from 'pubsub-guarantees/dedup';
+import { republish } from 'pubsub-guarantees/delay';
+import { deliver } from 'pubsub-guarantees/receive';
+import type { Task } from 'pubsub-guarantees/tasks';
+import { memoryClaims, memoryStreams } from 'pubsub-guarantees/testing';
 import { memoryPublisher, virtualClock } from 'pubsub-guarantees/testing';
 import { readConfig } from './config.ts';
 import { pipeline } from './pipelines.ts';

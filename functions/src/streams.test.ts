@@ -11,7 +11,9 @@ import { after, before, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Firestore } from '@google-cloud/firestore';
-import { outbox, type PayloadRoom, type Publisher, relay, silent } from 'pubsub-guarantees';
+import { type Publisher, silent } from 'pubsub-guarantees';
+import { outbox, relay } from 'pubsub-guarantees/outbox';
+import type { PayloadRoom } from 'pubsub-guarantees/payload';
 import { firestoreCounters } from 'pubsub-guarantees/order/firestore';
 import { firestoreOutbox } from 'pubsub-guarantees/outbox/firestore';
 import { firestorePayloads } from 'pubsub-guarantees/payload/firestore';
@@ -257,7 +259,7 @@ test('with the store down a wake-up is called again, and nothing is lost', async
 test('a row that a killed publisher left behind is published by the sweep, and comes out in order', async () => {
   const script = `
     import { Firestore } from '@google-cloud/firestore';
-    import { outbox } from 'pubsub-guarantees';
+    import { outbox } from 'pubsub-guarantees/outbox';
     import { firestoreOutbox } from 'pubsub-guarantees/outbox/firestore';
     const firestore = new Firestore({ projectId: '${PROJECT}' });
     const store = firestoreOutbox(firestore);

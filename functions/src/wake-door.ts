@@ -4,18 +4,10 @@
  * The queue calls again after any answer but success. So what can never succeed, and what did not after a few times,
  * ends with a success that says so, whatever limit the queue has: nothing is lost by it, the sweep finds what is due.
  */
-import {
-  type HttpRequest,
-  type HttpResponse,
-  identifierHash,
-  type Log,
-  PermanentError,
-  readWake,
-  type StreamWake,
-  taskHeaders,
-  type WakeStream,
-  type Woken,
-} from 'pubsub-guarantees';
+import { identifierHash, type Log, PermanentError } from 'pubsub-guarantees';
+import { readWake, type StreamWake, type WakeStream, type Woken } from 'pubsub-guarantees/order';
+import type { HttpRequest, HttpResponse } from 'pubsub-guarantees/receive';
+import { taskHeaders } from 'pubsub-guarantees/tasks';
 
 export type WakeOne = StreamWake;
 

@@ -1,15 +1,8 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import {
-  ack,
-  type Context,
-  type Handler,
-  type LogFields,
-  type Message,
-  silent,
-  type SubscriptionWindows,
-} from 'pubsub-guarantees';
+import { ack, type Context, type Handler, type LogFields, type Message, silent } from 'pubsub-guarantees';
+import type { SubscriptionWindows } from 'pubsub-guarantees/dedup';
 import { readConfig } from './config.ts';
 import { windowsChecked } from './windows.ts';
 

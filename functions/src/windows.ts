@@ -6,7 +6,8 @@
  * nothing that it does not need runs beside it. Between deliveries a platform may give no CPU time, so that a question
  * stays without an answer: later deliveries ask again, a few times.
  */
-import { checkWindows, type Middleware, type SubscriptionWindows, type Windows } from 'pubsub-guarantees';
+import type { Middleware } from 'pubsub-guarantees';
+import { checkWindows, type SubscriptionWindows, type Windows } from 'pubsub-guarantees/dedup';
 import type { Ports } from './clients.ts';
 import type { Config } from './config.ts';
 

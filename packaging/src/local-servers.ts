@@ -1,6 +1,6 @@
 /** The three local servers with what the packaged processes are set to, for tests. Whoever starts them closes them. */
 import { PubSub } from '@google-cloud/pubsub';
-import { cloudTasksClient } from 'pubsub-guarantees/delay/cloud-tasks';
+import { cloudTasksClient } from 'pubsub-guarantees/tasks/cloud-tasks';
 import { startCloudTasks, startFirestore, startPubsub, systemClock } from 'pubsub-guarantees-emulator';
 
 export type Servers = Readonly<{

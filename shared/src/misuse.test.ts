@@ -258,16 +258,20 @@ test('what was seen in use: a wrong argument names itself, its value and what is
       ['sub', handler, { consumer: 'c' }],
       /^subscription is "sub"; accepted: a subscription of Google/,
     ],
-    ['. memoryClaims', [], /^options is undefined; accepted: an object with clock$/],
-    ['. memoryClaims', [{}], /^clock is undefined; accepted: a clock/],
+    ['./testing memoryClaims', [], /^options is undefined; accepted: an object with clock$/],
+    ['./testing memoryClaims', [{}], /^clock is undefined; accepted: a clock/],
     [
       './dedup/redis redisClaims',
       ['redis://host'],
       /^redis is "redis:\/\/host"; accepted: a client of ioredis/,
     ],
-    ['. dedup', [redis], /^store is an object; accepted: what an adapter makes.*; it has no method claim/],
     [
-      '. dedup',
+      './dedup dedup',
+      [redis],
+      /^store is an object; accepted: what an adapter makes.*; it has no method claim/,
+    ],
+    [
+      './dedup dedup',
       [memoryClaims({ clock }), { lease: 30 }],
       /^lease is 30; accepted: a whole number and a unit/,
     ],
@@ -278,24 +282,25 @@ test('what was seen in use: a wrong argument names itself, its value and what is
       /^what a middleware makes is undefined; accepted: a function/,
     ],
     [
-      '. deadLettering',
+      './dead-letters deadLettering',
       [pubsub, 'dead'],
       /^publisher is an object of PubSub; accepted: a publisher.*no method publish/,
     ],
     [
-      './delay/cloud-tasks cloudTasksQueue',
+      './tasks/cloud-tasks cloudTasksQueue',
       [tasks, { queue: 'q', target: {} }],
       /^target.url is undefined; accepted: a text/,
     ],
   ];
   for (const [path, values, message] of cases) {
+    assert.ok(functions.has(path), path);
     await assert.rejects(
       async () => functions.get(path)?.(...values),
       { name: 'ConfigError', message },
       path,
     );
   }
-  const own = functions.get('. relay')?.(outboxStore, publisher) as {
+  const own = functions.get('./outbox relay')?.(outboxStore, publisher) as {
     run(signal: unknown): Promise<void>;
     pass(context: unknown): Promise<unknown>;
   };

@@ -2,7 +2,8 @@
  * What is started: each packaged function as its environment configures it, the clients that this configuration needs,
  * and the first request, which goes all the way: claimed or numbered, and published, or made a task.
  */
-import { ack, compose, type Context, delay, silent, systemClock } from 'pubsub-guarantees';
+import { ack, compose, type Context, silent, systemClock } from 'pubsub-guarantees';
+import { delay } from 'pubsub-guarantees/delay';
 
 export type Case = Readonly<{
   name: string;

@@ -12,7 +12,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { PubSub } from '@google-cloud/pubsub';
-import { cloudTasksClient } from 'pubsub-guarantees/delay/cloud-tasks';
+import { cloudTasksClient } from 'pubsub-guarantees/tasks/cloud-tasks';
 import { startCloudTasks, startFirestore, startPubsub, systemClock } from 'pubsub-guarantees-emulator';
 import { median } from '../median.ts';
 import { startRedis } from '../servers/redis.ts';

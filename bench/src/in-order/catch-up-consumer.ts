@@ -2,7 +2,8 @@
  * A consumer that was stopped and starts again: it does nothing but the sweep, as a process of its own, and says how long
  * the stream took and how much memory the process had at most.
  */
-import { ack, type Handler, orderedDelivery, silent } from 'pubsub-guarantees';
+import { ack, type Handler, silent } from 'pubsub-guarantees';
+import { orderedDelivery } from 'pubsub-guarantees/order';
 import { firestoreStreams } from 'pubsub-guarantees/order/firestore';
 import { withClient } from '../once-firestore/clients.ts';
 import { CONSUMER } from './receiving.ts';

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import type { StreamStore } from 'pubsub-guarantees';
+import type { StreamStore } from 'pubsub-guarantees/order';
 import { firestoreStreams } from 'pubsub-guarantees/order/firestore';
 import type { RunningServers } from '../servers/start.ts';
 import { heldStream, refOf } from './held-stream.ts';

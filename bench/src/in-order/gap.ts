@@ -2,7 +2,9 @@
  * How long the last message waits that waited for a missing number: from the call of the door with that number to the
  * start of the last handler. Linear in the number of messages that waited.
  */
-import { ack, deliver, type Handler, orderedDelivery, silent, systemClock } from 'pubsub-guarantees';
+import { ack, type Handler, silent, systemClock } from 'pubsub-guarantees';
+import { orderedDelivery } from 'pubsub-guarantees/order';
+import { deliver } from 'pubsub-guarantees/receive';
 import { firestoreStreams } from 'pubsub-guarantees/order/firestore';
 import { heldStream, messageOf } from './held-stream.ts';
 import { CONSUMER } from './receiving.ts';

@@ -5,17 +5,9 @@
  * hundreds in one commit: one delivery each would take minutes and would leave the same documents.
  */
 import { randomUUID } from 'node:crypto';
-import {
-  ack,
-  type Context,
-  memoryStreams,
-  type Message,
-  orderedDelivery,
-  silent,
-  type StreamRef,
-  type StreamStore,
-  systemClock,
-} from 'pubsub-guarantees';
+import { ack, type Context, type Message, silent, systemClock } from 'pubsub-guarantees';
+import { orderedDelivery, type StreamRef, type StreamStore } from 'pubsub-guarantees/order';
+import { memoryStreams } from 'pubsub-guarantees/testing';
 import { inLanes } from '../once-redis/messages.ts';
 import { CONSUMER } from './receiving.ts';
 

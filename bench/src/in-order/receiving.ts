@@ -2,7 +2,8 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Subscription } from '@google-cloud/pubsub';
-import { type Handler, httpDoor, silent, systemClock } from 'pubsub-guarantees';
+import { type Handler, silent, systemClock } from 'pubsub-guarantees';
+import { httpDoor } from 'pubsub-guarantees/receive';
 import { receive } from 'pubsub-guarantees/receive/pubsub';
 
 export type Receiving = Readonly<{

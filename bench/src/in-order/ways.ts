@@ -2,16 +2,8 @@
  * Three ways to have the messages of a key handled in order, each behind the same door with the same number outstanding:
  * in-order delivery over Firestore; the article's algorithm; and native ordering keys.
  */
-import {
-  ack,
-  type Middleware,
-  orderedDelivery,
-  retry,
-  silent,
-  type StreamWake,
-  type SweepContext,
-  TransientError,
-} from 'pubsub-guarantees';
+import { ack, type Middleware, retry, silent, type SweepContext, TransientError } from 'pubsub-guarantees';
+import { orderedDelivery, type StreamWake } from 'pubsub-guarantees/order';
 import { firestoreStreams } from 'pubsub-guarantees/order/firestore';
 import { CONSUMER } from './receiving.ts';
 import type { World } from './world.ts';

@@ -3,8 +3,9 @@
  * which is a process of its own, beside bare `createTask` calls of the same client for tasks of the same size. The bare
  * side's names and bodies are made beforehand, so that everything that the stage does counts against it.
  */
-import { compose, delay, type Handler, type Message, systemClock } from 'pubsub-guarantees';
-import { cloudTasksClient, cloudTasksQueue } from 'pubsub-guarantees/delay/cloud-tasks';
+import { compose, type Handler, type Message, systemClock } from 'pubsub-guarantees';
+import { delay } from 'pubsub-guarantees/delay';
+import { cloudTasksClient, cloudTasksQueue } from 'pubsub-guarantees/tasks/cloud-tasks';
 import { aContext, freshMessages, inLanes } from '../once-redis/messages.ts';
 import { medianPace, type Pace, round, type Side } from '../once-redis/throughput.ts';
 import { beside } from './beside.ts';

@@ -36,6 +36,11 @@ test('the library has no cycle of files and none of folders', async () => {
   assert.deepEqual(cycles, { files: [], folders: [], imports: [] });
 });
 
+test('the root exports at most 40 names', async () => {
+  const { rootNames } = await measure(['shared/src/async']);
+  assert.ok(rootNames > 20 && rootNames <= 40, `${rootNames} names`);
+});
+
 test('words without an actor count in comments, whole and in either case, and not in code', () => {
   const text = [
     '/** Somebody waits;',

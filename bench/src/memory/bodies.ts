@@ -1,6 +1,7 @@
 /** What is sent: pushes with `bytes` of data, and tasks whose messages wait in the payload store. */
 import type { Firestore } from '@google-cloud/firestore';
-import { ack, compose, type Context, delay, silent, systemClock } from 'pubsub-guarantees';
+import { ack, compose, type Context, silent, systemClock } from 'pubsub-guarantees';
+import { delay } from 'pubsub-guarantees/delay';
 import { firestorePayloads } from 'pubsub-guarantees/payload/firestore';
 
 const clock = systemClock();

@@ -13,7 +13,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Firestore } from '@google-cloud/firestore';
 import { PubSub } from '@google-cloud/pubsub';
-import { cloudTasksClient } from 'pubsub-guarantees/delay/cloud-tasks';
+import { cloudTasksClient } from 'pubsub-guarantees/tasks/cloud-tasks';
 import {
   freePort,
   startCloudTasks,

@@ -3,7 +3,8 @@
  * writes that a message was seen before the work is done, so a crash in the handler loses it, and nothing tells.
  */
 import type { Firestore } from '@google-cloud/firestore';
-import { ack, type Context, compose, dedup, type Log, type Message } from 'pubsub-guarantees';
+import { ack, type Context, compose, type Log, type Message } from 'pubsub-guarantees';
+import { dedup } from 'pubsub-guarantees/dedup';
 import { firestoreClaims } from 'pubsub-guarantees/dedup/firestore';
 
 export type Delivery = Readonly<{

@@ -1,15 +1,7 @@
 /** What is delivered: fresh messages, the middleware around a handler that does nothing, and lanes that deliver. */
 import { randomUUID } from 'node:crypto';
-import {
-  ack,
-  type ClaimStore,
-  compose,
-  type Context,
-  dedup,
-  type Handler,
-  type Message,
-  silent,
-} from 'pubsub-guarantees';
+import { ack, compose, type Context, type Handler, type Message, silent } from 'pubsub-guarantees';
+import { type ClaimStore, dedup } from 'pubsub-guarantees/dedup';
 
 /** Deliveries under way at a time. */
 export const LANES = 64;

@@ -4,15 +4,8 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Firestore } from '@google-cloud/firestore';
-import {
-  ack,
-  compose,
-  type Context,
-  type Handler,
-  type Message,
-  orderedDelivery,
-  silent,
-} from 'pubsub-guarantees';
+import { ack, compose, type Context, type Handler, type Message, silent } from 'pubsub-guarantees';
+import { orderedDelivery } from 'pubsub-guarantees/order';
 import { firestoreStreams } from 'pubsub-guarantees/order/firestore';
 
 export type Stream = Readonly<{

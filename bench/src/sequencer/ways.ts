@@ -1,7 +1,9 @@
 /** The ways to give the messages of one key their numbers. Each answers the number once it is committed. */
 import { randomUUID } from 'node:crypto';
 import type { Firestore } from '@google-cloud/firestore';
-import { outbox, type OutgoingMessage, outboxSender, type Publisher, sequencer } from 'pubsub-guarantees';
+import type { OutgoingMessage, Publisher } from 'pubsub-guarantees';
+import { outbox, outboxSender } from 'pubsub-guarantees/outbox';
+import { sequencer } from 'pubsub-guarantees/sequence';
 import { firestoreCounters } from 'pubsub-guarantees/order/firestore';
 import { firestoreOutbox } from 'pubsub-guarantees/outbox/firestore';
 

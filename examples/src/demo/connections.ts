@@ -4,7 +4,8 @@
 import { Firestore } from '@google-cloud/firestore';
 import { PubSub } from '@google-cloud/pubsub';
 import { Redis } from 'ioredis';
-import type { ClaimStore, Publisher } from 'pubsub-guarantees';
+import type { Publisher } from 'pubsub-guarantees';
+import type { ClaimStore } from 'pubsub-guarantees/dedup';
 import { firestoreClaims } from 'pubsub-guarantees/dedup/firestore';
 import { redisClaims } from 'pubsub-guarantees/dedup/redis';
 import { pubsubPublisher } from 'pubsub-guarantees/publish/pubsub';

@@ -3,7 +3,8 @@
  * anything starts; an error names the field, its value and what is accepted. Attributes of the wire contract are
  * not checked: an invalid one is published, and the toolkit answers with a dead letter.
  */
-import { checkOutgoing, LIMITS, PermanentError } from 'pubsub-guarantees';
+import { PermanentError } from 'pubsub-guarantees';
+import { checkOutgoing, LIMITS } from 'pubsub-guarantees/publish';
 import { LANES } from './lanes.ts';
 
 export type DemoEvent = Readonly<{

@@ -6,19 +6,9 @@
  * What is written down: every arrival before the gate, and whether the handler behind the gate ran for it.
  */
 import type { PubSub } from '@google-cloud/pubsub';
-import {
-  ack,
-  type ClaimStore,
-  type Clock,
-  compose,
-  deadLettering,
-  dedup,
-  type Handler,
-  type Message,
-  type Middleware,
-  type Publisher,
-  silent,
-} from 'pubsub-guarantees';
+import { ack, type Clock, compose, type Handler, type Message, type Middleware, type Publisher, silent } from 'pubsub-guarantees';
+import { deadLettering } from 'pubsub-guarantees/dead-letters';
+import { type ClaimStore, dedup } from 'pubsub-guarantees/dedup';
 import { receive } from 'pubsub-guarantees/receive/pubsub';
 import { DEAD_LETTERS, LANES } from './lanes.ts';
 import type { Arrival, DeadLetter } from './observed.ts';
