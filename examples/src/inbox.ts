@@ -37,7 +37,7 @@ const book: InboxHandler<Transaction> = async (message, { transaction }) => {
   transaction.set(account, fields, { merge: true });
   return ack('handled', [outgoing(receipts.name, { data: `received: ${amount} EUR` })]);
 };
-// The guarantee. Elsewhere, every minute or so: relay(store.outbox, publisher).pass(…), for what a crash left behind.
+// The guarantee. Elsewhere, every minute or so: relay(store.outbox, publisher).sweep(…), for what a crash left behind.
 const store = firestoreInbox(firestore);
 const once = inbox(store, { publisher })(book);
 
@@ -67,7 +67,7 @@ const stored = await account.get();
 console.log(`deliveries: ${outcomes.toSorted().toReversed().join(', ')}`);
 console.log(`payments booked: ${stored.get('payments')}, balance: ${stored.get('balance')} EUR`);
 console.log(`receipts: ${letters.join(', ')}`);
-const { pending } = await relay(store.outbox, publisher).pass({ signal: new AbortController().signal });
+const { due: pending } = await relay(store.outbox, publisher).sweep({ signal: new AbortController().signal });
 console.log(`left in the outbox: ${pending}`);
 
 await receiver.close();

@@ -46,7 +46,7 @@ await first.afterCommit();
 await order('a yacht', false).catch((error: Error) => console.log(error.message));
 // As if this process had died after its commit: whoever makes the next pass publishes it, this one or the local stack.
 await order('a pen', true);
-await relayed.pass({ signal: new AbortController().signal });
+await relayed.sweep({ signal: new AbortController().signal });
 console.log('left behind, and published by a pass:');
 
 const finished = Promise.withResolvers<void>();

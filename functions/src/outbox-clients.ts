@@ -5,14 +5,14 @@
 import type { Firestore } from '@google-cloud/firestore';
 import type { Clock, Log, Publisher, SweepContext } from 'pubsub-guarantees';
 import type { CounterStart } from 'pubsub-guarantees/order';
-import { type GapRepair, gapRepair, type PassResult, relay } from 'pubsub-guarantees/outbox';
+import { type GapRepair, type OutboxSwept, relay } from 'pubsub-guarantees/outbox';
 import type { PayloadRoom } from 'pubsub-guarantees/payload';
 import type { Config } from './config.ts';
 
 export type OutboxPorts = Readonly<{
   repair: GapRepair;
   /** One pass over everything that is pending. */
-  sweep(context: SweepContext): Promise<PassResult>;
+  sweep(context: SweepContext): Promise<OutboxSwept>;
   /** Where the data of large messages waits. */
   payloads: PayloadRoom;
 }>;
@@ -49,11 +49,8 @@ export async function outboxPorts(
     clock,
   });
   const payloads = firestorePayloads(firestore, { collection: `${prefix}-payload`, clock });
-  return {
-    repair: gapRepair(store, publisher, { clock, log, payloads }),
-    sweep: relay(store, publisher, { clock, log, payloads }).pass,
-    payloads,
-  };
+  const { repair, sweep } = relay(store, publisher, { clock, log, payloads });
+  return { repair, sweep, payloads };
 }
 
 const countersOf = ({ firestore, outbox }: Config) => ({

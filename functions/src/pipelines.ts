@@ -4,7 +4,14 @@
  * `retryLater` is outside all that claims or holds a message: what another delivery is at work on comes back by itself
  * after a lease, instead of being refused until it is a dead letter.
  */
-import { ConfigError, guarded, type GuardedHandler, type GuardedOptions, type Handler, type Middleware } from 'pubsub-guarantees';
+import {
+  ConfigError,
+  guarded,
+  type GuardedHandler,
+  type GuardedOptions,
+  type Handler,
+  type Middleware,
+} from 'pubsub-guarantees';
 import { checkAttributes, type Granted } from 'pubsub-guarantees/attributes';
 import { deadLettering } from 'pubsub-guarantees/dead-letters';
 import { dedup } from 'pubsub-guarantees/dedup';
@@ -141,7 +148,7 @@ function laterSweeps({ ledger, payloads, tasks, clock }: Ports): Sweeps {
 }
 
 const payloadSweep = ({ payloads }: Pick<Ports, 'payloads'>): Sweeps =>
-  payloads === undefined ? {} : { payloads: ({ signal }) => payloads.sweep(signal) };
+  payloads === undefined ? {} : { payloads: payloads.sweep };
 
 function needed<Value>(value: Value | undefined, what: string): Value {
   if (value === undefined) throw new ConfigError('NOT_CONNECTED', `this function needs a ${what}`);

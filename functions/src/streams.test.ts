@@ -279,10 +279,10 @@ test('a row that a killed publisher left behind is published by the sweep, and c
   const [, signal] = (await once(child, 'exit')) as [number | null, string | null];
   assert.equal(signal, 'SIGKILL');
   const { outbox: relayed } = await sweep('fifo');
-  assert.deepEqual([relayed['pending'], relayed['published']], [2, 2], JSON.stringify(relayed));
+  assert.deepEqual([relayed['due'], relayed['done']], [2, 2], JSON.stringify(relayed));
   await stack.clock.advance(100);
   assert.deepEqual(await arrived('fifo-out'), ['paid', 'shipped']);
-  assert.equal((await sweep('fifo')).outbox['pending'], 0);
+  assert.equal((await sweep('fifo')).outbox['due'], 0);
 });
 
 test('a number that was lost on the way is published again from its row, and the stream goes on', async () => {
@@ -299,7 +299,7 @@ test('a number that was lost on the way is published again from its row, and the
     },
   };
   const { signal } = new AbortController();
-  assert.equal((await relay(store, publisher, { log: silent }).pass({ signal })).published, 3);
+  assert.equal((await relay(store, publisher, { log: silent }).sweep({ signal })).done, 3);
   await stack.clock.advance(100);
   assert.deepEqual(await arrived('fifo-out'), ['first']);
   await waiting('order-8');
@@ -330,7 +330,7 @@ test('a stream that is as new as its consumer begins at once, from the outbox un
   const payloads = firestorePayloads(firestore, { collection: 'shop-payload' });
   const large = 'x'.repeat(1_200_000);
   await commit(firestoreOutbox(firestore, names), 'new', 'late-in', ['one', large, 'three'], payloads);
-  assert.equal((await sweep('late')).outbox['published'], 3);
+  assert.equal((await sweep('late')).outbox['done'], 3);
   await stack.clock.advance(100);
   const lengths = (await arrived('late-out')).map((text) => text.length);
   assert.deepEqual(lengths, ['one'.length, large.length, 'three'.length]);

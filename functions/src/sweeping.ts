@@ -2,10 +2,16 @@
  * The sweeps of a function as one request: bounded by the same limit as a delivery, and ended with it. They run beside
  * each other, and one that fails does not keep the others from theirs; what they did not get to stays due.
  */
-import { type Clock, contextFor, type Log, type SweepContext, toMilliseconds } from 'pubsub-guarantees';
+import {
+  type Clock,
+  contextFor,
+  type Log,
+  type Sweep,
+  type SweepContext,
+  toMilliseconds,
+} from 'pubsub-guarantees';
 import type { Config } from './config.ts';
 
-type Sweep = (context: SweepContext) => Promise<object>;
 export type Sweeps = Readonly<Partial<Record<'order' | 'schedules' | 'payloads' | 'outbox', Sweep>>>;
 
 /** What each sweep did, under its name. Rejects, once all have ended, when one has failed. */

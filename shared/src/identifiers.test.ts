@@ -96,7 +96,7 @@ const CASES: Readonly<Record<string, () => Promise<readonly Line[]>>> = {
       slot.add({ topic: 'out', data: Buffer.from('x'), attributes: {} });
     });
     await clock.until(
-      relay(store, publisher, { clock, log: ownLog(lines) }).pass({ signal: new AbortController().signal }),
+      relay(store, publisher, { clock, log: ownLog(lines) }).sweep({ signal: new AbortController().signal }),
     );
     return lines;
   },

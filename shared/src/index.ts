@@ -3,7 +3,7 @@
  * an entry point of its own, and so has each adapter that loads a vendor's client (see the package's `exports`).
  */
 export type { BodySchema, TypedHandler, TypedMessage } from './body-schema.ts';
-export { type Cancel, type Clock, sleep, systemClock } from './clock.ts';
+export { type Clock, sleep, systemClock } from './clock.ts';
 export { contextFor } from './context.ts';
 export { type Duration, toMilliseconds } from './duration.ts';
 export { ConfigError, PermanentError, TransientError } from './errors.ts';
@@ -15,3 +15,4 @@ export type { Attributes, Message, OutgoingMessage } from './message.ts';
 export { ack, type AckReason, deadLetter, type Outcome, retry } from './outcome.ts';
 export { type MessageParts, outgoing } from './publish/compose-message.ts';
 export type { Publisher } from './publish/publisher.ts';
+export type { Sweep, Swept } from './sweep.ts';

@@ -121,7 +121,6 @@ const OPTIONS: Readonly<Record<string, Case>> = {
     near: ['sourse', 'source'],
   },
   forward: { before: ['out'], valid: {}, near: ['maxByte', 'maxBytes'] },
-  gapRepair: { before: [outboxStore, publisher], valid: {}, near: ['retrymin', 'retryMin'] },
   guarded: {
     before: [handler],
     valid: { publisher, deadLetterTopic: 'dead' },
@@ -302,10 +301,10 @@ test('what was seen in use: a wrong argument names itself, its value and what is
   }
   const own = functions.get('./outbox relay')?.(outboxStore, publisher) as {
     run(signal: unknown): Promise<void>;
-    pass(context: unknown): Promise<unknown>;
+    sweep(context: unknown): Promise<unknown>;
   };
   const { signal } = new AbortController();
   const says = { name: 'ConfigError', message: /^signal is an object; accepted: an AbortSignal/ };
   await assert.rejects(own.run({ signal }), says);
-  await assert.rejects(own.pass(signal), { name: 'ConfigError', message: /^context.signal is undefined/ });
+  await assert.rejects(own.sweep(signal), { name: 'ConfigError', message: /^context.signal is undefined/ });
 });

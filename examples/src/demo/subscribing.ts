@@ -6,7 +6,16 @@
  * What is written down: every arrival before the gate, and whether the handler behind the gate ran for it.
  */
 import type { PubSub } from '@google-cloud/pubsub';
-import { ack, type Clock, compose, type Handler, type Message, type Middleware, type Publisher, silent } from 'pubsub-guarantees';
+import {
+  ack,
+  type Clock,
+  compose,
+  type Handler,
+  type Message,
+  type Middleware,
+  type Publisher,
+  silent,
+} from 'pubsub-guarantees';
 import { deadLettering } from 'pubsub-guarantees/dead-letters';
 import { type ClaimStore, dedup } from 'pubsub-guarantees/dedup';
 import { receive } from 'pubsub-guarantees/receive/pubsub';

@@ -63,7 +63,7 @@ suite('outbox commands', () => {
         return text;
       },
     };
-    const { pass } = relay(store, publisher, { log: silent });
+    const { sweep: pass } = relay(store, publisher, { log: silent });
     const box = outbox(store);
     for (const [text, sequenceKey] of [['bad 1', 'k'], ['2', 'k'], ['bad loose']] as const) {
       await firestore.runTransaction(async (transaction) =>

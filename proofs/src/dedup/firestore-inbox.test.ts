@@ -261,7 +261,7 @@ test('B34: record and row as stored: timestamps are the server’s; the record e
   const { signal } = new AbortController();
   const relayed = relay(store.outbox, publisher, { log: silent });
   await pause(1_100);
-  const { published, failed } = await relayed.pass({ signal });
+  const { done: published, failed } = await relayed.sweep({ signal });
   assert.deepEqual([published, failed], [1, 0]);
   const { data, attributes, topic } = publisher.published[0] ?? {};
   assert.deepEqual(

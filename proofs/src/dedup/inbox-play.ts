@@ -136,7 +136,7 @@ export async function playInbox(
   await clock.advance(TROUBLE_MS);
 
   const { signal } = new AbortController();
-  await clock.until(relay(memory.outbox, publisher, { clock, log: silent }).pass({ signal }));
+  await clock.until(relay(memory.outbox, publisher, { clock, log: silent }).sweep({ signal }));
   const keys = new Set(publishes.map(({ key }) => `key-${key}`));
   let reading = 0;
   for (const key of keys) {

@@ -226,11 +226,11 @@ describe('the pass of a relay over what deliveries left behind', () => {
     );
     const { clock, store, relayed } = await leftBehind(letters);
     const publisher = memoryPublisher();
-    const first = await relayed(publisher).pass({ signal });
-    assert.deepEqual([first.published, first.failed, publisher.published.length], [0, 0, 0]);
+    const first = await relayed(publisher).sweep({ signal });
+    assert.deepEqual([first.done, first.failed, publisher.published.length], [0, 0, 0]);
     await clock.advance(LEASE_MS);
-    const swept = await relayed(publisher, 2).pass({ signal });
-    assert.deepEqual([swept.published, swept.failed, swept.isWhole], [7, 0, true]);
+    const swept = await relayed(publisher, 2).sweep({ signal });
+    assert.deepEqual([swept.done, swept.failed, swept.isWhole], [7, 0, true]);
     const texts = textsOf(publisher.published);
     assert.equal(texts.length, 21);
     for (let n = 0; n < 7; n += 1) {
@@ -239,7 +239,7 @@ describe('the pass of a relay over what deliveries left behind', () => {
         [`${n}a`, `${n}b`, `${n}c`],
       );
     }
-    assert.deepEqual([store.rows().length, (await relayed(publisher).pass({ signal })).pending], [0, 0]);
+    assert.deepEqual([store.rows().length, (await relayed(publisher).sweep({ signal })).due], [0, 0]);
   });
 
   for (const pageSize of [1, 2, 100]) {
@@ -259,8 +259,8 @@ describe('the pass of a relay over what deliveries left behind', () => {
         return '1';
       };
       const relay = relayed({ publish }, pageSize);
-      const swept = await relay.pass({ signal });
-      assert.deepEqual([swept.published, swept.failed], [2, 1]);
+      const swept = await relay.sweep({ signal });
+      assert.deepEqual([swept.done, swept.failed], [2, 1]);
       assert.deepEqual([published.toSorted(), log.events()], [['x', 'y0', 'z'], ['outbox_failed']]);
       // It is listed, and costs no pass anything until an operator puts it back.
       const { rows } = await relay.troubled();
@@ -269,10 +269,10 @@ describe('the pass of a relay over what deliveries left behind', () => {
         ['NO_TOPIC'],
       );
       await clock.advance(600_000);
-      assert.deepEqual([(await relay.pass({ signal })).pending, store.rows().length], [0, 2]);
+      assert.deepEqual([(await relay.sweep({ signal })).due, store.rows().length], [0, 2]);
       isMissing = false;
       assert.equal(await relay.reopen(rows[0]?.id ?? ''), true);
-      await relay.pass({ signal });
+      await relay.sweep({ signal });
       assert.deepEqual([published.slice(3), store.rows().length], [['bad', 'y'], 0]);
     });
   }
@@ -281,7 +281,7 @@ describe('the pass of a relay over what deliveries left behind', () => {
     const { clock, log, relayed } = await leftBehind({ x: [aLetter('x')] });
     await clock.advance(LEASE_MS);
     const publish = (): Promise<string> => Promise.reject(new TransientError('PUBLISH_FAILED', 'down'));
-    const { published, failed } = await relayed({ publish }).pass({ signal });
+    const { done: published, failed } = await relayed({ publish }).sweep({ signal });
     assert.deepEqual([published, failed], [0, 1]);
     assert.deepEqual(
       log.lines.map(({ level }) => level),
@@ -303,7 +303,7 @@ describe('the pass of a relay over what deliveries left behind', () => {
       },
     };
     for (let pass = 0; pass < 3; pass += 1) {
-      await clock.until(relayed(down).pass({ signal, deadline: clock.monotonic() + 500 }));
+      await clock.until(relayed(down).sweep({ signal, deadline: clock.monotonic() + 500 }));
     }
     assert.deepEqual([tried.length, new Set(tried).size], [24, 24]);
   });

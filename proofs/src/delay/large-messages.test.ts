@@ -129,7 +129,7 @@ for (const kind of ['memory', 'Firestore'] as const) {
       assert.deepEqual(published?.attributes, attributes);
       assert.equal(memory.calls(), store === undefined ? 3 : 0);
       store?.pass(GRACE_MS + 1);
-      await store?.room.sweep(signal);
+      await store?.room.sweep({ signal });
       assert.equal((await store?.storedBytes()) ?? 0, 0);
     } finally {
       await store?.close();
@@ -164,7 +164,7 @@ test('a failure at any call of the stage or the republisher: nothing is lost, ea
         assert.equal(queue.pending(), 0, what);
         assert.equal(dead.published.length, 0, what);
         await clock.advance(KEEP_MS + GRACE_MS + REPEAT_MARGIN_MS);
-        await memory.sweep(signal);
+        await memory.sweep({ signal });
         assert.equal(memory.stored(), 0, what);
         cases += 1;
       }
@@ -182,7 +182,7 @@ test('a mark of done that fails costs no second publish; the payload expires', a
     assert.deepEqual(await run(0), { status: 204 });
     assert.equal(target.published.length, 1);
     await clock.advance(KEEP_MS + 2 * GRACE_MS);
-    await memory.sweep(signal);
+    await memory.sweep({ signal });
     assert.equal(memory.stored(), 0);
   }
 });
@@ -193,7 +193,7 @@ test('a task that runs again after its delivery publishes nothing more, whether 
   await clock.advance(MINUTE_MS);
   for (const pause of [0, 0, GRACE_MS + 1, 30 * GRACE_MS]) {
     await clock.advance(pause);
-    await memory.sweep(signal);
+    await memory.sweep({ signal });
     assert.deepEqual(await run(0), { status: 204 });
     assert.equal(target.published.length, 1);
   }
@@ -221,7 +221,7 @@ test('a source message that comes again before the instant, while it fires or lo
   await clock.advance(MINUTE_MS);
   await Promise.all([run(0), deliver(message)]);
   await clock.advance(40 * GRACE_MS);
-  await memory.sweep(signal);
+  await memory.sweep({ signal });
   // The queue has forgotten the name by now, and no clock but the stage's own says that it is due: a task like the first.
   assert.deepEqual(await deliver(message), ack('scheduled'));
   await run(queue.created.length - 1);
@@ -239,7 +239,7 @@ test('ten years: every hop carries the reference alone, and the payload is there
   while (clock.now() < years - 1) {
     assert.equal(target.published.length, 0);
     await clock.advance(Math.min(29.5 * GRACE_MS, years - 1 - clock.now()));
-    await memory.sweep(signal);
+    await memory.sweep({ signal });
   }
   assert.equal(memory.calls(), 1);
   await clock.advance(1);
@@ -261,7 +261,7 @@ test('a payload that is gone is a dead letter that holds what the task knows, on
   const { clock, deliver, run, target, dead, memory } = world();
   await deliver(small(new Date(clock.now()), { tenant: 'a' }));
   await clock.advance(KEEP_MS + 2 * GRACE_MS);
-  await memory.sweep(signal);
+  await memory.sweep({ signal });
   assert.deepEqual(await run(0), { status: 200 });
   assert.equal(target.published.length, 0);
   const [letter] = dead.published;
@@ -287,7 +287,7 @@ test('a message that can never be published is dead-lettered whole, and only the
   assert.deepEqual(await run(0), { status: 204 });
   assert.equal(target.published.length, 0);
   await clock.advance(GRACE_MS + 1);
-  await memory.sweep(signal);
+  await memory.sweep({ signal });
   assert.equal(memory.stored(), 0);
 });
 
@@ -301,7 +301,7 @@ test('on the last attempts with store and queue down the dead letter holds what 
   assert.deepEqual(await run(0, 1), { status: 200 });
   assert.equal(dead.published[0]?.attributes['deadLetterReason'], 'STORE_UNAVAILABLE');
   await clock.advance(GRACE_MS + 1);
-  await memory.sweep(signal);
+  await memory.sweep({ signal });
   assert.equal(memory.stored(), 1);
 });
 

@@ -11,7 +11,7 @@ import { type OrderedDelivery, orderedDelivery } from '../../../shared/src/order
 import type { StreamState } from '../../../shared/src/order/stream-state.ts';
 import { type MemoryStreams, memoryStreams } from '../../../shared/src/order/memory.ts';
 import type { StreamOptions } from '../../../shared/src/order/options.ts';
-import type { SweepResult } from '../../../shared/src/order/sweep.ts';
+import type { StreamSweep } from '../../../shared/src/order/sweep.ts';
 import { atCalls, type Fault } from '../engine/faults.ts';
 import { startProcess } from '../engine/process.ts';
 import { faultyStore, lost, type Request, type Store } from './faulty-store.ts';
@@ -34,7 +34,7 @@ export type Sent = Readonly<{
 
 export type Worker = Readonly<{
   deliver(number: number, sent?: Sent): Promise<Outcome>;
-  sweep(): Promise<SweepResult>;
+  sweep(): ReturnType<StreamSweep>;
   streams: OrderedDelivery;
 }>;
 

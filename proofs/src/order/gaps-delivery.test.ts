@@ -40,7 +40,15 @@ test('B15: a gap is skipped after its time, not before; what waits runs, what co
   await clock.advance(2 * MINUTE - 1);
   assert.equal((await sweep()).skipped, 0);
   await clock.advance(1);
-  assert.deepEqual(await sweep(), { due: 1, taken: 1, drained: 2, failed: 0, repaired: 0, skipped: 3 });
+  assert.deepEqual(await sweep(), {
+    due: 1,
+    done: 1,
+    isWhole: true,
+    drained: 2,
+    failed: 0,
+    repaired: 0,
+    skipped: 3,
+  });
   assert.deepEqual([runs, state().last, state().skipped], [['1:a', '5:a', '6:a'], 6, [{ from: 2, to: 4 }]]);
   assert.deepEqual([state().waitingSince, state().readyAt, heldNumbers()], [null, null, []]);
   for (const number of [2, 3, 4]) assert.equal(kindOf(await deliver(number)), 'deadLetter LATE_ARRIVAL');
@@ -144,7 +152,15 @@ test('blocked streams are left alone, however long something waits behind them',
   for (const number of [1, 3]) await deliver(number);
   await clock.advance(60 * MINUTE);
   const result = await worker().sweep();
-  assert.deepEqual(result, { due: 0, taken: 0, drained: 0, failed: 0, repaired: 0, skipped: 0 });
+  assert.deepEqual(result, {
+    due: 0,
+    done: 0,
+    isWhole: true,
+    drained: 0,
+    failed: 0,
+    repaired: 0,
+    skipped: 0,
+  });
   assert.deepEqual([state().last, state().blocked?.code, state().waitingSince, asked], [0, 'BAD', null, []]);
 });
 

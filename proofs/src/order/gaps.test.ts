@@ -14,7 +14,7 @@ import { made, patchOf } from '../../../shared/src/testing/stream-samples.ts';
 import { type Visiting, visiting } from './visiting.ts';
 
 const MINUTE = 60_000;
-const NOTHING = { due: 0, taken: 0, drained: 0, failed: 0, repaired: 0, skipped: 0 };
+const NOTHING = { due: 0, done: 0, isWhole: true, drained: 0, failed: 0, repaired: 0, skipped: 0 };
 
 /** An outbox that answers with what `answers` gives, one after the other, and then with nothing. */
 function outboxOf(...answers: readonly (readonly number[] | Error)[]) {
@@ -55,7 +55,7 @@ test('B15: a gap is skipped after its time, not before, and what waits behind it
   await clock.advance(2 * MINUTE - 1);
   assert.deepEqual(await sweep(context()), NOTHING);
   await clock.advance(1);
-  assert.deepEqual(await sweep(context()), { ...NOTHING, due: 1, taken: 1, drained: 2, skipped: 3 });
+  assert.deepEqual(await sweep(context()), { ...NOTHING, due: 1, done: 1, drained: 2, skipped: 3 });
   assert.deepEqual([runs, state().last, state().skipped], [['k#5', 'k#6'], 6, [{ from: 2, to: 4 }]]);
   assert.deepEqual([state().waitingSince, state().readyAt, state().held], [null, null, 0]);
   const told = lines.find(({ event }) => event === 'order_gap_skipped');
@@ -195,7 +195,7 @@ test('what is older than its consumer is skipped without a word of loss, and nev
   const opening = { last: 0, recentHashes: [], gapAt: 0, opening: 12 };
   const { clock, sweep, context, state, lines } = await withGap({ start, gap: { repair } }, opening);
   await clock.advance(2 * MINUTE);
-  assert.deepEqual(await sweep(context()), { ...NOTHING, due: 1, taken: 1, drained: 2 });
+  assert.deepEqual(await sweep(context()), { ...NOTHING, due: 1, done: 1, drained: 2 });
   assert.deepEqual([state().last, asked], [6, []]);
   assert.deepEqual(
     lines.map(({ level, event }) => [level, event]),

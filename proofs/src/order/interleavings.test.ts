@@ -131,7 +131,7 @@ test('W8: a finished run that lost its lease is not acknowledged', async () => {
   const finished = stalls.deliver(1);
   await clock.advance(LEASE_MS + 1_000);
   const { deliver, sweep } = worker();
-  assert.equal((await sweep()).taken, 1);
+  assert.equal((await sweep()).done, 1);
   assert.equal(kindOf(await clock.until(finished)), 'retry LEASE_LOST');
   assert.equal(state().last, 0);
   assert.equal(kindOf(await deliver(1)), 'ack held');
@@ -181,7 +181,7 @@ test('W8: a process whose lease was taken over writes nothing more, even where `
   await clock.advance(LEASE_MS + 1_000);
   const { sweep } = worker({ handler: after(clock, 5_000) });
   // The number after `last` is not held: its process died, as far as the sweep can see.
-  assert.equal((await clock.until(sweep())).taken, 1);
+  assert.equal((await clock.until(sweep())).done, 1);
   assert.equal(kindOf(await clock.until(draining)), 'retry LEASE_LOST');
   assert.deepEqual([runs, state().last, heldNumbers()], [['1:a', '2:a'], 0, [2]]);
   assert.equal(kindOf(await worker().deliver(1)), 'ack held');

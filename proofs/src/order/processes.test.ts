@@ -24,7 +24,7 @@ test('P10: of two visits of one process one takes the stream', async () => {
   await deliver(1);
   await clock.advance(LEASE_MS);
   const [first, second] = await Promise.all([sweep(), sweep()]);
-  assert.deepEqual([first.taken + second.taken, runs], [1, ['1:a']]);
+  assert.deepEqual([first.done + second.done, runs], [1, ['1:a']]);
 });
 
 /** Messages of one stream over many processes, each with so many outstanding; how each fared. */

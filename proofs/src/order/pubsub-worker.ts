@@ -79,7 +79,7 @@ async function sweeping(): Promise<never> {
     const { signal } = new AbortController();
     const context = { consumer: CONSUMER, now: clock.now, deadline: clock.monotonic() + 5_000, signal };
     const swept = await sweep({ ...context, log: silent }).catch(() => undefined);
-    if (swept !== undefined && swept.taken > 0) note({ what: 'swept', worker: task.name });
+    if (swept !== undefined && swept.done > 0) note({ what: 'swept', worker: task.name });
   }
 }
 

@@ -85,7 +85,7 @@ export async function killWorkers(kills: number): Promise<Reckoning> {
     const { signal } = new AbortController();
     const until = performance.now() + DRAIN_MS;
     for (;;) {
-      await relayed.pass({ signal });
+      await relayed.sweep({ signal });
       const { outstanding, backlog } = pubsubServer.stats();
       if (outstanding + backlog === 0 && (await isDrained(inspector, committed))) break;
       if (performance.now() > until) break;

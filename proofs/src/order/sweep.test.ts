@@ -8,7 +8,7 @@ import { CONSUMER, made } from '../../../shared/src/testing/stream-samples.ts';
 import { visiting } from './visiting.ts';
 import type { VisitStream } from '../../../shared/src/order/visits.ts';
 
-const NOTHING = { due: 0, taken: 0, drained: 0, failed: 0, repaired: 0, skipped: 0 };
+const NOTHING = { due: 0, done: 0, isWhole: true, drained: 0, failed: 0, repaired: 0, skipped: 0 };
 
 async function due(store: MemoryStreams, count: number): Promise<void> {
   for (let index = 0; index < count; index += 1)
@@ -35,7 +35,7 @@ test('every stream that is due is visited, and what cannot be read hides no othe
   assert.deepEqual(await bed.sweep(bed.context()), {
     ...NOTHING,
     due: 253,
-    taken: 3,
+    done: 3,
     drained: 6,
     failed: 250,
   });
@@ -61,8 +61,8 @@ test('sweeps at the same time take each stream once', async () => {
   const bed = visiting();
   await due(bed.store, 40);
   const results = await Promise.all([1, 2, 3].map(() => bed.sweep(bed.context())));
-  const sum = (field: 'taken' | 'drained'): number => results.reduce((all, one) => all + one[field], 0);
-  assert.deepEqual([sum('taken'), sum('drained')], [40, 80]);
+  const sum = (field: 'done' | 'drained'): number => results.reduce((all, one) => all + one[field], 0);
+  assert.deepEqual([sum('done'), sum('drained')], [40, 80]);
 });
 
 test('a sweep visits no stream after its deadline or after it is aborted, and the next one goes on with the others', async () => {
@@ -94,7 +94,7 @@ test('a visit that fails is counted and said, and the others go on', async () =>
   };
   const bed = visiting({}, { visit });
   await due(bed.store, 4);
-  assert.deepEqual(await bed.sweep(bed.context()), { ...NOTHING, due: 4, taken: 2, drained: 3, failed: 1 });
+  assert.deepEqual(await bed.sweep(bed.context()), { ...NOTHING, due: 4, done: 2, drained: 3, failed: 1 });
   assert.deepEqual(
     bed.lines.map(({ level, sequenceKey, code }) => [level, sequenceKey, code]),
     [['warn', 'k1', 'STORE_UNAVAILABLE']],
@@ -115,7 +115,14 @@ test('a store that cannot be asked for what is due rejects; one that cannot be a
   await assert.rejects(down.sweep(down.context()), { code: 'STORE_UNAVAILABLE' });
   const half = visiting({ onGap: 'skip' }, { wrap: failing('waiting') });
   await due(half.store, 1);
-  assert.deepEqual(await half.sweep(half.context()), { ...NOTHING, due: 1, taken: 1, drained: 2, failed: 1 });
+  assert.deepEqual(await half.sweep(half.context()), {
+    ...NOTHING,
+    due: 1,
+    done: 1,
+    isWhole: false,
+    drained: 2,
+    failed: 1,
+  });
   assert.ok(
     half.lines.some(({ level, text }) => level === 'error' && text.includes('gaps were not looked for')),
   );

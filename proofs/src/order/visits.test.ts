@@ -46,7 +46,14 @@ async function dueStreams({ clock, store, worker }: Bench, count: number): Promi
 test('one sweep looks after more streams than one page has', async () => {
   const bed = bench();
   await dueStreams(bed, 230);
-  assert.deepEqual(await bed.worker().sweep(), { ...nothing, due: 230, taken: 230, drained: 230, failed: 0 });
+  assert.deepEqual(await bed.worker().sweep(), {
+    ...nothing,
+    isWhole: true,
+    due: 230,
+    done: 230,
+    drained: 230,
+    failed: 0,
+  });
 });
 
 test('sweeps of several processes at the same time take each stream once', async () => {
@@ -57,8 +64,8 @@ test('sweeps of several processes at the same time take each stream once', async
     return ack();
   };
   const results = await bed.clock.until(Promise.all([1, 2, 3].map(() => bed.worker({ handler }).sweep())));
-  const sum = (field: 'taken' | 'drained'): number => results.reduce((all, one) => all + one[field], 0);
-  assert.deepEqual([sum('taken'), sum('drained')], [40, 40]);
+  const sum = (field: 'done' | 'drained'): number => results.reduce((all, one) => all + one[field], 0);
+  assert.deepEqual([sum('done'), sum('drained')], [40, 40]);
 });
 
 test('P5: a stream whose process died with nothing held is released, and its next number runs', async () => {
@@ -68,7 +75,7 @@ test('P5: a stream whose process died with nothing held is released, and its nex
   const patch = patchOf({ lease, readyAt: clock.now() + 1_000 });
   await store.commit(K, { version: undefined, state: freshStream(1) }, { patch });
   await clock.advance(2_000);
-  assert.deepEqual(await worker().sweep(), { ...nothing, due: 1, taken: 1, failed: 0 });
+  assert.deepEqual(await worker().sweep(), { ...nothing, isWhole: true, due: 1, done: 1, failed: 0 });
   assert.deepEqual([state().lease, state().readyAt, state().attempts], [null, null, 1]);
   // The redelivery is held, and a visit runs it: the number may be what killed its process.
   assert.equal((await worker().deliver(1)).kind, 'ack');

@@ -31,11 +31,11 @@ test('a stream with more rows than the time of a pass ends with it, and the next
     (await box.reserve(transaction, { sequenceKey: 'long' })).add(...all.map(message)),
   );
   const deadline = clock.monotonic() + 1_000;
-  const { isWhole } = await clock.until(relayOf().pass({ signal, deadline }));
+  const { isWhole } = await clock.until(relayOf().sweep({ signal, deadline }));
   assert.ok(clock.monotonic() <= deadline + 20, `it ended ${clock.monotonic() - deadline} ms late`);
   assert.equal(isWhole, false);
   assert.ok(texts().length >= 95, `${texts().length}`);
-  await clock.until(relayOf().pass({ signal }));
+  await clock.until(relayOf().sweep({ signal }));
   assert.deepEqual(texts(), all);
 });
 
@@ -50,10 +50,10 @@ test('streams behind thousands of rows of another do not wait for them', async (
   }
   await clock.advance(1);
   await add('short', { sequenceKey: 'short' });
-  const pass = relayOf().pass({ signal });
+  const pass = relayOf().sweep({ signal });
   await clock.advance(12_000);
   assert.ok(texts().includes('short'));
-  const { published } = await clock.until(pass);
+  const { done: published } = await clock.until(pass);
   assert.equal(published, 5_001);
   assert.deepEqual(
     texts().filter((text) => text !== 'short'),
@@ -66,7 +66,7 @@ test('a stream that grows as fast as it is published does not keep a pass from i
   await add('0', { sequenceKey: 'hot' });
   let isOver = false;
   const pass = relayOf()
-    .pass({ signal })
+    .sweep({ signal })
     .then(() => {
       isOver = true;
     });
@@ -95,7 +95,7 @@ test('the loop does not pause while a stream grows as fast as it is published', 
 test('a thousand streams with one row each are one pass', async () => {
   const { clock, add, relayOf, texts, store } = slowWorld();
   for (let key = 0; key < 1_000; key += 1) await add(`${key}`, { sequenceKey: `k${key}` });
-  const { pending, published, isWhole } = await clock.until(relayOf().pass({ signal }));
+  const { due: pending, done: published, isWhole } = await clock.until(relayOf().sweep({ signal }));
   assert.deepEqual([pending, published, isWhole, new Set(texts()).size], [1_000, 1_000, true, 1_000]);
   assert.ok(store.rows().every(({ state }) => state === 'sent'));
 });

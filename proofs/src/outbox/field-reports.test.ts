@@ -66,7 +66,7 @@ test('B12: a call that comes again under its name is told its numbers, and adds 
   const again = await add('a', { ...K, id: 'order 1' });
   assert.deepEqual([first.numbers, again.numbers, again.isRepeat], [[1], [1], true]);
   assert.equal(store.rows().length, 1);
-  await relayOf().pass({ signal });
+  await relayOf().sweep({ signal });
   assert.deepEqual(texts(), ['a']);
 });
 
@@ -102,13 +102,13 @@ test('B16: who reads first and commits last has the higher number, and is sent a
     await clock.advance(2_000);
     const { numbers } = await add('b', slot);
     const relay = relayOf();
-    await relay.pass({ signal });
+    await relay.sweep({ signal });
     assert.deepEqual(texts(), ['b']);
     await clock.advance(240_000);
     committed.resolve();
     const late = await clock.until(slow);
     if (slot === K) assert.deepEqual([numbers, late.numbers, runs], [[1], [2], 2]);
-    await relay.pass({ signal });
+    await relay.sweep({ signal });
     assert.deepEqual(texts(), ['b', 'a']);
     assert.ok(store.rows().every(({ state }) => state === 'sent'));
   }
@@ -119,7 +119,7 @@ test('B20: equal messages of one second are two rows, and any text may name a ca
   await add('same');
   await add('same');
   for (const id of ['orders/42 ü', '.', '__x__', '/']) await add('named', { id });
-  await relayOf().pass({ signal });
+  await relayOf().sweep({ signal });
   assert.equal(new Set(published.map(({ attributes }) => attributes['dedupId'])).size, 6);
 });
 
@@ -130,18 +130,18 @@ test('B31: a command leaves with the commit of the state that asks for it: never
   const undo = async (fails: boolean) =>
     store.transact(async (transaction) => {
       const added = (await box.reserve(transaction, K)).add(message('undo'));
-      await relay.pass({ signal });
+      await relay.sweep({ signal });
       assert.deepEqual(texts(), [], 'nothing leaves before the state is committed');
       if (fails) throw new Error('the state was refused');
       return added;
     });
   await assert.rejects(undo(true), /refused/);
-  await relay.pass({ signal });
+  await relay.sweep({ signal });
   assert.deepEqual([texts(), store.rows()], [[], []]);
   // Its process dies before afterCommit: another one's relay sends it.
   assert.deepEqual((await undo(false)).numbers, [1]);
-  await relayOf().pass({ signal });
-  await relayOf().pass({ signal });
+  await relayOf().sweep({ signal });
+  await relayOf().sweep({ signal });
   assert.deepEqual(texts(), ['undo']);
 });
 
@@ -162,7 +162,7 @@ test('B52: a fast path that is awaited has published; one that nobody waited for
     await add('dropped');
     // A row without order is its writer's for 30 s.
     await clock.advance(31_000);
-    await relay.pass({ signal });
+    await relay.sweep({ signal });
     assert.deepEqual(texts(), ['awaited', 'dropped']);
   }
 });

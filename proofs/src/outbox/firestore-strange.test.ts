@@ -10,7 +10,6 @@ import { silent } from '../../../shared/src/log.ts';
 import { firestoreServers, type OpenedFirestore } from '../servers/firestore-servers.ts';
 import { memoryPublisher } from '../../../shared/src/testing/memory-publisher.ts';
 import { firestoreOutbox } from '../../../shared/src/outbox/firestore.ts';
-import { gapRepair } from '../../../shared/src/outbox/gap-repair.ts';
 import { type Added, outbox } from '../../../shared/src/outbox/outbox.ts';
 import { relay } from '../../../shared/src/outbox/relay.ts';
 import { message } from './world.ts';
@@ -52,22 +51,22 @@ for (const [name, open] of firestoreServers('enforce')) {
       for (const text of ['a1', 'a2', 'a3']) await add(text, 'a');
       await (await rowOf('a', 2)).update({ v: 9 });
       await add('b1', 'b');
-      const first = await relayed.pass({ signal });
+      const first = await relayed.sweep({ signal });
       assert.deepEqual(texts().toSorted(), ['a1', 'b1']);
-      assert.deepEqual([first.published, first.failed, first.isWhole], [2, 1, true]);
+      assert.deepEqual([first.done, first.failed, first.isWhole], [2, 1, true]);
       const ref = (await store.streamOf('a')) ?? { key: '', epoch: '' };
       const { state } = await store.readStream(ref);
       assert.deepEqual(
         [state?.sent, state?.owner, state?.attempts, state?.halted],
         [1, undefined, 1, undefined],
       );
-      const repair = gapRepair(store, publisher, { log: silent });
+      const { repair } = relay(store, publisher, { log: silent });
       await assert.rejects(repair.republish('a', { from: 1, to: 3 }), { code: 'OUTBOX_PENDING' });
       await (await rowOf('a', 2)).update({ v: 3 });
       // It is due again a second after it failed, on whichever clock is behind.
       for (let look = 0; look < 100 && texts().length < 4; look += 1) {
         await new Promise((resolve) => setTimeout(resolve, 100));
-        await relayed.pass({ signal });
+        await relayed.sweep({ signal });
       }
       assert.deepEqual(texts().slice(-2), ['a2', 'a3']);
     });
@@ -85,11 +84,11 @@ for (const [name, open] of firestoreServers('enforce')) {
       for (const [id, fields] of Object.entries(strange))
         await firestore.doc(`${places.rows}/${id}`).set(fields);
       await add('b1', 'b');
-      const { published, failed, isWhole } = await relayed.pass({ signal });
+      const { done: published, failed, isWhole } = await relayed.sweep({ signal });
       assert.deepEqual([texts().toSorted(), published, failed, isWhole], [['a1', 'b1'], 2, 3, true]);
       assert.ok((await store.bound()) <= Date.now() - 299_000);
-      const again = await relayed.pass({ signal });
-      assert.deepEqual([again.pending, again.failed], [0, 0]);
+      const again = await relayed.sweep({ signal });
+      assert.deepEqual([again.due, again.failed], [0, 0]);
     });
 
     test('a stream of an earlier counter goes on by its ref; what is given up is named', async () => {
@@ -103,11 +102,11 @@ for (const [name, open] of firestoreServers('enforce')) {
       };
       const own = relay(store, picky, { log: silent });
       for (const text of ['old 1', 'old 2', 'old 3']) await add(text, 'k');
-      await own.pass({ signal });
+      await own.sweep({ signal });
       const [counter] = (await firestore.collection(places.counters).get()).docs;
       await counter?.ref.delete();
       await add('new 1', 'k');
-      await own.pass({ signal });
+      await own.sweep({ signal });
       assert.deepEqual(texts(), ['new 1']);
       const [stuck] = (await relayed.troubled()).streams;
       assert.ok(stuck !== undefined);
@@ -116,10 +115,10 @@ for (const [name, open] of firestoreServers('enforce')) {
       await assert.rejects(own.skip(stuck.ref, 2), { code: 'ROW_NOT_HALTED' });
       assert.equal(await own.skip(stuck.ref, 1), 1);
       assert.equal(await own.skip(stuck.ref, 1), undefined, 'it has been passed');
-      await own.pass({ signal });
+      await own.sweep({ signal });
       bad.clear();
       assert.equal(await own.resume(stuck.ref), true);
-      await own.pass({ signal });
+      await own.sweep({ signal });
       assert.deepEqual(texts(), ['new 1', 'old 2', 'old 3']);
       assert.deepEqual((await own.troubled()).streams, []);
     });
@@ -128,13 +127,13 @@ for (const [name, open] of firestoreServers('enforce')) {
       const { relayed, add, texts, rowOf } = setUp();
       for (const text of ['1', '2', '3']) await add(text, 'k');
       await (await rowOf('k', 2)).delete();
-      const { halted } = await relayed.pass({ signal });
+      const { halted } = await relayed.sweep({ signal });
       assert.equal(halted, 1);
       const [stuck] = (await relayed.troubled()).streams;
       assert.deepEqual([stuck?.halted.number, stuck?.halted.code], [2, 'OUTBOX_ROW_MISSING']);
       await assert.rejects(relayed.skip('k', 3), { code: 'ROW_NOT_HALTED' });
       assert.equal(await relayed.skip('k', 2), 2);
-      await relayed.pass({ signal });
+      await relayed.sweep({ signal });
       assert.deepEqual(texts(), ['1', '3']);
     });
 
@@ -155,7 +154,7 @@ for (const [name, open] of firestoreServers('enforce')) {
         return [two.add(message('b')), one.add(message('c'))];
       });
       await assert.rejects(twice, { code: 'INVALID_SLOT' });
-      const { pending } = await relayed.pass({ signal });
+      const { due: pending } = await relayed.sweep({ signal });
       assert.deepEqual([texts(), pending], [[], 0]);
       assert.equal(await relayed.reopen('nobody'), false);
     });

@@ -13,7 +13,6 @@ import { sequencer } from '../../../shared/src/sequence/sequencer.ts';
 import { memoryPublisher } from '../../../shared/src/testing/memory-publisher.ts';
 import { outboxContract } from '../../../shared/src/outbox/contract.ts';
 import { firestoreOutbox } from '../../../shared/src/outbox/firestore.ts';
-import { gapRepair } from '../../../shared/src/outbox/gap-repair.ts';
 import { type Added, outbox } from '../../../shared/src/outbox/outbox.ts';
 import { relay } from '../../../shared/src/outbox/relay.ts';
 import { message } from './world.ts';
@@ -64,7 +63,7 @@ for (const [name, open] of servers) {
       const { number, epoch } = await next(key);
       assert.equal(number, 4);
       assert.deepEqual((await add(['five'], key)).numbers, [5]);
-      await relayed.pass({ signal: new AbortController().signal });
+      await relayed.sweep({ signal: new AbortController().signal });
       assert.deepEqual(
         publisher.published.map(({ attributes }) => [attributes.sequence, attributes.sequenceEpoch]),
         [
@@ -100,7 +99,7 @@ for (const [name, open] of servers) {
       await (await add(['a', 'b'], key)).afterCommit();
       await (await add(['c'])).afterCommit();
       assert.deepEqual(published(), ['a', 'b', 'c']);
-      const { pending } = await relayed.pass({ signal: new AbortController().signal });
+      const { due: pending } = await relayed.sweep({ signal: new AbortController().signal });
       assert.equal(pending, 0);
     });
 
@@ -110,7 +109,7 @@ for (const [name, open] of servers) {
       const expiry = async (): Promise<unknown> =>
         (await firestore.collection(rows).get()).docs[0]?.get('expiresAt')?.toMillis();
       assert.equal(await expiry(), undefined);
-      await relayed.pass({ signal: new AbortController().signal });
+      await relayed.sweep({ signal: new AbortController().signal });
       const at = Number(await expiry());
       assert.ok(Math.abs(at - Date.now() - 8 * 86_400_000) < 60_000);
     });
@@ -123,7 +122,7 @@ for (const [name, open] of servers) {
       assert.equal(publisher.published.length, 2);
       const restore = loseReply(firestore, 'commit', 2);
       await new Promise((resolve) => setTimeout(resolve, 1_100));
-      await relayed.pass({ signal: new AbortController().signal });
+      await relayed.sweep({ signal: new AbortController().signal });
       restore();
       const copies = publisher.published.filter(({ data }) => Buffer.from(data).toString() === 'a');
       assert.ok(copies.length >= 2);
@@ -134,8 +133,8 @@ for (const [name, open] of servers) {
       const { add, relayed, store, publisher, published } = setUp();
       const key = randomUUID();
       await add(['a', 'b', 'c', 'd'], key);
-      await relayed.pass({ signal: new AbortController().signal });
-      const repair = gapRepair(store, publisher, { log: silent });
+      await relayed.sweep({ signal: new AbortController().signal });
+      const { repair } = relay(store, publisher, { log: silent });
       assert.deepEqual(await repair.republish(key, { from: 2, to: 3 }), [2, 3]);
       assert.deepEqual(published(), ['a', 'b', 'c', 'd', 'b', 'c']);
       assert.deepEqual(publisher.published[1], publisher.published[4]);
@@ -157,8 +156,8 @@ for (const [name, open] of servers) {
         flush: await costs(async () => added?.afterCommit()),
         reserveLoose: await costs(async () => (added = await add(['a']))),
         flushLoose: await costs(async () => added?.afterCommit()),
-        firstPass: await costs(() => relayed.pass({ signal: new AbortController().signal })),
-        idlePass: await costs(() => relayed.pass({ signal: new AbortController().signal })),
+        firstPass: await costs(() => relayed.sweep({ signal: new AbortController().signal })),
+        idlePass: await costs(() => relayed.sweep({ signal: new AbortController().signal })),
       };
       t.diagnostic(JSON.stringify(seen));
       assert.deepEqual(seen, {

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Context } from '../../../shared/src/handler.ts';
 import { silent } from '../../../shared/src/log.ts';
+import { relay } from '../../../shared/src/outbox/relay.ts';
 import type { Message } from '../../../shared/src/message.ts';
 import { orderedDelivery } from '../../../shared/src/order/in-order.ts';
 import { memoryStreams } from '../../../shared/src/order/memory.ts';
 import { ack } from '../../../shared/src/outcome.ts';
-import { gapRepair } from '../../../shared/src/outbox/gap-repair.ts';
 import { world } from './world.ts';
 
 const K = { sequenceKey: 'k' };
@@ -15,9 +15,9 @@ const { signal } = new AbortController();
 test('gap repair publishes what was sent again, what is pending in its turn, and nothing else', async () => {
   const { clock, add, relayOf, store, publisher, failing, texts } = world();
   for (const text of ['a', 'b', 'c']) await add(text, K);
-  await relayOf().pass({ signal });
+  await relayOf().sweep({ signal });
   for (const text of ['d', 'e']) await add(text, K);
-  const repair = gapRepair(store, publisher, { clock });
+  const { repair } = relay(store, publisher, { clock });
   assert.deepEqual(await repair.republish('k', { from: 2, to: 4 }), [2, 3, 4]);
   assert.deepEqual(texts(), ['a', 'b', 'c', 'b', 'c', 'd', 'e']);
   assert.deepEqual(await repair.republish('k', { from: 6, to: 9 }), []);
@@ -32,7 +32,7 @@ test('a number that is committed and cannot be published now is not to be given 
   const { clock, add, store, publisher, failing, texts } = world();
   for (const text of ['a', 'b']) await add(text, K);
   failing.set('b', ['refused', 'permanent']);
-  const repair = gapRepair(store, publisher, { clock, log: silent });
+  const { repair } = relay(store, publisher, { clock, log: silent });
   const pending = { name: 'TransientError', code: 'OUTBOX_PENDING' };
   await assert.rejects(repair.republish('k', { from: 1, to: 2 }), pending, 'refused');
   await assert.rejects(repair.republish('k', { from: 1, to: 2 }), pending, 'it backs off');
@@ -45,13 +45,13 @@ test('a number that is committed and cannot be published now is not to be given 
 test('a consumer’s gap is mended from the outbox: what the topic lost comes, and the stream goes on in order', async () => {
   const { clock, add, relayOf, store, publisher, published } = world();
   for (const text of ['a', 'b', 'c']) await add(text, K);
-  await relayOf().pass({ signal });
+  await relayOf().sweep({ signal });
   const seen: string[] = [];
   const ship = async (message: Message) => {
     seen.push(message.data.toString());
     return ack();
   };
-  const repair = gapRepair(store, publisher, { clock });
+  const { repair } = relay(store, publisher, { clock });
   const streams = orderedDelivery(memoryStreams({ clock }), {
     clock,
     onGap: 'skip',

@@ -78,7 +78,7 @@ test(`publishers killed ${KILLS} times lose nothing, and their streams have no g
   const left = await pendingOf(store);
   const relayed = relay(store, publisher, { log: silent });
   for (let look = 0; look < 50; look += 1) {
-    await relayed.pass({ signal });
+    await relayed.sweep({ signal });
     if ((await pendingOf(store)).length === 0) break;
     await pause(200);
   }

@@ -10,7 +10,6 @@ import { memoryPayloads } from '../../../shared/src/payload/memory.ts';
 import { firestoreServers, type OpenedFirestore } from '../servers/firestore-servers.ts';
 import { memoryPublisher } from '../../../shared/src/testing/memory-publisher.ts';
 import { firestoreOutbox } from '../../../shared/src/outbox/firestore.ts';
-import { gapRepair } from '../../../shared/src/outbox/gap-repair.ts';
 import { outbox } from '../../../shared/src/outbox/outbox.ts';
 import { relay } from '../../../shared/src/outbox/relay.ts';
 import { outboxSender } from '../../../shared/src/outbox/sender.ts';
@@ -43,18 +42,18 @@ test('a relay without the room leaves large rows, in their order; content that i
   await add(large('a', 10));
   await add(large('b'));
   await add(large('c', 10));
-  const { failed } = await relayOf().pass({ signal });
+  const { failed } = await relayOf().sweep({ signal });
   const sizes = (): number[] => published.map(({ data }) => data.length);
   assert.deepEqual([sizes(), failed], [[10], 1]);
   await clock.advance(60_000);
-  await relayOf({ payloads }).pass({ signal });
+  await relayOf({ payloads }).sweep({ signal });
   assert.deepEqual(sizes(), [10, 3_000_000, 10]);
 
   await add(large('d'));
   const ref = store.rows().at(-1)?.row.payload;
   assert.ok(ref !== undefined);
   await payloads.done(ref);
-  await relayOf({ payloads }).pass({ signal });
+  await relayOf({ payloads }).sweep({ signal });
   const [stuck] = (await relayOf().troubled()).streams;
   assert.deepEqual([stuck?.halted.number, stuck?.halted.code], [4, 'PAYLOAD_DONE']);
 });
@@ -104,9 +103,9 @@ for (const [name, open] of firestoreServers('enforce')) {
         sender.send('k', one),
       );
       assert.deepEqual(await Promise.all(sent), [[2], [3], [4]]);
-      await relayed.pass({ signal });
+      await relayed.sweep({ signal });
       assert.deepEqual(seen().slice(2), ['c 2000000', 'd 10', 'e 2000000']);
-      const repair = gapRepair(store, publisher, { log: silent, payloads });
+      const { repair } = relay(store, publisher, { log: silent, payloads });
       assert.deepEqual(await repair.republish('k', { from: 1, to: 2 }), [1, 2]);
       assert.deepEqual(seen().slice(5), ['a 9000000', 'c 2000000']);
       assert.deepEqual(publisher.published[0], publisher.published[5]);

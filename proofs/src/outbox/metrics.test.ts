@@ -28,7 +28,7 @@ test('rows published and failed, their lag, streams that stand still and the old
   await add('a', { sequenceKey: 'fine' });
   await add('b');
   await clock.advance(10_000);
-  await relay.pass({ signal });
+  await relay.sweep({ signal });
   const first = await collected();
   assert.deepEqual(first('published'), once(2));
   assert.deepEqual(first('lag'), once(2, 20));
@@ -44,11 +44,11 @@ test('rows published and failed, their lag, streams that stand still and the old
 
   await relay.skip('poisoned');
   await clock.advance(5_000);
-  await relay.pass({ signal });
+  await relay.sweep({ signal });
   const second = await collected();
   assert.deepEqual([second('published'), second('lag')], [once(3), once(3, 35)]);
   assert.deepEqual([second('streams.halted'), second('pending.age')], [once(0), once(15)]);
-  await relay.pass({ signal });
+  await relay.sweep({ signal });
   assert.deepEqual((await collected())('pending.age'), once(0));
 
   // The fast path counts as the relay does.
@@ -71,7 +71,7 @@ test('a pass whose time is over says nothing about what it has not seen', async 
     failing.set(`${row}`, [{ milliseconds: 1_000 }]);
     await add(`${row}`, { sequenceKey: `k${row}` });
   }
-  const { isWhole } = await clock.until(relayOf().pass({ signal, deadline: clock.monotonic() + 500 }));
+  const { isWhole } = await clock.until(relayOf().sweep({ signal, deadline: clock.monotonic() + 500 }));
   const names = (await sdk.points()).map(({ name }) => name.replace('pubsub_guarantees.outbox.', ''));
   assert.deepEqual([isWhole, names.toSorted()], [false, ['lag', 'published']]);
 });

@@ -33,7 +33,7 @@ const overRelay = (change: (parts: Parts, built: Relay) => Partial<Relay>): Way 
       slow: outbox(store, { clock, newId }),
     };
     return {
-      pass: (signal) => changed.pass({ signal }),
+      pass: (signal) => changed.sweep({ signal }),
       add: (texts, slot, fast) =>
         store.transact(async (transaction) => {
           const reserved = await boxes[fast ? 'fast' : 'slow'].reserve(transaction, slot);
@@ -43,14 +43,14 @@ const overRelay = (change: (parts: Parts, built: Relay) => Partial<Relay>): Way 
   },
 });
 
-const PASSED = { pending: 0, published: 0, failed: 0, halted: 0, isWhole: true };
+const PASSED = { due: 0, done: 0, failed: 0, halted: 0, isWhole: true };
 
 const pendingIn = async (store: RelayStore) => pendingOf(store, await store.bound(), 100);
 
 /** B37: each row is leased on its own, so two relays have two rows of a key at the same time. */
 const rowLeases = overRelay(({ store, publisher, newId }) => ({
   flush: async () => {},
-  async pass() {
+  async sweep() {
     const rows = await pendingIn(store);
     const inOrder = rows.toSorted((left, right) => (left.place?.number ?? 0) - (right.place?.number ?? 0));
     for (const { id } of inOrder) {
@@ -101,7 +101,7 @@ const outstanding = (width: number): Way =>
     };
     return {
       flush: (ref) => drain(ref).catch(() => {}),
-      async pass() {
+      async sweep() {
         for (const { place } of await pendingIn(store))
           if (place !== undefined) await drain(place).catch(() => {});
         return PASSED;

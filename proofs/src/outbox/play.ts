@@ -48,7 +48,7 @@ export const asBuilt: Way = {
       slow: outbox(store, { clock, newId }),
     };
     return {
-      pass: (signal) => relayed.pass({ signal }),
+      pass: (signal) => relayed.sweep({ signal }),
       add: (texts, slot, fast) =>
         store.transact(async (transaction) => {
           const reserved = await boxes[fast ? 'fast' : 'slow'].reserve(transaction, slot);

@@ -11,20 +11,20 @@ const { signal } = new AbortController();
 
 test('B1: rows that lay for longer than the lag, because every relay was down, are published', async () => {
   const { clock, add, relayOf, store, texts } = world();
-  await relayOf().pass({ signal });
+  await relayOf().sweep({ signal });
   const bound = await store.bound();
   assert.ok(bound > 0);
   await add('a', K);
   await add('b');
   await clock.advance(3_600_000);
-  await relayOf().pass({ signal });
+  await relayOf().sweep({ signal });
   assert.deepEqual(texts().toSorted(), ['a', 'b']);
 });
 
 test('B1: the bound never passes a row that is pending, and never moves back', async () => {
   const { clock, add, relayOf, store, failing, texts } = world();
   const relay = relayOf();
-  await relay.pass({ signal });
+  await relay.sweep({ signal });
   await clock.advance(600_000);
   failing.set(
     'a',
@@ -39,13 +39,13 @@ test('B1: the bound never passes a row that is pending, and never moves back', a
   for (let pass = 0; pass < 9; pass += 1) {
     await clock.advance(600_000);
     const before = await store.bound();
-    await relay.pass({ signal });
+    await relay.sweep({ signal });
     const bounds = [await store.bound(), created];
     assert.ok((bounds[0] ?? 0) >= before && (bounds[0] ?? 0) <= created, bounds.join());
   }
   await store.markSent([held]);
   await clock.advance(600_000);
-  await relay.pass({ signal });
+  await relay.sweep({ signal });
   assert.deepEqual(texts(), ['a']);
   const after = await store.bound();
   assert.equal(after, clock.now() - 300_000);
@@ -59,9 +59,9 @@ test('B2: a halted key with more than a page of the oldest rows hides no other k
   await add('other', { sequenceKey: 'b' });
   await add('without order');
   const relay = relayOf();
-  const first = await relay.pass({ signal });
+  const first = await relay.sweep({ signal });
   assert.deepEqual(texts().toSorted(), ['other', 'without order']);
-  assert.deepEqual([first.pending, first.published, first.halted, first.isWhole], [253, 2, 1, true]);
+  assert.deepEqual([first.due, first.done, first.halted, first.isWhole], [253, 2, 1, true]);
 });
 
 test('B3: a transaction whose commit was applied and whose reply was lost has one number and one row', async () => {
@@ -95,7 +95,7 @@ test('B4: the fast path does nothing while another has the key, and the other se
   const { store, clock, relayOf, add, failing, texts } = world();
   failing.set('a', [{ milliseconds: 2_000 }]);
   await add('a', K);
-  const pass = relayOf().pass({ signal });
+  const pass = relayOf().sweep({ signal });
   await clock.advance(1_000);
   const box = outbox(store, { clock, relay: relayOf() });
   const added = await store.transact(async (transaction) =>
@@ -112,7 +112,7 @@ test('B5: one publish is outstanding for each key, keys do not wait for each oth
   for (const text of ['a', 'b', 'c']) await add(text, K);
   await add('x', { sequenceKey: 'other' });
   failing.set('a', [{ milliseconds: 5_000 }]);
-  await clock.until(relayOf().pass({ signal }));
+  await clock.until(relayOf().sweep({ signal }));
   assert.deepEqual(texts(), ['x', 'a', 'b', 'c']);
   assert.equal(mostOutstanding(), 1);
 });
@@ -122,14 +122,14 @@ test('B6: rows are stamped and the bound is moved by the store’s clock, whatev
   for (const skewMs of [-240_000, 240_000, 86_400_000]) {
     const skewed = { ...clock, now: () => clock.now() + skewMs };
     const relay = relayOf({ clock: skewed });
-    await relay.pass({ signal });
+    await relay.sweep({ signal });
     assert.ok((await store.bound()) <= clock.now() - 300_000);
     const box = outbox(store, { clock: skewed });
     await store.transact(async (transaction) =>
       (await box.reserve(transaction, K)).add(message(`${skewMs}`)),
     );
     await clock.advance(700_000);
-    await relay.pass({ signal });
+    await relay.sweep({ signal });
   }
   assert.deepEqual(texts(), ['-240000', '240000', '86400000']);
 });
@@ -139,14 +139,14 @@ test('B7: a publish of unknown outcome ends the run; its row is the first of the
   for (const text of ['a', 'b', 'c']) await add(text, K);
   failing.set('b', ['refused']);
   const relay = relayOf();
-  const first = await relay.pass({ signal });
-  assert.deepEqual([texts(), first.published, first.failed], [['a'], 1, 1]);
+  const first = await relay.sweep({ signal });
+  assert.deepEqual([texts(), first.done, first.failed], [['a'], 1, 1]);
   const ref = await store.streamOf('k');
   assert.equal(ref && (await store.readStream(ref)).state?.sent, 1);
-  await relay.pass({ signal });
+  await relay.sweep({ signal });
   assert.deepEqual(texts(), ['a'], 'it backs off');
   await clock.advance(1_000);
-  await relay.pass({ signal });
+  await relay.sweep({ signal });
   assert.deepEqual(texts(), ['a', 'b', 'c']);
 });
 
@@ -161,11 +161,11 @@ test('a relay that wakes from a suspended machine publishes nothing under the le
       if (!isFirst) return id;
       isFirst = false;
       clock.suspend(61_000);
-      await relayOf().pass({ signal });
+      await relayOf().sweep({ signal });
       return id;
     },
   });
-  await relayOf().pass({ signal });
+  await relayOf().sweep({ signal });
   assert.deepEqual(texts(), ['a', 'a', 'b', 'c'], 'one copy of what was on its way, and none after it');
 });
 
@@ -178,11 +178,11 @@ test('a relay that was suspended while it claimed a row without order leaves it'
     async claim(...args) {
       const claimed = await store.claim(...args);
       clock.suspend(61_000);
-      await relayOf().pass({ signal });
+      await relayOf().sweep({ signal });
       return claimed;
     },
   };
-  await relayOf({}, asleep).pass({ signal });
+  await relayOf({}, asleep).sweep({ signal });
   assert.deepEqual(texts(), ['a'], 'another relay has published it');
 });
 
@@ -196,9 +196,9 @@ test('B37: a relay that stalls past its lease is not recorded; copies have the r
       return store.writeStream(ref, version, state, sent);
     },
   };
-  const slow = relayOf({}, stalled).pass({ signal });
+  const slow = relayOf({}, stalled).sweep({ signal });
   await clock.advance(61_000);
-  await relayOf().pass({ signal });
+  await relayOf().sweep({ signal });
   await clock.until(slow);
   assert.deepEqual(texts(), ['a', 'b', 'a', 'b']);
   const ids = published.map(({ attributes }) => attributes['dedupId']);
@@ -218,7 +218,7 @@ test('B37: a row that fails again and again waits longer each time, up to the li
   const ref = (await store.streamOf('k')) ?? { key: '', epoch: '' };
   const pauses: number[] = [];
   for (let round = 0; round < 9; round += 1) {
-    await relay.pass({ signal });
+    await relay.sweep({ signal });
     const { state, nowMs } = await store.readStream(ref);
     pauses.push((state?.nextTryMs ?? 0) - nowMs);
     await clock.advance(pauses.at(-1) ?? 0);
@@ -231,8 +231,8 @@ test('a poison row halts its key, visibly, until somebody resumes it', async () 
   failing.set('bad', ['permanent']);
   for (const text of ['a', 'bad', 'c']) await add(text, K);
   const relay = relayOf();
-  await relay.pass({ signal });
-  await relay.pass({ signal });
+  await relay.sweep({ signal });
+  await relay.sweep({ signal });
   assert.deepEqual(texts(), ['a']);
   const { streams } = await relay.troubled();
   assert.deepEqual(
@@ -240,7 +240,7 @@ test('a poison row halts its key, visibly, until somebody resumes it', async () 
     [['k', { number: 2, code: 'PUBLISH_REFUSED', text: 'never' }, 1]],
   );
   assert.equal(await relay.resume('k'), true);
-  await relay.pass({ signal });
+  await relay.sweep({ signal });
   assert.deepEqual(texts(), ['a', 'bad', 'c']);
   assert.deepEqual([await relay.resume('k'), await relay.resume('unknown')], [false, false]);
   assert.deepEqual((await relay.troubled()).streams, []);
@@ -254,13 +254,13 @@ test('a poison row, or one that somebody has deleted, can be given up: its key g
   table.remove(`row/${store.rows()[3]?.row.id}`);
   const relay = relayOf();
   assert.equal(await relay.skip('k'), undefined, 'nothing is known yet');
-  await relay.pass({ signal });
+  await relay.sweep({ signal });
   assert.equal(await relay.skip('k'), 2);
-  await relay.pass({ signal });
+  await relay.sweep({ signal });
   await clock.advance(60_000);
   assert.deepEqual(texts(), ['a', 'c'], 'it waits visibly at what is missing');
   assert.equal(await relay.skip('k'), 4);
-  await relay.pass({ signal });
+  await relay.sweep({ signal });
   assert.deepEqual(texts(), ['a', 'c', 'e']);
   assert.deepEqual([await relay.skip('k'), await relay.skip('unknown')], [undefined, undefined]);
 });
@@ -271,12 +271,12 @@ test('a row without order that can never be published is set aside, and can be p
   await add('bad');
   await add('good');
   const relay = relayOf();
-  await relay.pass({ signal });
+  await relay.sweep({ signal });
   assert.deepEqual(texts(), ['good']);
   const [failed] = (await relay.troubled()).rows;
   assert.equal(failed?.code, 'PUBLISH_REFUSED');
   await relay.reopen(failed.id);
-  await relay.pass({ signal });
+  await relay.sweep({ signal });
   assert.deepEqual(texts(), ['good', 'bad']);
   assert.ok(store.rows().every(({ state }) => state === 'sent'));
 });
@@ -286,10 +286,10 @@ test('a row without order is its writer’s for 30 s, then anybody’s', async (
   const box = outbox(store, { clock, relay: relayOf() });
   await store.transact(async (transaction) => (await box.reserve(transaction)).add(message('a')));
   await clock.advance(29_000);
-  await relayOf().pass({ signal });
+  await relayOf().sweep({ signal });
   assert.deepEqual(texts(), []);
   await clock.advance(1_000);
-  await relayOf().pass({ signal });
+  await relayOf().sweep({ signal });
   assert.deepEqual(texts(), ['a']);
 });
 
@@ -356,11 +356,11 @@ test('a pass that runs out of time leaves the rest, and the bound below it', asy
   for (let row = 0; row < 30; row += 1) failing.set(`${row}`, [{ milliseconds: 1_000 }]);
   const created = clock.now();
   await clock.advance(900_000);
-  const { isWhole, published } = await clock.until(
-    relayOf().pass({ signal, deadline: clock.monotonic() + 1_500 }),
+  const { isWhole, done: published } = await clock.until(
+    relayOf().sweep({ signal, deadline: clock.monotonic() + 1_500 }),
   );
   assert.deepEqual([isWhole, published], [false, 16]);
   assert.ok((await store.bound()) <= created);
-  await clock.until(relayOf().pass({ signal }));
+  await clock.until(relayOf().sweep({ signal }));
   assert.equal(new Set(texts()).size, 30);
 });

@@ -30,7 +30,7 @@ for (const slot of [K, {}]) {
     };
     await clock.until(store.transact(work));
     await added?.afterCommit();
-    await relay.pass({ signal });
+    await relay.sweep({ signal });
     assert.deepEqual([runs, texts(), store.rows().length], [1, [], 0]);
 
     const given = store.transact(async (transaction) => {
@@ -85,7 +85,7 @@ test('a slot that is reserved and not used takes no number and holds nobody up',
     transaction.set('own', 1);
   });
   assert.deepEqual((await add('a', K)).numbers, [1]);
-  await relayOf().pass({ signal });
+  await relayOf().sweep({ signal });
   assert.deepEqual(texts(), ['a']);
 });
 

@@ -47,7 +47,7 @@ async function passes(kind: Kind, count: number) {
   for (let n = 0; n < GOOD; n += 1) await plant(`good ${n}`);
   await clock.advance(60_000);
   for (let pass = 0; pass < count; pass += 1) {
-    await clock.until(relayOf().pass({ signal, deadline: clock.monotonic() + SWEEP_MS }));
+    await clock.until(relayOf().sweep({ signal, deadline: clock.monotonic() + SWEEP_MS }));
   }
   return { ...made, tried, good: new Set(texts()).size };
 }
@@ -96,33 +96,33 @@ for (const how of ['permanent', 'refused'] as const) {
     const behind = 1_000;
     const { clock, read, relayOf, add, texts, failing, store } = await blocked(how, behind);
     const relay = relayOf();
-    const first = await relay.pass({ signal });
-    assert.deepEqual([first.pending, read.pending], [behind + 1, behind + 1]);
+    const first = await relay.sweep({ signal });
+    assert.deepEqual([first.due, read.pending], [behind + 1, behind + 1]);
     const before = { ...read };
     for (let pass = 0; pass < 120; pass += 1) {
       await clock.advance(5_000);
-      await relay.pass({ signal });
+      await relay.sweep({ signal });
     }
     const seen = { pending: read.pending - before.pending, rows: read.rows - before.rows };
     // Ten minutes: with pauses of up to a minute it is tried about sixteen times, which reads the stream and its first row.
     const most = how === 'permanent' ? 0 : 20;
     assert.ok(seen.pending <= most && seen.rows <= most, JSON.stringify(seen));
-    const { halted } = await relay.pass({ signal });
+    const { halted } = await relay.sweep({ signal });
     assert.equal(halted, how === 'permanent' ? 1 : 0);
     // What is committed meanwhile is read once as well, and another stream is not kept from its turn.
     await add('late', { sequenceKey: 'blocked' });
     await add('other', { sequenceKey: 'other' });
-    await relay.pass({ signal });
+    await relay.sweep({ signal });
     assert.deepEqual(texts(), ['other']);
     failing.clear();
     if (how === 'permanent') assert.equal(await relay.resume('blocked'), true);
     await clock.advance(60_000);
-    await relay.pass({ signal });
+    await relay.sweep({ signal });
     const rest = Array.from({ length: behind }, (_, n) => `behind ${n}`);
     assert.deepEqual(texts(), ['other', 'bad', ...rest, 'late']);
     assert.ok(store.rows().every(({ state, dueMs }) => state === 'sent' && dueMs === undefined));
     const after = { ...read };
-    for (let pass = 0; pass < 3; pass += 1) await relay.pass({ signal });
+    for (let pass = 0; pass < 3; pass += 1) await relay.sweep({ signal });
     assert.deepEqual(read, after, 'nothing of it is looked at any more');
   });
 }
@@ -142,7 +142,7 @@ test('a blocked stream with more rows than a pass has time for does not keep ano
   // Three pages of 25 rows in each of 16 shards leave the selection with a pass: 1,200 of 3,000, less where the names
   // of the rows, which are random, fall together.
   for (let pass = 0; pass < 5 && texts().length === 0; pass += 1) {
-    await clock.until(relayOf().pass({ signal, deadline: clock.monotonic() + 3_000 }));
+    await clock.until(relayOf().sweep({ signal, deadline: clock.monotonic() + 3_000 }));
   }
   assert.deepEqual(texts(), ['other']);
 });
@@ -158,6 +158,6 @@ test('a pass tries each row once, however long it takes, and comes to its end', 
     },
   });
   for (let row = 0; row < 900; row += 1) await add(`${row}`);
-  const { isWhole, failed } = await clock.until(relayOf().pass({ signal }));
+  const { isWhole, failed } = await clock.until(relayOf().sweep({ signal }));
   assert.deepEqual([isWhole, failed, tried.length, new Set(tried).size], [true, 900, 900, 900]);
 });

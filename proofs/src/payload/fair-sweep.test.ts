@@ -49,7 +49,7 @@ test(`${STUCK} payloads that cannot be removed do not keep ${GOOD} others, in sw
   let removed = 0;
   for (let round = 0; round < 8; round += 1) {
     [left, end] = [REMOVALS, new AbortController()];
-    removed += (await sweep(end.signal)).removed;
+    removed += (await sweep({ signal: end.signal })).done;
   }
   const names = (await chunks.get()).docs.map(({ id }) => id);
   assert.deepEqual([removed, names.filter((name) => name.startsWith('good'))], [GOOD, []]);
@@ -58,7 +58,7 @@ test(`${STUCK} payloads that cannot be removed do not keep ${GOOD} others, in sw
   faults.set({ rules: [] });
   for (let round = 0; round < 2; round += 1) {
     [left, end] = [1_000, new AbortController()];
-    await sweep(end.signal);
+    await sweep({ signal: end.signal });
   }
   assert.equal((await chunks.get()).size, 0);
 });

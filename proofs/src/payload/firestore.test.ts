@@ -53,7 +53,7 @@ for (const [name, open] of servers) {
       await subject.room.done(ref);
       assert.deepEqual(seen.operations(), { reads: 1, writes: 0, deletes: 0 });
       subject.pass(GRACE_MS + 1);
-      await subject.room.sweep(signal);
+      await subject.room.sweep({ signal });
       assert.equal(seen.operations().deletes, 12);
     });
 
@@ -88,10 +88,10 @@ for (const [name, open] of servers) {
       await assert.rejects(put(bytesOf(TWO_COMMITS)), down);
       assert.equal(await subject.storedBytes(), kept + 7_200_000);
       subject.pass(UNFINISHED_MS - 60_000);
-      await subject.room.sweep(signal);
+      await subject.room.sweep({ signal });
       assert.ok((await subject.storedBytes()) >= 7_200_000);
       subject.pass(120_000);
-      await subject.room.sweep(signal);
+      await subject.room.sweep({ signal });
       assert.equal(await subject.storedBytes(), 0);
     });
 
@@ -106,13 +106,13 @@ for (const [name, open] of servers) {
       held.release();
       await assert.rejects(second, down);
       subject.pass(UNFINISHED_MS + 1);
-      await subject.room.sweep(signal);
+      await subject.room.sweep({ signal });
       assert.ok(content.equals(await subject.room.get(ref)));
-      await subject.room.sweep(signal);
+      await subject.room.sweep({ signal });
       assert.ok(content.equals(await subject.room.get(ref)));
       await subject.room.done(ref);
       subject.pass(GRACE_MS + 1);
-      await subject.room.sweep(signal);
+      await subject.room.sweep({ signal });
       assert.equal(await subject.storedBytes(), 0);
     });
 
@@ -121,7 +121,7 @@ for (const [name, open] of servers) {
       for (let round = 0; round < 5; round += 1) {
         await subject.room.done(await put(content, owner));
         subject.pass(GRACE_MS + 1);
-        const [ref] = await Promise.all([put(content, owner), subject.room.sweep(signal)]);
+        const [ref] = await Promise.all([put(content, owner), subject.room.sweep({ signal })]);
         assert.ok(content.equals(await subject.room.get(ref)));
       }
     });
@@ -136,7 +136,7 @@ for (const [name, open] of servers) {
         await assert.rejects(subject.room.get(ref), { code: 'PAYLOAD_DONE' }, change);
       }
       subject.pass(GRACE_MS + 1);
-      await subject.room.sweep(signal);
+      await subject.room.sweep({ signal });
       assert.equal(await subject.storedBytes(), kept);
     });
 
@@ -168,7 +168,12 @@ test('a server that is down gives STORE_UNAVAILABLE in time', async () => {
   const firestore = new Firestore({ projectId: 'demo-project', host: '127.0.0.1', port, ssl: false });
   const room = firestorePayloads(firestore, { callTimeout: '300ms' });
   const ref = { id: 'i', bytes: 1, digest: 'd' };
-  const calls = () => [room.put('o', Buffer.from('c'), 0), room.get(ref), room.done(ref), room.sweep(signal)];
+  const calls = () => [
+    room.put('o', Buffer.from('c'), 0),
+    room.get(ref),
+    room.done(ref),
+    room.sweep({ signal }),
+  ];
   const turns = await turnsDuring(async () => {
     for (const call of await Promise.allSettled(calls())) {
       assert.equal(call.status === 'rejected' && (call.reason as { code: string }).code, 'STORE_UNAVAILABLE');

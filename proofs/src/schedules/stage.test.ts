@@ -60,7 +60,7 @@ test('a task that no queue ever takes makes the message a dead letter, and leave
   assert.equal(outcome.kind, 'deadLetter');
   assert.equal(entry(KEY)?.state, 'refused');
   await clock.advance(3_600_000);
-  assert.deepEqual(await sweep(), { due: 0, recovered: 0, refused: 0, failed: 0 });
+  assert.deepEqual(await sweep(), { due: 0, done: 0, refused: 0, failed: 0, isWhole: true });
 });
 
 test('what is too large is refused before anything stands in the ledger', async () => {
@@ -216,7 +216,7 @@ test('the last attempt of a queue with a limit gives no scheduled message to the
   assert.deepEqual(await clock.until(dispatch(tasks.created[0]!, 2)), { status: 503 });
   assert.equal(dead.published.length, 0);
   await clock.advance(700_000);
-  assert.equal((await sweep()).recovered, 1);
+  assert.equal((await sweep()).done, 1);
   assert.deepEqual(await clock.until(dispatch(tasks.created[1]!)), { status: 204 });
   assert.deepEqual(published(), ['hello']);
 });
@@ -251,7 +251,7 @@ test('a schedule far ahead is not refused because the clock of stage, sweep and 
   await deliver(message({ scheduleKey: KEY, delay: String(90 * 86_400) }));
   await memory.transact((tx) => schedules.put(tx, 'program', { data: 'P', delay: '90d' }));
   await clock.advance(60_000);
-  const { recovered, refused } = await sweep();
+  const { done: recovered, refused } = await sweep();
   assert.deepEqual([recovered, refused], [1, 0]);
   await clock.advance(91 * 86_400_000);
   assert.deepEqual(published().toSorted(), ['P', 'hello']);
@@ -262,7 +262,7 @@ test('a program that commits and dies leaves an entry that the sweep gives a tas
   await memory.transact((tx) => schedules.put(tx, KEY, { data: 'P', delay: '5m' }));
   assert.equal((await sweep()).due, 0);
   await clock.advance(60_000);
-  assert.deepEqual(await sweep(), { due: 1, recovered: 1, refused: 0, failed: 0 });
+  assert.deepEqual(await sweep(), { due: 1, done: 1, refused: 0, failed: 0, isWhole: true });
   assert.equal((await schedules.get(KEY))?.state, 'scheduled');
   await clock.advance(600_000);
   assert.deepEqual(published(), ['P']);

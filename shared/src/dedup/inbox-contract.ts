@@ -268,7 +268,10 @@ export function inboxContract<Tx>(name: string, start: () => Promise<InboxUnderT
       const texts = publisher.published.map(({ data }) => Buffer.from(data).toString());
       assert.deepEqual(texts, ['1', '2']);
       assert.equal(new Set(publisher.published.map(({ attributes }) => attributes['dedupId'])).size, 2);
-      const { published } = await relay(store.outbox, publisher, { clock: subject.clock, log: silent }).pass({
+      const { done: published } = await relay(store.outbox, publisher, {
+        clock: subject.clock,
+        log: silent,
+      }).sweep({
         signal,
       });
       assert.deepEqual([published, await subject.read(account)], [0, 10]);

@@ -81,7 +81,7 @@ function world(wraps: Wraps = {}) {
       ),
     stored: async (): Promise<number> => {
       await clock.advance(GRACE_MS + 1);
-      await payloads.sweep(signal);
+      await payloads.sweep({ signal });
       return payloads.stored();
     },
   };

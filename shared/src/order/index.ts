@@ -4,7 +4,7 @@ export { type OrderedDelivery, orderedDelivery } from './in-order.ts';
 export type { CounterStart, GapOptions, RetryOptions, StreamOptions } from './options.ts';
 export type { ListedState, StreamAdmin, StreamRef, StreamStore } from './stream-store.ts';
 export type { StreamDetails, StreamStatus, StreamView } from './stream-view.ts';
-export type { StreamSweep, SweepResult } from './sweep.ts';
+export type { StreamSweep } from './sweep.ts';
 export type { StreamWake, Woken } from './wake.ts';
 export {
   readWake,

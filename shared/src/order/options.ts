@@ -163,7 +163,7 @@ const SHAPE: Shape<Required<StreamOptions>> = {
   onGap: oneOf('wait', 'skip'),
   gap: shaped<Required<GapOptions>>({
     timeout: atLeast(1_000),
-    repair: port(['republish'], 'a repair, for example gapRepair(store, publisher)'),
+    repair: port(['republish'], 'a repair, for example that of relay(store, publisher)'),
   }),
   onUnknownStale: oneOf('deadLetter', 'acknowledge'),
   pageSize: whole(1),

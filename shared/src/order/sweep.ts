@@ -9,6 +9,7 @@
 import { forEachAtMost } from '../async/pool.ts';
 import { codeOf, textOf } from '../errors.ts';
 import type { Handler } from '../handler.ts';
+import type { Sweep } from '../sweep.ts';
 import { ATTR, gauge, isMeasured } from '../telemetry/instruments.ts';
 import { mendGap, mendsGaps } from './gaps.ts';
 import type { StreamPolicy } from './options.ts';
@@ -17,29 +18,20 @@ import type { ListedStream } from './stream-store.ts';
 import type { VisitContext, VisitStream } from './visits.ts';
 import { walk } from './walk.ts';
 
-export type SweepResult = Readonly<{
-  /** Streams that were due. */
-  due: number;
-  /** Streams that this sweep worked on; another process had the others, or had done what was due. */
-  taken: number;
+/** `due`: streams that were due. `done`: those that this sweep worked on; another process had the others, or had done what was due. */
+export type StreamSweep = Sweep<{
   /** Numbers that ran and are counted as done. */
   drained: number;
-  /** Streams of which nothing is known, because the store did not answer or they cannot be read; they stay due. */
-  failed: number;
   /** Missing numbers that their publisher's outbox had, and that were published again. */
   repaired: number;
   /** Missing numbers that were skipped. */
   skipped: number;
 }>;
 
-export type StreamSweep = (context: VisitContext) => Promise<SweepResult>;
-
 /** Streams worked on at once. A slow handler of one must not keep the others waiting for the next sweep. */
 const CONCURRENCY = 8;
 /** The oldest waiting, and blocked, streams whose held messages are counted: what more of them hold is not in the sum. */
 const MEASURED = 10;
-
-type Total = { -readonly [Field in keyof SweepResult]: SweepResult[Field] };
 
 /**
  * A sweep for each handler. Call it every minute in production (Cloud Scheduler), more often where a failed message
@@ -50,7 +42,7 @@ export function streamSweep(policy: StreamPolicy, visit: VisitStream): (next: Ha
   const waiting = walk(policy.store, { state: 'waiting', forMs: policy.gapTimeoutMs });
   const due = walk(policy.store, { state: 'due' });
   return (next) => async (context) => {
-    const total: Total = { due: 0, taken: 0, drained: 0, failed: 0, repaired: 0, skipped: 0 };
+    const total = { due: 0, done: 0, failed: 0, isWhole: true, drained: 0, repaired: 0, skipped: 0 };
     const isOver = (): boolean => policy.clock.monotonic() >= context.deadline || context.signal.aborted;
     const each = (work: (stream: Readable) => Promise<void>) => async (stream: ListedStream) => {
       try {
@@ -74,19 +66,21 @@ export function streamSweep(policy: StreamPolicy, visit: VisitStream): (next: Ha
         await forEachAtMost(CONCURRENCY, waiting(context.consumer, isOver), mend);
       } catch (error) {
         total.failed += 1;
+        total.isWhole = false;
         const fields = { consumer: context.consumer, code: codeOf(error), error: textOf(error) };
         context.log.error('in order: gaps were not looked for; the next sweep tries again', fields);
       }
     }
     const work = each(async ({ ref }) => {
       const { taken, drained } = await visit(ref, context, next);
-      total.taken += taken ? 1 : 0;
+      total.done += taken ? 1 : 0;
       total.drained += drained;
     });
     await forEachAtMost(CONCURRENCY, due(context.consumer, isOver), (stream) => {
       total.due += 1;
       return work(stream);
     });
+    total.isWhole &&= !isOver();
     await reportWaiting(policy, context);
     return total;
   };

@@ -2,13 +2,10 @@
  * Repair of gaps: a consumer that misses numbers asks the publisher's outbox for them. Rows stay as sent for their
  * retention, so a message that was published and lost on the way can be published again, under its `dedupId`.
  */
-import type { Publisher } from '../publish/publisher.ts';
 import { PermanentError, TransientError } from '../errors.ts';
 import { identifierHash } from '../hash.ts';
 import { drain } from './drain.ts';
 import { readable } from './large.ts';
-import type { RelayStore } from './outbox-store.ts';
-import { portsOf, type RelayOptions } from './relay.ts';
 import type { Row, StreamRef } from './rows.ts';
 import type { DrainPorts } from './stream-lease.ts';
 
@@ -25,15 +22,14 @@ const ROWS = 1_000;
 const LIMIT_MS = 20_000;
 
 /**
- * `store` and `publisher` are those of the relay; `key` is a key of the present counter. Numbers that are still pending
+ * `key` is a key of the present counter. Numbers that are still pending
  * are published as the relay does it, after those before them; where that is not possible now (the relay backs off, is
  * halted, or is at it elsewhere) the answer is TransientError `OUTBOX_PENDING`: they will come, and must not be given up.
  * Numbers that were taken without a row (mode `direct`),
  * and rows whose retention is over, are not in the answer: there is nothing to publish.
  */
-export function gapRepair(store: RelayStore, publisher: Publisher, options: RelayOptions = {}): GapRepair {
-  const ports = portsOf(store, publisher, options);
-  const { clock, pageSize } = ports;
+export function gapRepair(ports: DrainPorts): GapRepair {
+  const { store, clock, pageSize } = ports;
   return {
     async republish(key, { from, to }) {
       const ref = await store.streamOf(key);

@@ -1,5 +1,5 @@
 /** `pubsub-guarantees/outbox`: messages in a transaction of yours. The store has an entry point of its own: `/outbox/firestore`. */
-export { type GapRepair, gapRepair } from './gap-repair.ts';
+export type { GapRepair } from './gap-repair.ts';
 export {
   type Added,
   type Outbox,
@@ -9,7 +9,7 @@ export {
   type SlotOptions,
 } from './outbox.ts';
 export type { OutboxStore, RelayStore, Troubled } from './outbox-store.ts';
-export type { PassResult } from './pass.ts';
+export type { OutboxSwept } from './pass.ts';
 export type { PassContext } from './pass-work.ts';
 export { type Relay, relay, type RelayOptions } from './relay.ts';
 export { type OutboxSender, outboxSender } from './sender.ts';

@@ -111,7 +111,7 @@ export function outbox<Tx extends object>(writer: OutboxWriter<Tx>, options: Out
     writer,
   );
   checkOptions<OutboxOptions>(options, {
-    relay: port(['flush', 'pass'], 'a relay, for example relay(store, publisher)'),
+    relay: port(['flush', 'sweep'], 'a relay, for example relay(store, publisher)'),
     payloads: somePayloads,
     clock: aClock,
     maxBytes: whole(1),

@@ -14,20 +14,19 @@ import type { PendingRow } from './outbox-store.ts';
 import { inParallel, type PassContext, tried, withinPass } from './pass-work.ts';
 import type { StreamRef } from './rows.ts';
 import { type DrainPorts, park } from './stream-lease.ts';
+import type { Swept, Tally } from '../sweep.ts';
 import { toldPass } from './told.ts';
 
-export type PassResult = Readonly<{
-  /** Rows that were pending and due when they were seen, and streams that were tried in place of theirs. */
-  pending: number;
-  /** The messages that one delivery of the inbox left behind count as one. */
-  published: number;
-  /** Streams and rows without order that could not be published, or whose store did not answer. */
-  failed: number;
+/** `due`: rows that were pending and due when they were seen, and streams that were tried in place of theirs. */
+type Halted = {
   /** Streams that are halted by a row that can never be published. */
   halted: number;
-  /** Whether everything that was due was looked at; otherwise the time was over. */
-  isWhole: boolean;
-}>;
+};
+/**
+ * `done`: messages that were published; those that one delivery of the inbox left behind count as one. `failed`:
+ * streams and rows without order that could not be published, or whose store did not answer.
+ */
+export type OutboxSwept = Swept<Halted>;
 
 /** When what waits was committed, and until when a pass need not see it to know that it waits. */
 export type Waiting = Map<string, Readonly<{ createdMs: number; untilMs: number }>>;
@@ -48,8 +47,6 @@ const TURN_MS = 10_000;
 const UNREADABLE_PAUSE_MS = 600_000;
 /** Rows that leave the selection in one commit. */
 const PARKED_AT_ONCE = 400;
-
-type Total = { -readonly [Field in keyof PassResult]: PassResult[Field] };
 
 type Stream = {
   readonly ref: StreamRef;
@@ -74,10 +71,10 @@ export async function passOver(
   ports: DrainPorts,
   context: PassContext,
   waiting: Waiting = new Map(),
-): Promise<PassResult> {
+): Promise<OutboxSwept> {
   const { store, clock, log, retryMaxMs } = ports;
   const { signal, deadline = Infinity } = context;
-  const total: Total = { pending: 0, published: 0, failed: 0, halted: 0, isWhole: false };
+  const total: Tally<Halted> = { due: 0, done: 0, failed: 0, isWhole: false, halted: 0 };
   const isOver = (): boolean => signal.aborted || clock.monotonic() >= deadline;
   const streams = new Map<string, Stream>();
   const loose = new Map<string, Loose | undefined>();
@@ -107,7 +104,7 @@ export async function passOver(
     // A turn in which nothing was published is not tried again: the store is slow, or gone.
     stream.isCut = drained.kind === 'stopped' && drained.sent > stream.sent;
     stream.sent = Math.max(stream.sent, drained.sent);
-    total.published += drained.published;
+    total.done += drained.published;
     if (drained.kind === 'failed') total.failed += 1;
   };
   const relayRow = async (id: string): Promise<void> => {
@@ -117,7 +114,7 @@ export async function passOver(
     };
     const how = await tried(log, { row: id }, fails, () => publishLoose(ports, id, { signal }));
     loose.set(id, how);
-    if (how === 'sent') total.published += 1;
+    if (how === 'sent') total.done += 1;
     if (how === 'failed') total.failed += 1;
   };
   const refuse = (problem: Error) => tried(log, {}, failed, () => Promise.reject(problem));
@@ -227,7 +224,7 @@ export async function passOver(
     );
     await parkBlocked(rows);
     await deferUnreadable(rows, readMs);
-    total.pending += rows.length;
+    total.due += rows.length;
     for (const row of rows) {
       if (!isGone(row)) bound = Math.min(bound, row.dueMs);
       const createdMs = createdMsOf(row);

@@ -14,10 +14,11 @@ import { consoleLog, type Log, withoutIdentifiers } from '../log.ts';
 import type { PayloadRoom } from '../payload/payload-room.ts';
 import type { Publisher } from '../publish/publisher.ts';
 import { drain } from './drain.ts';
+import { type GapRepair, gapRepair } from './gap-repair.ts';
 import { publishLoose, publishOwn } from './loose-rows.ts';
 import { resume, skip } from './operate.ts';
 import type { RelayStore, Troubled } from './outbox-store.ts';
-import { passOver, type PassResult, type Waiting } from './pass.ts';
+import { passOver, type OutboxSwept, type Waiting } from './pass.ts';
 import type { PassContext } from './pass-work.ts';
 import type { Row, StreamRef } from './rows.ts';
 import type { DrainPorts } from './stream-lease.ts';
@@ -68,7 +69,7 @@ export type Relay = Readonly<{
   /** The same for rows without order that may be at work elsewhere. */
   flushRows(ids: readonly string[]): Promise<void>;
   /** One look at everything that is pending and due, the inbox's rows included. Rejects with STORE_UNAVAILABLE when the store cannot be asked. */
-  pass(context: PassContext): Promise<PassResult>;
+  sweep(context: PassContext): Promise<OutboxSwept>;
   /** Passes until the signal is aborted. Never rejects: what goes wrong is logged and tried again. */
   run(signal: AbortSignal): Promise<void>;
   /** Streams and rows that wait for somebody. */
@@ -84,6 +85,8 @@ export type Relay = Readonly<{
    * that one or nothing: undefined where the stream has passed it, PermanentError `ROW_NOT_HALTED` where it comes yet.
    */
   skip(stream: string | StreamRef, number?: number): Promise<number | undefined>;
+  /** For `gap` of a consumer's `orderedDelivery`: what was published and lost on the way is published again. */
+  repair: GapRepair;
   /** Puts a row without order that failed for good back. False: there is none of this name. */
   reopen(id: string): Promise<boolean>;
 }>;
@@ -126,7 +129,7 @@ export function relay(store: RelayStore, publisher: Publisher, options: RelayOpt
     async flushRows(ids) {
       for (const id of ids) await quietly({ row: id }, () => publishLoose(ports, id));
     },
-    async pass(context) {
+    async sweep(context) {
       checkPass(context);
       return passOver(ports, context, waiting);
     },
@@ -135,9 +138,9 @@ export function relay(store: RelayStore, publisher: Publisher, options: RelayOpt
       while (!signal.aborted) {
         let isBehind = false;
         await quietly({}, async () => {
-          const { published, pending } = await passOver(ports, { signal }, waiting);
+          const { done, due } = await passOver(ports, { signal }, waiting);
           // Rows were committed while it was at work: others may be waiting already.
-          isBehind = published > pending;
+          isBehind = done > due;
         });
         if (!isBehind) await sleep(clock, intervalMs, signal);
       }
@@ -145,6 +148,7 @@ export function relay(store: RelayStore, publisher: Publisher, options: RelayOpt
     troubled: (limit = 100) => store.troubled(limit),
     resume: (stream) => resume(store, stream),
     skip: (stream, number) => skip(store, stream, number),
+    repair: gapRepair(ports),
     reopen: (id) => store.reopen(id),
   };
 }
@@ -196,7 +200,7 @@ export function portsOf(store: RelayStore, publisher: Publisher, options: RelayO
 
 const RELAY_METHODS = ['readStream', 'writeStream', 'after', 'streamOf', 'pending', 'claim', 'markSent'];
 
-/** `relay.pass()`, or the signal itself in the place of an object that has it. */
+/** `relay.sweep()`, or the signal itself in the place of an object that has it. */
 const checkPass = (context: unknown): void => {
   if (typeof context !== 'object' || context === null) {
     throw refused('context', context, 'an object with a signal, for example { signal }');

@@ -46,7 +46,7 @@ export function payloadRoomContract(name: string, start: () => Promise<PayloadRo
     /** What earlier tests have marked as done is gone. */
     const settled = async (): Promise<void> => {
       subject.pass(GRACE_MS + 1);
-      await room.sweep(signal);
+      await room.sweep({ signal });
     };
 
     test('every byte comes back, whatever the length', async () => {
@@ -99,16 +99,16 @@ export function payloadRoomContract(name: string, start: () => Promise<PayloadRo
       await assert.rejects(room.get(ref), code('PAYLOAD_DONE'));
       subject.pass(GRACE_MS / 2);
       await room.done(ref);
-      await room.sweep(signal);
+      await room.sweep({ signal });
       assert.equal(await subject.storedBytes(), kept);
       subject.pass(GRACE_MS / 2 + 1);
-      assert.ok((await room.sweep(signal)).removed > 0);
+      assert.ok((await room.sweep({ signal })).done > 0);
       assert.equal(await subject.storedBytes(), kept - 1_000_000);
       subject.pass(KEEP_MS - 2 * DAY_MS);
-      await room.sweep(signal);
+      await room.sweep({ signal });
       await assert.rejects(room.get(ref), code('PAYLOAD_DONE'));
       subject.pass(2 * DAY_MS);
-      await room.sweep(signal);
+      await room.sweep({ signal });
       await assert.rejects(room.get(ref), code('PAYLOAD_MISSING'));
       await room.done(ref);
       await assert.rejects(room.get(ref), code('PAYLOAD_MISSING'));
@@ -122,7 +122,7 @@ export function payloadRoomContract(name: string, start: () => Promise<PayloadRo
         assert.ok(content.equals(await room.get(ref)), `after ${pause} ms`);
         await room.done(ref);
         subject.pass(pause);
-        await room.sweep(signal);
+        await room.sweep({ signal });
         assert.deepEqual(await put(content, 0, owner), ref);
         assert.ok(content.equals(await room.get(ref)), `after ${pause} ms, again`);
       }
@@ -132,17 +132,17 @@ export function payloadRoomContract(name: string, start: () => Promise<PayloadRo
       const near = await put(bytesOf(1_000));
       const far = await put(bytesOf(1_001), 3_650 * DAY_MS);
       subject.pass(KEEP_MS - 1);
-      await room.sweep(signal);
+      await room.sweep({ signal });
       assert.equal((await room.get(near)).length, 1_000);
       subject.pass(REPEAT_MARGIN_MS + 2);
-      await room.sweep(signal);
+      await room.sweep({ signal });
       await assert.rejects(room.get(near), code('PAYLOAD_MISSING'));
       assert.equal((await room.get(far)).length, 1_001);
       subject.pass(3_649 * DAY_MS);
-      await room.sweep(signal);
+      await room.sweep({ signal });
       assert.equal((await room.get(far)).length, 1_001);
       subject.pass(2 * DAY_MS + 2);
-      await room.sweep(signal);
+      await room.sweep({ signal });
       await assert.rejects(room.get(far), code('PAYLOAD_MISSING'));
       assert.equal(await subject.storedBytes(), 0);
     });
@@ -152,7 +152,7 @@ export function payloadRoomContract(name: string, start: () => Promise<PayloadRo
       const ref = await put(content, 0, owner);
       await put(content, 100 * DAY_MS, owner);
       subject.pass(100 * DAY_MS + KEEP_MS - 1);
-      await room.sweep(signal);
+      await room.sweep({ signal });
       assert.ok(content.equals(await room.get(ref)));
     });
 
@@ -162,7 +162,7 @@ export function payloadRoomContract(name: string, start: () => Promise<PayloadRo
       const refs = await Promise.all(Array.from({ length: 105 }, (_, n) => put(bytesOf(100 + n))));
       await Promise.all(refs.slice(1).map((ref) => room.done(ref)));
       subject.pass(GRACE_MS + 1);
-      assert.equal((await room.sweep(signal)).failed, 0);
+      assert.equal((await room.sweep({ signal })).failed, 0);
       assert.equal(await subject.storedBytes(), before + 100);
     });
   });

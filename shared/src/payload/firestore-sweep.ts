@@ -11,6 +11,7 @@ import { type Calls } from '../firestore/calls.ts';
 import { isRefused } from '../firestore/errors.ts';
 import { forEachAtMost } from '../async/pool.ts';
 import { timestampAt } from '../firestore/timestamps.ts';
+import type { Tally } from '../sweep.ts';
 import { manifestIn } from './firestore-documents.ts';
 import { GRACE_MS, type PayloadSweep, UNFINISHED_MS } from './payload-room.ts';
 
@@ -19,24 +20,20 @@ const PAGE = 100;
 const WRITES_AT_ONCE = 8;
 
 type Collections = Readonly<{ manifests: CollectionReference; chunks: CollectionReference }>;
-type Total = { -readonly [Field in keyof PayloadSweep]: PayloadSweep[Field] };
 
 /** Where the last sweep was ended: in which of its steps, and behind which document. */
 type Ended = Readonly<{ step: number; after: QueryDocumentSnapshot }>;
 
 /** The sweep of one room, which remembers where it was ended. */
-export function payloadSweep(
-  { manifests, chunks }: Collections,
-  calls: Calls,
-): (signal: AbortSignal) => Promise<PayloadSweep> {
+export function payloadSweep({ manifests, chunks }: Collections, calls: Calls): PayloadSweep {
   let ended: Ended | undefined;
 
-  const sweepFrom = async (from: Ended | undefined, total: Total, signal: AbortSignal): Promise<void> => {
+  const sweepFrom = async (from: Ended | undefined, total: Tally, signal: AbortSignal): Promise<void> => {
     const now = calls.clock.now();
 
     const remove = async (document: QueryDocumentSnapshot): Promise<void> => {
       await calls.call('removal', () => document.ref.delete({ lastUpdateTime: document.updateTime }));
-      total.removed += 1;
+      total.done += 1;
     };
     /** A chunk that was begun long ago. Where its payload is there after all, another put had finished it. */
     const settle = async (chunk: QueryDocumentSnapshot): Promise<void> => {
@@ -75,12 +72,13 @@ export function payloadSweep(
     ended = undefined;
   };
 
-  return async (signal) => {
-    const total: Total = { removed: 0, failed: 0 };
+  return async ({ signal }) => {
+    const total: Tally = { due: 0, done: 0, failed: 0, isWhole: false };
     const from = ended;
     await sweepFrom(from, total, signal);
     // What comes before the place at which it began, unless it was ended again.
     if (from !== undefined && !signal.aborted) await sweepFrom(undefined, total, signal);
+    total.isWhole = ended === undefined && !signal.aborted;
     return total;
   };
 }
@@ -100,7 +98,7 @@ async function pages(
   { query, start, work }: Step,
   calls: Calls,
   signal: AbortSignal,
-  total: Total,
+  total: Tally,
 ): Promise<QueryDocumentSnapshot | undefined> {
   let from = start;
   let tried: QueryDocumentSnapshot | undefined;
@@ -110,6 +108,7 @@ async function pages(
       if (signal.aborted) return;
       // They are begun in their order.
       tried = document;
+      total.due += 1;
       try {
         await work(document);
       } catch (error) {

@@ -18,7 +18,12 @@ test('a lazy room is loaded by its first call, once for calls at the same time',
   assert.deepEqual(Buffer.from(await room.get(ref)), content);
   await room.done(ref);
   await assert.rejects(room.get(ref), { code: 'PAYLOAD_DONE' });
-  assert.deepEqual(await room.sweep(new AbortController().signal), { removed: 0, failed: 0 });
+  assert.deepEqual(await room.sweep({ signal: new AbortController().signal }), {
+    due: 0,
+    done: 0,
+    failed: 0,
+    isWhole: true,
+  });
   assert.equal(loads, 1);
 });
 

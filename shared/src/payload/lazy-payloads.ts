@@ -13,6 +13,6 @@ export function lazyPayloads(load: () => Promise<PayloadRoom>): PayloadRoom {
     put: async (owner, content, neededAtMs) => (await loaded()).put(owner, content, neededAtMs),
     get: async (ref) => (await loaded()).get(ref),
     done: async (ref) => (await loaded()).done(ref),
-    sweep: async (signal) => (await loaded()).sweep(signal),
+    sweep: async (context) => (await loaded()).sweep(context),
   };
 }

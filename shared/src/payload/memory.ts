@@ -80,15 +80,15 @@ export function memoryPayloads(options: Readonly<{ clock: Clock }>): MemoryPaylo
       });
     },
     async sweep() {
-      let removed = 0;
+      let done = 0;
       const now = clock.now();
       for (const [id, { content: _removed, ...rest }] of kept) {
         if (rest.until <= now) kept.delete(id);
         else if (_removed !== undefined && rest.contentUntil <= now) kept.set(id, rest);
         else continue;
-        removed += 1;
+        done += 1;
       }
-      return { removed, failed: 0 };
+      return { due: done, done, failed: 0, isWhole: true };
     },
     storedBytes: () => [...kept.values()].reduce((sum, { content }) => sum + (content?.length ?? 0), 0),
     stored: () => [...kept.values()].filter(({ content }) => content !== undefined).length,

@@ -5,6 +5,7 @@
  * a task may run twice. A crash between the two leaves content that nobody asks for; its expiry and the sweep end it.
  */
 import { hashOf } from '../hash.ts';
+import type { Sweep } from '../sweep.ts';
 
 export type PayloadRef = Readonly<{
   /** Names the owner and the content: `payloadRef`. */
@@ -14,8 +15,8 @@ export type PayloadRef = Readonly<{
   digest: string;
 }>;
 
-/** How many documents (or entries) the sweep removed, and how many it could not. */
-export type PayloadSweep = Readonly<{ removed: number; failed: number }>;
+/** `due`: documents (or entries) that may be removed. `done`: those that were. */
+export type PayloadSweep = Sweep<object, 'signal'>;
 
 export type PayloadRoom = Readonly<{
   /**
@@ -39,9 +40,10 @@ export type PayloadRoom = Readonly<{
   done(ref: PayloadRef): Promise<void>;
   /**
    * Removes what has expired and what a crash left half written; nothing that is needed, whoever writes at the same
-   * time. Ends when there is nothing more, or soon after `signal` is aborted. Rejects when the store cannot be asked.
+   * time. Ends when there is nothing more, or soon after `context.signal` is aborted. Rejects when the store cannot be
+   * asked.
    */
-  sweep(signal: AbortSignal): Promise<PayloadSweep>;
+  sweep: PayloadSweep;
 }>;
 
 const DAY_MS = 86_400_000;

@@ -11,6 +11,7 @@ import type { Clock } from '../clock.ts';
 import { codeOf, PermanentError, textOf } from '../errors.ts';
 import type { TaskQueue } from '../tasks/task-queue.ts';
 import type { SweepContext } from '../handler.ts';
+import type { Sweep, Tally } from '../sweep.ts';
 import { ATTR, count, gauge, isMeasured } from '../telemetry/instruments.ts';
 import { markRefusedKept, markScheduled, markTried, recover } from './decide.ts';
 import { enqueue } from './enqueue.ts';
@@ -24,18 +25,13 @@ import {
   taskQueue as aQueue,
 } from '../options.ts';
 
-export type ScheduleSweep = Readonly<{
-  /** Entries that were past their grace. */
-  due: number;
-  /** Entries that have a task now. */
-  recovered: number;
+/** `due`: entries that were past their grace. `done`: those that have a task now. */
+export type ScheduleSweep = Sweep<{
   /** Entries whose task the queue refuses for good; they are no longer due, and listed as refused. */
   refused: number;
-  /** Entries that could not be read, or whose task could not be created; they stay due. */
-  failed: number;
 }>;
 
-type Total = { -readonly [Field in keyof ScheduleSweep]: ScheduleSweep[Field] };
+type Total = Tally<{ refused: number }>;
 
 /** The queue's word about one entry. */
 class Refused extends Error {
@@ -61,7 +57,7 @@ export function sweepSchedules(
   ledger: Ledger,
   queue: TaskQueue,
   options: Readonly<{ clock: Clock }>,
-): (context: SweepContext) => Promise<ScheduleSweep> {
+): ScheduleSweep {
   aLedger('ledger', ledger);
   aQueue('queue', queue);
   checkOptions<typeof options>(options, { clock: required(aClock) });
@@ -111,7 +107,7 @@ export function sweepSchedules(
     const { id } = item;
     total.due += 1;
     try {
-      if (await recovered(id, context)) total.recovered += 1;
+      if (await recovered(id, context)) total.done += 1;
     } catch (error) {
       if (error instanceof Refused && (await isMarked(id, error, context))) {
         total.refused += 1;
@@ -126,7 +122,7 @@ export function sweepSchedules(
   };
 
   return async (context) => {
-    const total: Total = { due: 0, recovered: 0, refused: 0, failed: 0 };
+    const total: Total = { due: 0, done: 0, failed: 0, isWhole: false, refused: 0 };
     const isOver = (): boolean => clock.monotonic() >= context.deadline || context.signal.aborted;
     /** How far each shard was read; those that were read to their end are not in it. */
     const open = new Map<number, string | undefined>();
@@ -146,6 +142,7 @@ export function sweepSchedules(
         else open.set(shard, next);
       }
     } while (open.size > 0 && !isOver());
+    total.isWhole = open.size === 0;
     if (isMeasured()) {
       const pending = await ledger.pending(context.consumer);
       gauge('pendingSchedules', pending, { [ATTR.consumer]: context.consumer });
