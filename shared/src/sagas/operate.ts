@@ -1,0 +1,53 @@
+/** What an operator asks of an instance. Each answers what is certain at that moment, and no more. */
+import { type Draft, resend, settled } from './draft.ts';
+import { type Instance, isParked, openAction, stepOf } from './instance.ts';
+import { type GivenUp, giveUp, refused, succeeded } from './progress.ts';
+
+export type SettledOutcome = 'done' | 'refused' | 'undone';
+
+export type OperatorEvent =
+  | Readonly<{ kind: 'cancel' }>
+  | Readonly<{ kind: 'retry' }>
+  | Readonly<{ kind: 'settle'; step: string; outcome: SettledOutcome; reason: string; reply?: string }>;
+
+export type OperatorAnswer =
+  | GivenUp
+  /** Every open command was sent again. */
+  | 'retried'
+  | 'settled'
+  /** It is not parked: its own participants decide. */
+  | 'notParked'
+  /** The step waits for no such outcome. */
+  | 'notOpen';
+
+export const cancel = (draft: Draft): GivenUp => giveUp(draft, 'CANCELLED');
+
+/** Every open command, now. What is refused again is shown again. */
+export function retryNow(draft: Draft): OperatorAnswer {
+  for (const plan of draft.plan) {
+    const { problem: _cleared, ...step } = stepOf(draft.steps, plan.name);
+    if (openAction(step) === undefined) continue;
+    draft.steps[plan.name] = step;
+    resend(draft, plan);
+  }
+  return 'retried';
+}
+
+/** The outcome of a step that no participant will tell any more, as an operator has found it out. */
+export function settle(
+  draft: Draft,
+  found: Instance,
+  { step, outcome, reason, reply = '' }: Extract<OperatorEvent, { kind: 'settle' }>,
+): OperatorAnswer {
+  if (!isParked(found)) return 'notParked';
+  const plan = draft.plan.find(({ name }) => name === step);
+  const action = openAction(stepOf(draft.steps, step));
+  if (plan === undefined || action === undefined) return 'notOpen';
+  if (action === 'undo') {
+    if (outcome !== 'undone') return 'notOpen';
+    settled(draft, step, 'undone');
+  } else if (outcome === 'done') succeeded(draft, plan, reply);
+  else if (outcome === 'refused' && plan.kind !== 'retriable') refused(draft, plan, `${step}: ${reason}`);
+  else return 'notOpen';
+  return 'settled';
+}
