@@ -17,7 +17,7 @@ import { anything, callable, checkOptions, clock as aClock, required, whole } fr
 export type MemoryTransaction = Readonly<{
   /** Undefined when there is none. Throws after the first write. */
   get(id: string): Promise<unknown>;
-  /** Visible to others, and to `get`, after the commit. */
+  /** Visible to others, and to `get`, after the commit. A function is called with the time of the commit, and makes the value. */
   set(id: string, value: unknown): void;
   delete(id: string): void;
 }>;
@@ -107,7 +107,7 @@ export function memoryInboxDocuments(options: MemoryInboxOptions): MemoryInboxDo
       if (claims.revisionOf(request.key) !== revision) return 'refused';
       for (const [id, at] of seen) if ((values.get(id)?.version ?? 0) !== at) return 'conflict';
       void claims.update(request.key, revision, { kind: 'done', request });
-      for (const [id, value] of writes) put(id, value);
+      for (const [id, value] of writes) put(id, typeof value === 'function' ? value(clock.now()) : value);
       const lease = { owner: request.owner, untilMs: clock.now() + request.leaseMs };
       for (const fresh of freshRows(written, clock.now(), lease)) table.put(`row/${fresh.row.id}`, fresh);
       return 'committed';

@@ -107,7 +107,8 @@ export type CompensableStage<Start, Data> = Saga<Start> & OpenStage<Start, Data>
 /** From the decision on. */
 export type RetriableStage<Start, Data> = Saga<Start> & RetriableSteps<Start, Data>;
 
-export const NAME = /^[A-Za-z0-9._-]{1,100}$/;
+/** Firestore keeps names of fields that begin and end with two underscores for itself. */
+export const NAME = /^(?!__)[A-Za-z0-9._-]{1,100}$/;
 const MAX_STEPS = 64;
 const MAX_GROUP = 10;
 /** Of a deadline or a timeout: what one task reaches. https://cloud.google.com/tasks/docs/quotas */
@@ -242,6 +243,6 @@ function named(name: unknown): string {
 }
 
 function checkName(path: string, name: unknown): asserts name is string {
-  if (typeof name !== 'string' || !NAME.test(name) || name === '__proto__')
-    throw refused(path, name, '1 to 100 characters of A-Z a-z 0-9 . _ -');
+  if (typeof name !== 'string' || !NAME.test(name))
+    throw refused(path, name, '1 to 100 characters of A-Z a-z 0-9 . _ -, not two underscores first');
 }

@@ -1,4 +1,5 @@
 /** What an operator asks of an instance. Each answers what is certain at that moment, and no more. */
+import { PermanentError } from '../errors.ts';
 import { type Draft, resend, settled } from './draft.ts';
 import { type Instance, isParked, openAction, stepOf } from './instance.ts';
 import { type GivenUp, giveUp, refused, succeeded } from './progress.ts';
@@ -50,4 +51,20 @@ export function settle(
   else if (outcome === 'refused' && plan.kind !== 'retriable') refused(draft, plan, `${step}: ${reason}`);
   else return 'notOpen';
   return 'settled';
+}
+
+const OUTCOMES: readonly unknown[] = ['done', 'refused', 'undone'] satisfies readonly SettledOutcome[];
+
+/** The body of an operator's message. Throws PermanentError `INVALID_DATA`. */
+export function parseSettle(text: string): Omit<Extract<OperatorEvent, { kind: 'settle' }>, 'kind'> {
+  const body: unknown = text === '' ? undefined : JSON.parse(text);
+  const { step, outcome, reason, reply } = (body ?? {}) as Readonly<Record<string, unknown>>;
+  const isWhole =
+    typeof step === 'string' &&
+    OUTCOMES.includes(outcome) &&
+    typeof reason === 'string' &&
+    (reply === undefined || typeof reply === 'string');
+  if (!isWhole)
+    throw new PermanentError('INVALID_DATA', 'settle without step, outcome or reason; accepted: all three');
+  return { step, outcome: outcome as SettledOutcome, reason, ...(reply !== undefined && { reply }) };
 }

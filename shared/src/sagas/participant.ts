@@ -1,0 +1,226 @@
+/**
+ * A participant: exactly one effect a step, whatever is repeated, overtaken or withdrawn. A handler of the inbox: what the
+ * step writes, its record and its reply are one commit, so a crash leaves all of them or nothing.
+ */
+import type { InboxContext, InboxHandler } from '../dedup/inbox-run.ts';
+import { ATTRIBUTE } from '../attributes.ts';
+import { ConfigError, PermanentError, TransientError } from '../errors.ts';
+import type { Context } from '../handler.ts';
+import type { Message } from '../message.ts';
+import {
+  callable,
+  checkOptions,
+  isObject,
+  listOf,
+  port,
+  refused as wrong,
+  required,
+  text,
+} from '../options.ts';
+import { ack, type Outcome, retry } from '../outcome.ts';
+import { checkCode, type Command, parseCommand } from './attributes.ts';
+import { NAME } from './definition.ts';
+import { jsonOf, jsonText, valueOf } from './json.ts';
+import { replyMessage } from './messages.ts';
+import type { StepRecord, StepRecords, StepRef } from './step-records.ts';
+import { type Answer, judge } from './step-rules.ts';
+
+/** Which step of which saga this is. */
+export type SagaStep = Readonly<{
+  saga: string;
+  id: string;
+  step: string;
+  /** `<saga>/<sagaId>/<step>`: the same for each attempt, for services that are idempotent by key. */
+  key: string;
+  attempt: number;
+}>;
+
+export type Done = Readonly<{ kind: 'done'; reply: string }>;
+export type Refused = Readonly<{ kind: 'refused'; code: string }>;
+export type Undone = Readonly<{ kind: 'undone'; reply: string }>;
+
+/** The step has its effect. `reply` becomes JSON, and is what `replied` of the saga gets. */
+export const done = (reply?: unknown): Done => ({ kind: 'done', reply: textOf(reply) });
+
+/**
+ * The step has no effect, and the handler's writes are dropped. `code` is a word for the saga's history, 1 to 100 bytes.
+ * Final for a compensable step or pivot; of an undo or a retriable step it parks the saga, and the step is asked again.
+ */
+export function refused(code: string): Refused {
+  checkCode(code);
+  return { kind: 'refused', code };
+}
+
+/** The step has no effect any more. */
+export const undone = (reply?: unknown): Undone => ({ kind: 'undone', reply: textOf(reply) });
+
+const textOf = (reply: unknown): string => (reply === undefined ? '' : jsonOf('the reply', reply));
+
+export type StepContext<Tx> = InboxContext<Tx> & Readonly<{ saga: SagaStep }>;
+
+export type ParticipantStep<Tx> = Readonly<{
+  /** Reads and writes through `transaction` alone. A throw is a retry of the delivery, a PermanentError a dead letter. */
+  do?(body: unknown, context: StepContext<Tx>): Promise<Done | Refused>;
+  /** Absent for a pivot or a retriable step. */
+  undo?(body: unknown, context: StepContext<Tx>): Promise<Undone | Refused>;
+}>;
+
+export type ParticipantOptions<Tx> = Readonly<{
+  /** Topics that it answers to, as the orchestrators name them. A command that wants its reply elsewhere is a dead letter. */
+  replyTo: readonly string[];
+  /** By their names in the sagas. */
+  steps: Readonly<Record<string, ParticipantStep<Tx>>>;
+}>;
+
+/**
+ * Throws ConfigError `INVALID_OPTION` for an option that is not valid.
+ *
+ * Outcomes beside those of the inbox: retry `SAGA_STEP_UNKNOWN` (another deployment may have it); dead letters
+ * `INVALID_ATTRIBUTE`, `INVALID_DATA`, `SAGA_REPLY_TOPIC_REFUSED`.
+ *
+ * Cost of a command beside the inbox's and the handler's own: a read and a write of the record, and a row for the reply.
+ *
+ * @example
+ * const credit = participant<Transaction>(firestoreStepRecords(firestore), {
+ *   replyTo: ['saga'],
+ *   steps: {
+ *     credit: {
+ *       async do({ id, reserve }: { id: string; reserve: number }, { transaction }) {
+ *         const account = await transaction.get(accounts.doc(id));
+ *         if (account.get('free') < reserve) return refused('LIMIT');
+ *         transaction.update(account.ref, { free: account.get('free') - reserve });
+ *         return done();
+ *       },
+ *       undo: async ({ id }: { id: string }, { transaction }) => { … return undone(); },
+ *     },
+ *   },
+ * });
+ * receive(pubsub.subscription('credit-sub'), compose(inbox(claims, { publisher })(credit), [deadLetters]), { consumer: 'credit' });
+ */
+export function participant<Tx>(records: StepRecords<Tx>, options: ParticipantOptions<Tx>): InboxHandler<Tx> {
+  checkRecords(records, ['readIn', 'writeIn', 'buffered']);
+  checkParticipant(options, ['do', 'undo']);
+
+  const run = async (
+    received: Received<Tx>,
+    what: 'do' | 'undo',
+  ): Promise<Readonly<{ answer: Answer; record?: StepRecord }> | undefined> => {
+    const { ref, command, body, context } = received;
+    const step = options.steps[ref.step]?.[what];
+    if (step === undefined) return undefined;
+    const own = records.buffered(context.transaction);
+    const said = await step(body, { ...context, transaction: own.transaction, saga: stepIn(command) });
+    const { answer, state } = heard(said, what, ref.step);
+    if (answer.outcome !== 'refused') own.apply();
+    // What must succeed in the end is asked again: its refusal is said, and not remembered.
+    const isKept = answer.outcome !== 'refused' || (what === 'do' && command.kind !== 'retriable');
+    return { answer, ...(isKept && { record: { ref, state, ...kept(answer) } }) };
+  };
+
+  return async (message, context) => {
+    const received = receivedOf<Tx>(message, context, options.replyTo);
+    const { ref, command } = received;
+    const verdict = judge(ref, command, await records.readIn(context.transaction, ref));
+    if (verdict.kind === 'repeat') return otherKind(ref.step);
+    const result = verdict.kind === 'run' ? await run(received, verdict.what) : verdict;
+    if (result === undefined) return unknownStep(command);
+    if (result.record !== undefined) records.writeIn(context.transaction, result.record);
+    return answered(message, command, result.answer);
+  };
+}
+
+const kept = ({ reply, code }: Answer): Pick<StepRecord, 'reply' | 'code'> => ({
+  reply,
+  ...(code !== undefined && { code }),
+});
+
+type Received<Tx> = Readonly<{
+  ref: StepRef;
+  command: Command;
+  body: unknown;
+  context: InboxContext<Tx>;
+}>;
+
+const receivedOf = <Tx>(
+  message: Message,
+  context: InboxContext<Tx>,
+  replyTo: readonly string[],
+): Received<Tx> => ({ ...commandIn(message, context, replyTo), context });
+
+/** Throws PermanentError for a message that is no command, and for one that wants its reply elsewhere. */
+export function commandIn(
+  message: Message,
+  { consumer }: Pick<Context, 'consumer'>,
+  replyTo: readonly string[],
+): Readonly<{ ref: StepRef; command: Command; body: unknown }> {
+  const command = parseCommand(message);
+  if (!replyTo.includes(command.replyTo)) {
+    const text = `the command wants its reply at ${JSON.stringify(command.replyTo.slice(0, 100))}`;
+    throw new PermanentError('SAGA_REPLY_TOPIC_REFUSED', `${text}; accepted: ${replyTo.join(', ')}`);
+  }
+  const { saga, id, step } = command;
+  return { ref: { consumer, saga, id, step }, command, body: valueOf(jsonText(message)) };
+}
+
+export const stepIn = ({ saga, id, step, attempt }: Command): SagaStep => ({
+  saga,
+  id,
+  step,
+  attempt,
+  key: `${saga}/${id}/${step}`,
+});
+
+export const answered = (message: Message, command: Command, answer: Answer): Outcome =>
+  ack('handled', [replyMessage(command, answer, message.attributes[ATTRIBUTE.dedupId])]);
+
+export const unknownStep = ({ step, action }: Command): Outcome =>
+  retry(
+    new TransientError(
+      'SAGA_STEP_UNKNOWN',
+      `this participant has no ${action} of the step ${JSON.stringify(step)}`,
+    ),
+  );
+
+/** Its record was begun by a participant that calls a service, and only that one can end it. */
+const otherKind = (step: string): Outcome =>
+  retry(
+    new TransientError(
+      'SAGA_STEP_UNKNOWN',
+      `the step ${JSON.stringify(step)} was started by an outside participant`,
+    ),
+  );
+
+/** What a step said. A handler in JavaScript that forgets its `return` must not count as done. */
+function heard(
+  said: unknown,
+  what: 'do' | 'undo',
+  step: string,
+): Readonly<{ answer: Answer; state: StepRecord['state'] }> {
+  const { kind, reply = '', code = '' } = (said ?? {}) as Readonly<Partial<Record<string, string>>>;
+  if (kind === 'refused') return { answer: { outcome: 'refused', reply: '', code }, state: 'refused' };
+  if (kind === 'done' && what === 'do') return { answer: { outcome: 'done', reply }, state: 'done' };
+  if (kind === 'undone' && what === 'undo') return { answer: { outcome: 'undone', reply }, state: 'undone' };
+  const accepted = what === 'do' ? 'done() or refused(code)' : 'undone() or refused(code)';
+  throw new TransientError('NO_OUTCOME', `${what} of ${step} answered nothing; accepted: ${accepted}`);
+}
+
+export function checkRecords(records: unknown, methods: readonly string[]): void {
+  port(methods, 'step records, for example firestoreStepRecords(firestore)')('records', records);
+}
+
+type Options = Readonly<{ replyTo: readonly string[]; steps: Readonly<Record<string, unknown>> }>;
+
+/** Throws ConfigError. */
+export function checkParticipant(options: unknown, functions: readonly string[]): void {
+  checkOptions<Options>(options, {
+    replyTo: required(listOf(text, 'a list of topics')),
+    steps: required(isObject),
+  });
+  for (const [name, step] of Object.entries((options as Options).steps)) {
+    if (!NAME.test(name)) throw wrong('steps', name, 'names of steps');
+    const shape = Object.fromEntries(functions.map((one) => [one, callable]));
+    checkOptions<Record<string, unknown>>(step, shape, `steps.${name}`);
+    if (functions.every((one) => Reflect.get(step as object, one) === undefined))
+      throw new ConfigError('INVALID_OPTION', `steps.${name} has nothing; accepted: ${functions.join(', ')}`);
+  }
+}

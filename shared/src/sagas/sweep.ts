@@ -1,0 +1,91 @@
+/**
+ * The sweep of sagas: instances whose timer has not come get a tick in its place, as a message to their orchestrator. So
+ * whatever was dead-lettered, purged or lost with a task, time goes on for every instance that was started.
+ *
+ * Several sweeps may run at once, beside everything else, and need no definitions: the orchestrator judges each tick in a
+ * transaction of its own, and one too many is stale. What a sweep that dies has not published is due for the next one.
+ */
+import { randomUUID } from 'node:crypto';
+import { type Clock, systemClock } from '../clock.ts';
+import { codeOf, textOf } from '../errors.ts';
+import type { SweepContext } from '../handler.ts';
+import { identifierHash } from '../hash.ts';
+import { checkOptions, clock as aClock, port, publisher as aPublisher, required, text } from '../options.ts';
+import type { Publisher } from '../publish/publisher.ts';
+import { SWEEP_GRACE_MS } from './decide.ts';
+import { sweepMessage } from './messages.ts';
+import type { DueInstance, SagaStore } from './saga-store.ts';
+
+export type SagaSweepOptions = Readonly<{
+  /** The orchestrator's topic. */
+  topic: string;
+  clock?: Clock;
+}>;
+
+export type SagaSweep = Readonly<{
+  /** Instances whose timer is two minutes late. */
+  due: number;
+  /** Instances whose orchestrator was sent a tick. */
+  woken: number;
+  /** Instances for which none could be published; they stay due. */
+  failed: number;
+}>;
+
+/** Published at once, and read of one shard at a time. */
+const CONCURRENCY = 8;
+const PAGE = 100;
+
+/**
+ * Call it every five minutes or more often. Looks at the instances of `context.consumer`, the orchestrator's, to the end or
+ * until the context's deadline. Rejects with `STORE_UNAVAILABLE` when the store cannot be asked.
+ *
+ * @example
+ * const sweep = sweepSagas(firestoreSagas(firestore), publisher, { topic: 'saga' });
+ * const { due, woken } = await sweep(context);
+ */
+export function sweepSagas(
+  store: Pick<SagaStore<never>, 'due' | 'shards'>,
+  publisher: Publisher,
+  options: SagaSweepOptions,
+): (context: SweepContext) => Promise<SagaSweep> {
+  port(['due'], 'a store of sagas, for example firestoreSagas(firestore)')('store', store);
+  aPublisher('publisher', publisher);
+  checkOptions<SagaSweepOptions>(options, { topic: required(text), clock: aClock });
+  const { topic, clock = systemClock() } = options;
+
+  return async (context) => {
+    const total = { due: 0, woken: 0, failed: 0 };
+    const { consumer, deadline, signal, log } = context;
+    const isOver = (): boolean => clock.monotonic() >= deadline || signal.aborted;
+
+    const wake = async ({ ref }: DueInstance): Promise<void> => {
+      total.due += 1;
+      try {
+        await publisher.publish(sweepMessage(ref, topic, randomUUID()));
+        total.woken += 1;
+        log.warn('a saga whose timer did not come was sent another', {
+          event: 'saga_woken',
+          saga: ref.saga,
+          instance: identifierHash(ref.id),
+        });
+      } catch (error) {
+        total.failed += 1;
+        const fields = { saga: ref.saga, code: codeOf(error), error: textOf(error) };
+        log.warn('a saga was not woken; the next sweep tries again', fields);
+      }
+    };
+    const shards = Array.from({ length: store.shards }, (_, shard) => shard).values();
+    const work = async (): Promise<void> => {
+      for (const shard of shards) {
+        for (let after: string | undefined; !isOver(); ) {
+          const page = await store.due(consumer, shard, SWEEP_GRACE_MS, PAGE, after);
+          for (const item of page.items) if (!isOver()) await wake(item);
+          after = page.next;
+          if (after === undefined) break;
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: Math.min(CONCURRENCY, store.shards) }, work));
+    return total;
+  };
+}
