@@ -89,10 +89,10 @@ export function stepRecordsContract<Tx>(name: string, start: () => Promise<Recor
     test('the writes of a handler are made when they are applied, or never', async () => {
       const [kept, dropped] = [randomUUID(), randomUUID()];
       await inTransaction(subject.inbox, async (transaction) => {
-        const { transaction: inner, apply } = records.buffered(transaction);
-        subject.set(inner, kept, (await subject.get(inner, kept)) + 1);
-        const other = records.buffered(transaction);
-        subject.set(other.transaction, dropped, 1);
+        const { transaction: first } = records.buffered(transaction);
+        subject.set(first, dropped, 1);
+        const { transaction: second, apply } = records.buffered(transaction);
+        subject.set(second, kept, (await subject.get(second, kept)) + 1);
         apply();
       });
       assert.deepEqual([await subject.read(kept), await subject.read(dropped)], [1, 0]);

@@ -12,7 +12,7 @@ import { outsideParticipant } from './outside-participant.ts';
 import { done } from './participant.ts';
 import { publishing } from '../publish/publishing.ts';
 import type { Ground } from './testing/ground.ts';
-import { CONSUMER, stage } from './testing/stage.ts';
+import { stage } from './testing/stage.ts';
 
 type Order = Readonly<{ id: string }>;
 
@@ -76,7 +76,7 @@ export function sagaRules<Tx>(name: string, start: () => Promise<Ground<Tx>>): v
       const outcome = await ground.until(
         dies(
           { ...reply, data: Buffer.from(reply.data), id: '1', publishTime: new Date() },
-          play.context(CONSUMER),
+          play.context(play.consumer),
         ),
       );
       assert.equal(outcome.kind, 'retry');
@@ -320,7 +320,7 @@ export function sagaRules<Tx>(name: string, start: () => Promise<Ground<Tx>>): v
         topic: 'other',
         do: body,
       });
-      const old = stage(ground, [newer]);
+      const old = stage(ground, [newer], play.consumer);
       const reply = play.find('credit done');
       const before = await play.instance('order', id);
       assert.equal(await old.copy(reply), 'retry SAGA_VERSION_UNKNOWN');

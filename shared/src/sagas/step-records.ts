@@ -46,7 +46,8 @@ export type StepRecords<Tx> = Readonly<{
   writeIn(transaction: Tx, record: StepRecord): void;
   /**
    * A transaction for a handler whose writes may be dropped: it reads as `transaction` does, and its writes are made by
-   * `apply`, in their order, or never. As in any transaction of the store, reads come before writes.
+   * `apply`, in their order, or never. As in any transaction of the store, reads come before writes. The next one takes the
+   * place of one that was not applied.
    */
   buffered(transaction: Tx): Readonly<{ transaction: Tx; apply(): void }>;
   /**
