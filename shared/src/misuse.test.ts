@@ -17,6 +17,7 @@ import { silent } from './log.ts';
 import { memoryStreams } from './order/memory.ts';
 import { memoryOutbox } from './outbox/memory.ts';
 import { ack } from './outcome.ts';
+import { memorySagas, memoryStepRecords } from './sagas/memory.ts';
 import { memoryLedger } from './schedules/memory.ts';
 import { memoryCounters } from './sequence/memory.ts';
 import { memoryPublisher } from './testing/index.ts';
@@ -81,6 +82,8 @@ const publisher = memoryPublisher();
 const queue = memoryTasks({ clock });
 const ledger = memoryLedger({ clock });
 const outboxStore = memoryOutbox({ clock });
+const sagaStore = memorySagas(memoryInbox({ clock }), { clock });
+const stepRecords = memoryStepRecords(memoryInbox({ clock }));
 const topic = 'projects/p/topics/t';
 const handler = async () => ack();
 const subscription = () =>
@@ -159,6 +162,27 @@ const OPTIONS: Readonly<Record<string, Case>> = {
   },
   sequencer: { before: [memoryCounters()], valid: {}, near: ['trys', 'tries'] },
   sweepSchedules: { before: [ledger, queue], valid: { clock }, near: ['clocc', 'clock'] },
+  defineSaga: { before: ['place-order'], valid: { version: 1 }, near: ['versions', 'version'] },
+  memorySagas: { before: [memoryInbox({ clock })], valid: { clock }, near: ['clocks', 'clock'] },
+  orchestrator: { before: [sagaStore, []], valid: { topic: 'saga' }, near: ['topics', 'topic'] },
+  outsideParticipant: {
+    before: [stepRecords],
+    valid: { replyTo: ['saga'], steps: {} },
+    near: ['replyto', 'replyTo'],
+  },
+  participant: {
+    before: [stepRecords],
+    valid: { replyTo: ['saga'], steps: {} },
+    near: ['step', 'steps'],
+  },
+  sagas: {
+    before: [sagaStore],
+    valid: { consumer: 'c', topic: 'saga', publisher },
+    near: ['consumers', 'consumer'],
+  },
+  sweepSagas: { before: [sagaStore, publisher], valid: { topic: 'saga' }, near: ['topik', 'topic'] },
+  firestoreSagas: { before: [firestore], valid: {}, near: ['shard', 'shards'] },
+  firestoreStepRecords: { before: [firestore], valid: {}, near: ['collections', 'collection'] },
   firestoreClaims: { before: [firestore], valid: {}, near: ['colection', 'collection'] },
   firestoreInbox: { before: [firestore], valid: {}, near: ['transactiontime', 'transactionTime'] },
   firestoreStreams: { before: [firestore], valid: {}, near: ['shard', 'shards'] },
@@ -197,7 +221,7 @@ const OPTIONS: Readonly<Record<string, Case>> = {
 
 /** Those that have no options: values, checks of a message, clocks. */
 const WITHOUT = new Set(
-  `ack bytesFor contextFor checkOutgoing compose consoleLog deadLetter decodeMessage identifierHash lazyLedger lazyPayloads
+  `ack decide done memoryStepRecords refused undone voided bytesFor contextFor checkOutgoing compose consoleLog deadLetter decodeMessage identifierHash lazyLedger lazyPayloads
   memoryCounters parseWishes readWake retry schemaOf settle severalQueues sleep systemClock taskHeaders toMilliseconds
   evictionPolicy evictionWarning timestampOf memoryPublisher untilStopped virtualClock bad calledUrl choice delayQueues drainingQueues duration email emulators
   firestoreNames fullName isHttpUrl maxBytesInFlight optional payloadsThatFit project republisherService required taskQueue topic`.split(

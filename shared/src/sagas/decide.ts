@@ -8,6 +8,8 @@
 import { textOf } from '../errors.ts';
 import { hashOf } from '../hash.ts';
 import { byteLength } from '../message.ts';
+import { isObject, listOf } from '../options.ts';
+import { propertyOf } from '../shown-value.ts';
 import type { Outcome } from './attributes.ts';
 import type { SagaDefinition } from './definition.ts';
 import { type Draft, draftOf, resend, settled, troubled } from './draft.ts';
@@ -75,19 +77,38 @@ export const SWEEP_GRACE_MS = 120_000;
 /** Events that are kept. */
 const HISTORY = 100;
 
-/** `nowMs` is the store's time of the read. `definition` is that of the instance's own version. */
+/**
+ * `nowMs` is the store's time of the read. `definition` is that of the instance's own version. Throws ConfigError
+ * `INVALID_OPTION` for what is no definition, no instance or no event.
+ *
+ * @example
+ * const event = { kind: 'start', ref, body: JSON.stringify(order) } as const;
+ * const { instance, commands } = decide(placeOrder, undefined, event, Date.now()); // commands: do credit
+ */
 export function decide(
   definition: SagaDefinition,
   found: Instance | undefined,
   event: SagaEvent,
   nowMs: number,
 ): Decision {
+  checkArguments(definition, found, event);
   if (event.kind === 'start') return started(definition, found, event, nowMs);
   if (found === undefined) return nothing('unknown');
   const repeated = found.history.find(({ id, answer }) => answer !== undefined && id === event.id);
   if (repeated !== undefined) return nothing(repeated.answer as SagaAnswer);
   if (isStale(found, event, nowMs)) return nothing('stale');
   return applied(definition, found, event, nowMs);
+}
+
+function checkArguments(definition: unknown, found: unknown, event: unknown): void {
+  isObject('definition', definition);
+  const isList = listOf(() => undefined);
+  isList('definition.plan', propertyOf(definition, 'plan'));
+  if (found !== undefined) {
+    isObject('instance', found);
+    isList('instance.history', propertyOf(found, 'history'));
+  }
+  isObject('event', event);
 }
 
 const nothing = (answer: SagaAnswer): Decision => ({ answer, commands: [] });

@@ -137,9 +137,6 @@ export const isDecided = ({ plan, steps }: Planned): boolean =>
     return kind === 'retriable' && status !== 'idle' && status !== 'skipped' && status !== 'undone';
   });
 
-export const pivotOf = ({ plan }: Pick<Instance, 'plan'>): StepPlan | undefined =>
-  plan.find(({ kind }) => kind === 'pivot');
-
 /** As it is read back: the time of the commit stands where it was asked for. */
 export const committed = (instance: Instance, atMs: number): Instance => ({
   ...instance,

@@ -112,7 +112,9 @@ function eventOf(to: ToOrchestrator, ref: SagaRef, message: Message): SagaEvent 
       return { ...id, kind: to.action };
     case 'settle':
       return { ...id, kind: 'settle', ...parseSettle(jsonText(message)) };
-    default: {
+    case 'do':
+    case 'undo':
+    case 'withdraw': {
       const { step, action, outcome, code } = to;
       const reply = { step, action, outcome, reply: jsonText(message) };
       return { ...id, kind: 'reply', ...reply, ...(code !== undefined && { code }) };

@@ -46,7 +46,7 @@ function undo(draft: Draft, plan: StepPlan): void {
   else settled(draft, plan.name, 'undone');
 }
 
-export function compensate(draft: Draft, reason: string): void {
+function compensate(draft: Draft, reason: string): void {
   draft.state = 'compensating';
   draft.reason = reason;
   backward(draft);

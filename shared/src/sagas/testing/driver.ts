@@ -6,7 +6,7 @@ import { type Decision, decide, type SagaEvent } from '../decide.ts';
 import type { SagaDefinition } from '../definition.ts';
 import { type Action, committed, type Instance, type SagaRef } from '../instance.ts';
 
-export const START_MS = Date.UTC(2030, 0, 1);
+const START_MS = Date.UTC(2030, 0, 1);
 
 export function driver(definition: SagaDefinition, data: unknown = { id: 'i', total: 5 }) {
   const ref: SagaRef = { consumer: 'sagas', saga: definition.name, id: 'i' };

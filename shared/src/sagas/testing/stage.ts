@@ -26,8 +26,6 @@ const TOPIC = 'saga';
 /** Long enough for the retries of a transaction. */
 const DELIVERY_MS = 60_000;
 
-export type Stage = ReturnType<typeof stage>;
-
 /** Each stage has instances of its own, unless it is given the consumer of another one. */
 export function stage<Tx>(
   ground: Ground<Tx>,
@@ -197,5 +195,5 @@ export function stage<Tx>(
   return self;
 }
 
-export const reasonOf = (outcome: Outcome): string =>
+const reasonOf = (outcome: Outcome): string =>
   outcome.kind === 'ack' ? outcome.reason : `${outcome.kind} ${codeOf(outcome.error)}`;

@@ -1,0 +1,59 @@
+/** Sagas: a business action over several services that ends exactly once, completed or compensated. */
+export {
+  type CompensableStage,
+  type CompensableStep,
+  defineSaga,
+  type OpenStage,
+  type PivotStep,
+  type RetriableStage,
+  type RetriableStep,
+  type Saga,
+  type SagaDefinition,
+  type SagaOptions,
+  type StartOptions,
+  type StepFunctions,
+} from './definition.ts';
+export { type Decision, decide, type SagaAnswer, type SagaEvent } from './decide.ts';
+export type { Instance, SagaRef, SagaState, StepKind, StepPlan, StepState, StepStatus } from './instance.ts';
+export {
+  type MemorySagas,
+  memorySagas,
+  type MemoryStepRecords,
+  memoryStepRecords,
+} from './memory.ts';
+export { orchestrator, type OrchestratorOptions } from './orchestrator.ts';
+export {
+  type OutsideContext,
+  type OutsideOptions,
+  outsideParticipant,
+  type OutsideStep,
+  type Voided,
+  voided,
+} from './outside-participant.ts';
+export {
+  type Done,
+  done,
+  participant,
+  type ParticipantOptions,
+  type ParticipantStep,
+  type Refused,
+  refused,
+  type SagaStep,
+  type StepContext,
+  type Undone,
+  undone,
+} from './participant.ts';
+export type { FoundInstance, SagaStore } from './saga-store.ts';
+export {
+  type CallAnswer,
+  type CallOptions,
+  type SagaList,
+  type SagaListOptions,
+  type Sagas,
+  sagas,
+  type SagasOptions,
+  type SettleOptions,
+} from './sagas.ts';
+export type { StepRecord, StepRecords, StepRef, StepRule } from './step-records.ts';
+export { type SagaSweep, type SagaSweepOptions, sweepSagas } from './sweep.ts';
+export type { SagaStepView, SagaView } from './view.ts';
