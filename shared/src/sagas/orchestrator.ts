@@ -50,6 +50,16 @@ export function orchestrator<Tx>(
   sagas: readonly SagaDefinition[],
   options: OrchestratorOptions,
 ): InboxHandler<Tx> {
+  return orchestratorBy(decide, store, sagas, options);
+}
+
+/** The same by other rules, for a proof that each of the rules is needed. */
+export function orchestratorBy<Tx>(
+  rules: typeof decide,
+  store: SagaStore<Tx>,
+  sagas: readonly SagaDefinition[],
+  options: OrchestratorOptions,
+): InboxHandler<Tx> {
   port(['readIn', 'writeIn'], 'a store of sagas, for example firestoreSagas(firestore)')('store', store);
   checkOptions<OrchestratorOptions>(options, { topic: required(text) });
   const { topic } = options;
@@ -65,7 +75,7 @@ export function orchestrator<Tx>(
     const definition = definitionOf(to.saga, version);
     if (definition === undefined) return unknownVersion(to.saga, version);
 
-    const decision = decide(definition, found, event, nowMs);
+    const decision = rules(definition, found, event, nowMs);
     if (decision.answer === 'conflict') {
       const text = `${to.saga} ${identifierHash(to.id)} was started before, with other data`;
       throw new PermanentError('SAGA_ID_CONFLICT', `${text}; accepted: another sagaId`);

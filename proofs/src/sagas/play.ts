@@ -1,0 +1,341 @@
+/**
+ * Plays one program of sagas on virtual time, and says what went wrong. Two processes, each with the orchestrator and all
+ * participants, work over one store; the second one knows version 1 alone. Requests fail, messages come late, twice, in
+ * any order or never, and processes pause or die at any await. After a while nothing fails any more, and then everything
+ * must come to an end.
+ */
+import { sleep } from '../../../shared/src/clock.ts';
+import { documentInbox } from '../../../shared/src/dedup/document-inbox.ts';
+import { inbox } from '../../../shared/src/dedup/inbox.ts';
+import { memoryInboxDocuments, type MemoryTransaction } from '../../../shared/src/dedup/inbox-memory.ts';
+import type { InboxHandler } from '../../../shared/src/dedup/inbox-run.ts';
+import { codeOf, storeUnavailable, textOf } from '../../../shared/src/errors.ts';
+import { compose, type Context, type Handler, type SweepContext } from '../../../shared/src/handler.ts';
+import { silent } from '../../../shared/src/log.ts';
+import type { Message, OutgoingMessage } from '../../../shared/src/message.ts';
+import { type Outcome, retry } from '../../../shared/src/outcome.ts';
+import { relay } from '../../../shared/src/outbox/relay.ts';
+import type { Publisher } from '../../../shared/src/publish/publisher.ts';
+import { publishing } from '../../../shared/src/publish/publishing.ts';
+import { decide } from '../../../shared/src/sagas/decide.ts';
+import type { SagaDefinition } from '../../../shared/src/sagas/definition.ts';
+import { type Instance, isEnded } from '../../../shared/src/sagas/instance.ts';
+import { memorySagas, memoryStepRecords } from '../../../shared/src/sagas/memory.ts';
+import { operatorMessage, startMessage } from '../../../shared/src/sagas/messages.ts';
+import { orchestratorBy } from '../../../shared/src/sagas/orchestrator.ts';
+import { outsideParticipant } from '../../../shared/src/sagas/outside-participant.ts';
+import { participant } from '../../../shared/src/sagas/participant.ts';
+import type { SagaStore } from '../../../shared/src/sagas/saga-store.ts';
+import type { StepRecords } from '../../../shared/src/sagas/step-records.ts';
+import { sweepSagas } from '../../../shared/src/sagas/sweep.ts';
+import { virtualClock } from '../../../shared/src/testing/index.ts';
+import { crew } from '../engine/crew.ts';
+import { inTurn, type NetworkFault, send } from '../engine/faults.ts';
+import { type Named, placesOf, plannedDeaths } from '../engine/places.ts';
+import { startProcess } from '../engine/process.ts';
+import { through } from '../engine/through.ts';
+import { atService, inStore, newEffects } from './participants.ts';
+import { behaviourOf, definitionOf, type Fate, type SagaSchedule } from './program.ts';
+import { type Violation, violationsOf } from './promises.ts';
+
+/** What a mutant changes. */
+export type Way = Readonly<{
+  rules?: (rules: typeof decide) => typeof decide;
+  store?: (store: SagaStore<MemoryTransaction>) => SagaStore<MemoryTransaction>;
+  records?: (records: StepRecords<MemoryTransaction>) => StepRecords<MemoryTransaction>;
+  /** Of each message that is published; undefined: it is lost. */
+  posted?: (message: OutgoingMessage) => OutgoingMessage | undefined;
+  /** Of the orchestrator, inside of the inbox. */
+  handler?: (
+    handler: InboxHandler<MemoryTransaction>,
+    publisher: Publisher,
+  ) => InboxHandler<MemoryTransaction>;
+  /** Which versions the second process knows, and which definition it takes for version 2. */
+  secondKnows?: (one: SagaDefinition, two: SagaDefinition) => readonly SagaDefinition[];
+  answers?: (outcome: Outcome) => Outcome;
+  isSwept?: boolean;
+}>;
+
+const REQUESTS = [
+  'create',
+  'read',
+  'renewal',
+  'take-over',
+  'remove',
+  'get',
+  'commit',
+  'publish',
+  'first',
+  'claim',
+  'remove rows',
+  'put off',
+  'record',
+  'service',
+] as const;
+
+type Request = (typeof REQUESTS)[number];
+export type Site = Named<Request>;
+export const deathSites: readonly Site[] = placesOf(REQUESTS);
+
+const CONSUMER = 'order-sagas';
+const TOPIC = 'saga';
+const WORKERS = 2;
+const ACK_DEADLINE_MS = 60_000;
+const BACK_OFF_MS = 10_000;
+const TIMEOUT_MS = 5_000;
+const TROUBLE_MS = 600_000;
+const MINUTE_MS = 60_000;
+/** Without a fault, after the trouble: waits double up to ten minutes, and one step comes after the other. */
+const END_MS = 8 * 60 * MINUTE_MS;
+/** In which nothing may change any more. */
+const QUIET_MS = 10 * MINUTE_MS;
+/** Of an ended trouble: none is needed more often. */
+const ATTEMPTS = 60;
+
+export async function playSagas(
+  schedule: SagaSchedule,
+  died: (site: Site) => void,
+  way: Way = {},
+): Promise<readonly Violation[]> {
+  const { faults, fates, deaths, pauses, sagas } = schedule;
+  const isSwept = way.isSwept ?? schedule.isSwept;
+  const clock = virtualClock();
+  const isTrouble = (): boolean => clock.monotonic() < TROUBLE_MS;
+  const nextFault = inTurn(faults);
+  const nextFate = inTurn(fates);
+  const fault = (): NetworkFault | undefined => (isTrouble() ? nextFault() : undefined);
+  const broken: Violation[] = [];
+  const effects = newEffects();
+  const definitions = [definitionOf(schedule, 1), definitionOf(schedule, 2)] as const;
+
+  const network = <Value>(_request: string, apply: () => Promise<Value>): Promise<Value> =>
+    send(clock, fault(), apply, storeUnavailable);
+  const memory = memoryInboxDocuments({ clock, network, shards: 1 });
+  const instances = memorySagas(memory, { clock });
+  const stepRecords = memoryStepRecords(memory);
+  const watched = watchedStore(instances, broken);
+
+  /** Deliveries that are under way, for the end to wait for. */
+  let underWay = 0;
+  const post = (message: OutgoingMessage): void => {
+    const kept = way.posted === undefined ? message : way.posted(message);
+    const fate = nextFate() as Fate;
+    const isTick = message.attributes['sagaAction'] === 'tick';
+    const isDead = fate.isDead && isTrouble() && (!isTick || isSwept);
+    if (kept === undefined || isDead) return;
+    const dueMs = Date.parse(kept.attributes['deliverAt'] ?? '') - clock.now() || 0;
+    arrive(kept, Math.max(dueMs, 0) + fate.delayMs);
+    if (fate.copyMs !== undefined) arrive(kept, Math.max(dueMs, 0) + fate.copyMs);
+  };
+  const arrive = (message: OutgoingMessage, afterMs: number): void => {
+    underWay += 1;
+    clock.after(afterMs, () => void settle(message));
+  };
+  const bus: Publisher = {
+    publish: (message) => send(clock, fault(), async () => (post(message), '1'), storeUnavailable),
+  };
+
+  const dying = plannedDeaths(
+    deaths.map(({ site, hit }) => ({ place: deathSites[site % deathSites.length] as Site, hit })),
+    died,
+  );
+  const names = [...new Set(definitions.flatMap(({ plan }) => plan.map(({ name }) => name)))];
+  const workers = crew(WORKERS, (seat, replace) => {
+    const process = startProcess<Request>(clock, {
+      dies: (request, when) => isTrouble() && dying.dies(`${when} ${request}`),
+      died: replace,
+      lost: (_request, how) => storeUnavailable(how),
+    });
+    const { call } = process;
+    const documents = through(call, memory, {
+      create: 'create',
+      read: 'read',
+      update: (_key, _revision, { kind }) => (kind === 'renewal' ? 'renewal' : 'take-over'),
+      remove: 'remove',
+    });
+    const outbox = through(call, memory.outbox, {
+      first: 'first',
+      claim: 'claim',
+      remove: 'remove rows',
+      putOff: 'put off',
+    });
+    const store = documentInbox(
+      {
+        ...documents,
+        outbox,
+        async transact(attempt) {
+          await memory.transact(async (transaction) => {
+            const completion = await attempt(through(call, transaction, { get: 'get' }));
+            process.pass('commit', 'before');
+            await process.awake();
+            return completion;
+          });
+          process.pass('commit', 'after');
+          await process.awake();
+        },
+      },
+      process.clock,
+      TIMEOUT_MS,
+    );
+    const publisher = through(call, bus, { publish: 'publish' });
+    const records: StepRecords<MemoryTransaction> = (way.records ?? ((same) => same))({
+      ...stepRecords,
+      change: (ref, rule) =>
+        call('record', () => send(clock, fault(), () => stepRecords.change(ref, rule), storeUnavailable)),
+    });
+    const inInbox = (handler: InboxHandler<MemoryTransaction>): Handler =>
+      compose(inbox(store, { clock: process.clock, publisher })(handler), []);
+    const [one, two] = definitions;
+    const known = seat === 0 ? definitions : (way.secondKnows?.(one, two) ?? [one]);
+    const orchestrator = orchestratorBy<MemoryTransaction>(
+      way.rules?.(decide) ?? decide,
+      way.store?.(watched) ?? watched,
+      known,
+      { topic: TOPIC },
+    );
+    const handlers = new Map<string, Handler>([
+      [TOPIC, inInbox(way.handler?.(orchestrator, publisher) ?? orchestrator)],
+    ]);
+    for (const name of names) {
+      const program = behaviourOf(schedule, name === 'begun' ? 's0' : name);
+      const isRetriable = one.plan.some((step) => step.name === name && step.kind === 'retriable');
+      const isOutside = program.isOutside && name !== 'begun';
+      const service = <Value>(request: 'service', apply: () => Promise<Value>): Promise<Value> =>
+        call(request, () => send(clock, fault(), apply, storeUnavailable));
+      const handler = isOutside
+        ? compose(
+            outsideParticipant(records, {
+              replyTo: [TOPIC],
+              steps: { [name]: atService(effects, name, program, isRetriable, service) },
+            }),
+            [publishing(publisher)],
+          )
+        : inInbox(
+            participant<MemoryTransaction>(records, {
+              replyTo: [TOPIC],
+              steps: { [name]: inStore(effects, name, program, isRetriable) },
+            }),
+          );
+      handlers.set(name, handler);
+    }
+    return { clock: process.clock, pause: process.pause, handlers };
+  });
+  for (const { at, worker, milliseconds } of pauses)
+    clock.after(at, () => workers.at(worker).pause(milliseconds));
+
+  let deliveries = 0;
+  const settle = async (outgoing: OutgoingMessage): Promise<void> => {
+    const topic = outgoing.topic.split('/').at(-1) ?? '';
+    const { deliverAt: _granted, ...attributes } = outgoing.attributes;
+    const id = String((deliveries += 1));
+    const publishTime = new Date(clock.now());
+    const message: Message = { id, data: Buffer.from(outgoing.data), attributes, publishTime };
+    for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+      const worker = workers.at((deliveries += 1));
+      const handler = worker.handlers.get(topic);
+      if (handler === undefined) break;
+      const context = contextOf(worker.clock, topic === TOPIC ? CONSUMER : topic);
+      const noAnswer = sleep(clock, ACK_DEADLINE_MS).then((): Outcome => retry(new Error('no answer')));
+      const heard = await Promise.race([handler(message, context), noAnswer]);
+      const outcome = topic === TOPIC ? (way.answers?.(heard) ?? heard) : heard;
+      if (outcome.kind === 'ack') break;
+      if (outcome.kind === 'deadLetter') {
+        const text = `${codeOf(outcome.error)} ${textOf(outcome.error)} ${JSON.stringify(attributes)}`;
+        broken.push({ invariant: 'no dead letter', text });
+        break;
+      }
+      await sleep(clock, BACK_OFF_MS);
+    }
+    underWay -= 1;
+  };
+
+  for (const [index, { startMs, copies, cancels, version }] of sagas.entries()) {
+    const id = `i${index}`;
+    const body = JSON.stringify({ id, seen: [] });
+    const start = startMessage(TOPIC, { saga: 'order', id, version, body });
+    arrive(start, startMs);
+    for (const [copy, afterMs] of copies.entries())
+      arrive(
+        { ...start, attributes: { ...start.attributes, dedupId: `copy ${id} ${copy}` } },
+        startMs + afterMs,
+      );
+    for (const [call, afterMs] of cancels.entries()) {
+      const ref = { consumer: CONSUMER, saga: 'order', id };
+      arrive(operatorMessage(ref, 'cancel', '', TOPIC, `call ${id} ${call}`), startMs + afterMs);
+    }
+  }
+
+  const perfect: Publisher = { publish: async (message) => (post(message), '1') };
+  const { signal } = new AbortController();
+  const rows = relay(memory.outbox, perfect, { clock, log: silent });
+  const sweep = sweepSagas(instances, perfect, { topic: TOPIC, clock });
+  const isOver = (): boolean => {
+    const all = instances.instances();
+    return all.length === sagas.length && all.every(isEnded) && !isTrouble();
+  };
+  let overMs = Infinity;
+  while (clock.monotonic() < Math.min(END_MS, overMs + QUIET_MS)) {
+    await clock.advance(MINUTE_MS);
+    // A network that is down for it is down for the next one no longer.
+    await clock.until(rows.pass({ signal }).catch(() => undefined));
+    if (isSwept) await clock.until(sweep(sweepContextOf(clock.monotonic)).catch(() => undefined));
+    if (isOver() && overMs === Infinity) overMs = clock.monotonic();
+  }
+
+  for (const [index, { version }] of sagas.entries()) {
+    const id = `i${index}`;
+    const instance = instances.instances().find(({ ref }) => ref.id === id);
+    const definition = definitions[version - 1] as SagaDefinition;
+    broken.push(...violationsOf({ id, instance, definition, log: effects.log }));
+  }
+  return broken;
+
+  function contextOf(own: Pick<Context, 'now'> & { monotonic(): number }, consumer: string): Context {
+    return { ...sweepContextOf(() => clock.monotonic()), consumer, source: consumer, now: own.now };
+  }
+  function sweepContextOf(monotonic: () => number): SweepContext {
+    return {
+      consumer: CONSUMER,
+      now: () => clock.now(),
+      deadline: monotonic() + ACK_DEADLINE_MS,
+      signal: new AbortController().signal,
+      log: silent,
+    };
+  }
+}
+
+/** Also sees that no command is sent again before the wait of its last sending, counted from the commit of that, is over. */
+function watchedStore(
+  store: SagaStore<MemoryTransaction>,
+  broken: Violation[],
+): SagaStore<MemoryTransaction> {
+  const sendings = new Map<string, Readonly<{ attempt: number; untilMs: number }>>();
+  const look = (instance: Instance, commitMs: number): void => {
+    for (const [name, { status, attempt, sentAtMs, waitMs = 0 }] of Object.entries(instance.steps)) {
+      if (sentAtMs !== 'commit') continue;
+      const key = `${instance.ref.id} ${name} ${status}`;
+      const last = sendings.get(key);
+      if (last !== undefined && attempt === last.attempt + 1 && instance.atMs < last.untilMs) {
+        const text = `${key} #${attempt} was sent ${last.untilMs - instance.atMs} ms too early`;
+        broken.push({ invariant: 'no wait is cut short', text });
+      }
+      sendings.set(key, { attempt, untilMs: commitMs + waitMs });
+    }
+  };
+  return {
+    ...store,
+    writeIn(transaction, instance) {
+      store.writeIn(
+        {
+          ...transaction,
+          set: (id, value) =>
+            transaction.set(id, (atMs: number) => {
+              look(instance, atMs);
+              return typeof value === 'function' ? value(atMs) : value;
+            }),
+        },
+        instance,
+      );
+    },
+  };
+}
