@@ -159,7 +159,7 @@ export async function playSagas(
       remove: 'remove rows',
       putOff: 'put off',
     });
-    const store = documentInbox(
+    const store = documentInbox<MemoryTransaction>(
       {
         ...documents,
         outbox,

@@ -8,7 +8,7 @@ import { after, before, describe, test } from 'node:test';
 import type { InboxStore } from '../dedup/inbox-store.ts';
 import { committed, type Instance, type SagaRef } from './instance.ts';
 import type { SagaQuery, SagaStore } from './saga-store.ts';
-import { anEnded, anInstance, inTransaction } from './testing/samples.ts';
+import { anEnded, anInstance, inTransaction } from '../testing/saga-samples.ts';
 
 export type SagasUnderTest<Tx> = Readonly<{
   store: SagaStore<Tx>;

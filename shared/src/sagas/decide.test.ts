@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { defineSaga } from './definition.ts';
 import { isParked, problemsOf } from './instance.ts';
-import { driver, sent } from './testing/driver.ts';
+import { driver, sent } from '../testing/saga-driver.ts';
 
 type Order = Readonly<{ id: string; total: number }>;
 

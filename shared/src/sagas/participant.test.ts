@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { PermanentError } from '../errors.ts';
-import { aContext } from '../dedup/testing/fixture.ts';
+import { aContext } from '../testing/deliveries.ts';
 import { compose } from '../handler.ts';
 import type { OutgoingMessage } from '../message.ts';
 import { commandMessage, type Sending } from './messages.ts';
 import { outsideParticipant, type OutsideStep, voided } from './outside-participant.ts';
 import { done, participant, type ParticipantStep, refused, undone } from './participant.ts';
-import { memoryGround } from './testing/ground.ts';
-import { stage } from './testing/stage.ts';
+import { memoryGround } from '../testing/saga-ground.ts';
+import { stage } from '../testing/saga-stage.ts';
 
 const REF = { consumer: 'order-sagas', saga: 'order', id: 'i' };
 

@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import type { InboxStore } from '../dedup/inbox-store.ts';
 import type { StepRecord, StepRecords, StepRef } from './step-records.ts';
-import { aRecord, inTransaction } from './testing/samples.ts';
+import { aRecord, inTransaction } from '../testing/saga-samples.ts';
 
 export type RecordsUnderTest<Tx> = Readonly<{
   records: StepRecords<Tx>;

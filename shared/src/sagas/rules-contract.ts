@@ -11,8 +11,8 @@ import { orchestrator } from './orchestrator.ts';
 import { outsideParticipant } from './outside-participant.ts';
 import { done } from './participant.ts';
 import { publishing } from '../publish/publishing.ts';
-import type { Ground } from './testing/ground.ts';
-import { stage } from './testing/stage.ts';
+import type { Ground } from '../testing/saga-ground.ts';
+import { stage } from '../testing/saga-stage.ts';
 
 type Order = Readonly<{ id: string }>;
 

@@ -1,12 +1,12 @@
 /** The ground of saga tests on Firestore of the local stack, whose time a test moves. */
 import type { Firestore, Transaction } from '@google-cloud/firestore';
 import { startFirestore } from 'pubsub-guarantees-emulator';
-import { systemClock } from '../../clock.ts';
-import { firestoreInbox } from '../../dedup/firestore.ts';
-import { clientOf } from '../../testing/firestore-servers.ts';
-import { firestoreSagas, firestoreStepRecords } from '../firestore.ts';
-import { stepRecordId } from '../step-records.ts';
-import type { Ground } from './ground.ts';
+import { systemClock } from '../../../shared/src/clock.ts';
+import { firestoreInbox } from '../../../shared/src/dedup/firestore.ts';
+import { clientOf } from '../servers/firestore-servers.ts';
+import { firestoreSagas, firestoreStepRecords } from '../../../shared/src/sagas/firestore.ts';
+import { stepRecordId } from '../../../shared/src/sagas/step-records.ts';
+import type { Ground } from '../../../shared/src/testing/saga-ground.ts';
 
 export async function firestoreGround(): Promise<Ground<Transaction> & Readonly<{ firestore: Firestore }>> {
   const clock = systemClock();

@@ -1,8 +1,8 @@
 /** Instances and records for tests of stores, and a transaction of an inbox to write them in. */
 import { randomUUID } from 'node:crypto';
-import type { InboxStore } from '../../dedup/inbox-store.ts';
-import type { Instance } from '../instance.ts';
-import type { StepRecord } from '../step-records.ts';
+import type { InboxStore } from '../dedup/inbox-store.ts';
+import type { Instance } from '../sagas/instance.ts';
+import type { StepRecord } from '../sagas/step-records.ts';
 
 export function anInstance(change: Partial<Instance> = {}): Instance {
   return {

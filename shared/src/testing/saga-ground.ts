@@ -1,11 +1,11 @@
 /** What a test of sagas stands on: an inbox with sagas, step records and the participants' own data beside it. */
-import type { Clock } from '../../clock.ts';
-import { memoryInbox, type MemoryTransaction } from '../../dedup/inbox-memory.ts';
-import type { InboxStore } from '../../dedup/inbox-store.ts';
-import { virtualClock } from '../../testing/virtual-clock.ts';
-import { memorySagas, memoryStepRecords } from '../memory.ts';
-import type { SagaStore } from '../saga-store.ts';
-import type { StepRecords, StepRef } from '../step-records.ts';
+import type { Clock } from '../clock.ts';
+import { memoryInbox, type MemoryTransaction } from '../dedup/inbox-memory.ts';
+import type { InboxStore } from '../dedup/inbox-store.ts';
+import { virtualClock } from './virtual-clock.ts';
+import { memorySagas, memoryStepRecords } from '../sagas/memory.ts';
+import type { SagaStore } from '../sagas/saga-store.ts';
+import type { StepRecords, StepRef } from '../sagas/step-records.ts';
 
 export type Ground<Tx> = Readonly<{
   inbox: InboxStore<Tx>;

@@ -1,10 +1,10 @@
 /**
  * Plays events against `decide` alone, as a store that never fails would: each decision is committed at the present time.
  */
-import type { Outcome } from '../attributes.ts';
-import { type Decision, decide, type SagaEvent } from '../decide.ts';
-import type { SagaDefinition } from '../definition.ts';
-import { type Action, committed, type Instance, type SagaRef } from '../instance.ts';
+import type { Outcome } from '../sagas/attributes.ts';
+import { type Decision, decide, type SagaEvent } from '../sagas/decide.ts';
+import type { SagaDefinition } from '../sagas/definition.ts';
+import { type Action, committed, type Instance, type SagaRef } from '../sagas/instance.ts';
 
 const START_MS = Date.UTC(2030, 0, 1);
 

@@ -4,16 +4,16 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Firestore } from '@google-cloud/firestore';
-import { firestoreInbox } from '../dedup/firestore.ts';
-import { firestoreOutbox } from '../outbox/firestore.ts';
-import { firestoreServers } from '../testing/firestore-servers.ts';
-import { sagaStoreContract } from './contract.ts';
-import { firestoreSagas, firestoreStepRecords } from './firestore.ts';
-import { instanceId } from './instance.ts';
-import { stepRecordsContract } from './records-contract.ts';
-import { sagaRules } from './rules-contract.ts';
-import { stepRecordId } from './step-records.ts';
-import { firestoreGround } from './testing/firestore-ground.ts';
+import { firestoreInbox } from '../../../shared/src/dedup/firestore.ts';
+import { firestoreOutbox } from '../../../shared/src/outbox/firestore.ts';
+import { firestoreServers } from '../servers/firestore-servers.ts';
+import { sagaStoreContract } from '../../../shared/src/sagas/contract.ts';
+import { firestoreSagas, firestoreStepRecords } from '../../../shared/src/sagas/firestore.ts';
+import { instanceId } from '../../../shared/src/sagas/instance.ts';
+import { stepRecordsContract } from '../../../shared/src/sagas/records-contract.ts';
+import { sagaRules } from '../../../shared/src/sagas/rules-contract.ts';
+import { stepRecordId } from '../../../shared/src/sagas/step-records.ts';
+import { firestoreGround } from './firestore-ground.ts';
 
 /** Collections of their own: another emulator keeps what earlier runs left behind. */
 const run = `${process.pid}-${randomUUID()}`;

@@ -3,21 +3,21 @@
  * holds back or loses what it likes. What is never touched waits.
  */
 import { randomUUID } from 'node:crypto';
-import { compose, type Context, type Handler } from '../../handler.ts';
-import { inbox } from '../../dedup/inbox.ts';
-import type { InboxHandler } from '../../dedup/inbox-run.ts';
-import { codeOf } from '../../errors.ts';
-import { silent } from '../../log.ts';
-import type { Message, OutgoingMessage } from '../../message.ts';
-import type { Outcome } from '../../outcome.ts';
-import type { Publisher } from '../../publish/publisher.ts';
-import type { SagaDefinition } from '../definition.ts';
-import type { Instance } from '../instance.ts';
-import { orchestrator } from '../orchestrator.ts';
-import { done, participant, type ParticipantStep, refused, undone } from '../participant.ts';
-import { sagas } from '../sagas.ts';
-import { sweepSagas } from '../sweep.ts';
-import type { Ground } from './ground.ts';
+import { compose, type Context, type Handler } from '../handler.ts';
+import { inbox } from '../dedup/inbox.ts';
+import type { InboxHandler } from '../dedup/inbox-run.ts';
+import { codeOf } from '../errors.ts';
+import { silent } from '../log.ts';
+import type { Message, OutgoingMessage } from '../message.ts';
+import type { Outcome } from '../outcome.ts';
+import type { Publisher } from '../publish/publisher.ts';
+import type { SagaDefinition } from '../sagas/definition.ts';
+import type { Instance } from '../sagas/instance.ts';
+import { orchestrator } from '../sagas/orchestrator.ts';
+import { done, participant, type ParticipantStep, refused, undone } from '../sagas/participant.ts';
+import { sagas } from '../sagas/sagas.ts';
+import { sweepSagas } from '../sagas/sweep.ts';
+import type { Ground } from './saga-ground.ts';
 
 /** A message on its way. */
 export type Posted = OutgoingMessage;
