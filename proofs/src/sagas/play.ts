@@ -53,7 +53,10 @@ export type Way = Readonly<{
   /** Which versions the second process knows, and which definition it takes for version 2. */
   secondKnows?: (one: SagaDefinition, two: SagaDefinition) => readonly SagaDefinition[];
   answers?: (outcome: Outcome) => Outcome;
-  isSwept?: boolean;
+  /** Ticks are lost as with a sweep, and none comes. */
+  hasNoSweep?: true;
+  /** The record of a step that is done is lost. */
+  forgets?: true;
 }>;
 
 const REQUESTS = [
@@ -97,8 +100,7 @@ export async function playSagas(
   died: (site: Site) => void,
   way: Way = {},
 ): Promise<readonly Violation[]> {
-  const { faults, fates, deaths, pauses, sagas } = schedule;
-  const isSwept = way.isSwept ?? schedule.isSwept;
+  const { faults, fates, deaths, pauses, sagas, isSwept } = schedule;
   const clock = virtualClock();
   const isTrouble = (): boolean => clock.monotonic() < TROUBLE_MS;
   const nextFault = inTurn(faults);
@@ -265,6 +267,7 @@ export async function playSagas(
     }
   }
 
+  if (way.forgets) forget();
   const perfect: Publisher = { publish: async (message) => (post(message), '1') };
   const { signal } = new AbortController();
   const rows = relay(memory.outbox, perfect, { clock, log: silent });
@@ -278,7 +281,8 @@ export async function playSagas(
     await clock.advance(MINUTE_MS);
     // A network that is down for it is down for the next one no longer.
     await clock.until(rows.pass({ signal }).catch(() => undefined));
-    if (isSwept) await clock.until(sweep(sweepContextOf(clock.monotonic)).catch(() => undefined));
+    if (isSwept && way.hasNoSweep !== true)
+      await clock.until(sweep(sweepContextOf(clock.monotonic)).catch(() => undefined));
     if (isOver() && overMs === Infinity) overMs = clock.monotonic();
   }
 
@@ -290,6 +294,23 @@ export async function playSagas(
   }
   return broken;
 
+  /** One record for each saga: of a step whose first attempt is known to be done, so that no command of it is on its way. */
+  function forget(): void {
+    const forgotten = new Set<string>();
+    const look = (): void => {
+      for (const { ref, plan, steps, state } of instances.instances()) {
+        const done = plan.find(
+          ({ name, kind }) =>
+            kind === 'compensable' && steps[name]?.status === 'done' && steps[name]?.attempt === 1,
+        );
+        if (state !== 'running' || done === undefined || forgotten.has(ref.id)) continue;
+        forgotten.add(ref.id);
+        stepRecords.forget({ consumer: done.name, saga: ref.saga, id: ref.id, step: done.name });
+      }
+      if (isTrouble()) clock.after(200, look);
+    };
+    look();
+  }
   function contextOf(own: Pick<Context, 'now'> & { monotonic(): number }, consumer: string): Context {
     return { ...sweepContextOf(() => clock.monotonic()), consumer, source: consumer, now: own.now };
   }

@@ -85,8 +85,11 @@ const saga: fc.Arbitrary<SagaProgram> = fc.record({
     { weight: 1, arbitrary: fc.array(fc.nat(120_000), { maxLength: 1 }) },
   ),
   cancels: fc.oneof(
-    { weight: 2, arbitrary: fc.constant([]) },
-    { weight: 1, arbitrary: fc.array(fc.nat(120_000), { minLength: 1, maxLength: 2 }) },
+    { weight: 1, arbitrary: fc.constant([]) },
+    {
+      weight: 1,
+      arbitrary: fc.array(fc.oneof(fc.nat(5_000), fc.nat(60_000)), { minLength: 1, maxLength: 2 }),
+    },
   ),
   version: fc.constantFrom(1 as const, 1 as const, 2 as const),
 });
@@ -116,6 +119,17 @@ export const schedulesOf = (sites: number): fc.Arbitrary<SagaSchedule> =>
       maxLength: 5,
     }),
   });
+
+/** Nothing fails, comes late or comes twice: where a command is on its way, a lost record is another matter. */
+export const calm = (schedule: SagaSchedule): SagaSchedule => ({
+  ...schedule,
+  isSwept: true,
+  fates: [{ delayMs: 300, copyMs: undefined, isDead: false }],
+  faults: [undefined],
+  pauses: [],
+  deaths: [],
+  steps: schedule.steps.map((step) => ({ ...step, timeout: '30s' })),
+});
 
 type Data = Readonly<{ id: string; seen: readonly string[] }>;
 
