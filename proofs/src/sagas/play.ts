@@ -19,7 +19,7 @@ import type { Publisher } from '../../../shared/src/publish/publisher.ts';
 import { publishing } from '../../../shared/src/publish/publishing.ts';
 import { decide } from '../../../shared/src/sagas/decide.ts';
 import type { SagaDefinition } from '../../../shared/src/sagas/definition.ts';
-import { type Instance, isEnded } from '../../../shared/src/sagas/instance.ts';
+import { isEnded } from '../../../shared/src/sagas/instance.ts';
 import { memorySagas, memoryStepRecords } from '../../../shared/src/sagas/memory.ts';
 import { operatorMessage, startMessage } from '../../../shared/src/sagas/messages.ts';
 import { orchestratorBy } from '../../../shared/src/sagas/orchestrator.ts';
@@ -37,6 +37,7 @@ import { through } from '../engine/through.ts';
 import { atService, inStore, newEffects } from './participants.ts';
 import { behaviourOf, definitionOf, type Fate, type SagaSchedule } from './program.ts';
 import { type Violation, violationsOf } from './promises.ts';
+import { watchedStore } from './watched-store.ts';
 
 /** What a mutant changes. */
 export type Way = Readonly<{
@@ -323,40 +324,4 @@ export async function playSagas(
       log: silent,
     };
   }
-}
-
-/** Also sees that no command is sent again before the wait of its last sending, counted from the commit of that, is over. */
-function watchedStore(
-  store: SagaStore<MemoryTransaction>,
-  broken: Violation[],
-): SagaStore<MemoryTransaction> {
-  const sendings = new Map<string, Readonly<{ attempt: number; untilMs: number }>>();
-  const look = (instance: Instance, commitMs: number): void => {
-    for (const [name, { status, attempt, sentAtMs, waitMs = 0 }] of Object.entries(instance.steps)) {
-      if (sentAtMs !== 'commit') continue;
-      const key = `${instance.ref.id} ${name} ${status}`;
-      const last = sendings.get(key);
-      if (last !== undefined && attempt === last.attempt + 1 && instance.atMs < last.untilMs) {
-        const text = `${key} #${attempt} was sent ${last.untilMs - instance.atMs} ms too early`;
-        broken.push({ invariant: 'no wait is cut short', text });
-      }
-      sendings.set(key, { attempt, untilMs: commitMs + waitMs });
-    }
-  };
-  return {
-    ...store,
-    writeIn(transaction, instance) {
-      store.writeIn(
-        {
-          ...transaction,
-          set: (id, value) =>
-            transaction.set(id, (atMs: number) => {
-              look(instance, atMs);
-              return typeof value === 'function' ? value(atMs) : value;
-            }),
-        },
-        instance,
-      );
-    },
-  };
 }
