@@ -10,7 +10,8 @@ import { inbox } from '../../../shared/src/dedup/inbox.ts';
 import { memoryInboxDocuments, type MemoryTransaction } from '../../../shared/src/dedup/inbox-memory.ts';
 import type { InboxHandler } from '../../../shared/src/dedup/inbox-run.ts';
 import { codeOf, storeUnavailable, textOf } from '../../../shared/src/errors.ts';
-import { compose, type Context, type Handler, type SweepContext } from '../../../shared/src/handler.ts';
+import { contextFor } from '../../../shared/src/context.ts';
+import { compose, type Handler } from '../../../shared/src/handler.ts';
 import { silent } from '../../../shared/src/log.ts';
 import type { Message, OutgoingMessage } from '../../../shared/src/message.ts';
 import { type Outcome, retry } from '../../../shared/src/outcome.ts';
@@ -237,7 +238,9 @@ export async function playSagas(
       const worker = workers.at((deliveries += 1));
       const handler = worker.handlers.get(topic);
       if (handler === undefined) break;
-      const context = contextOf(worker.clock, topic === TOPIC ? CONSUMER : topic);
+      const consumer = topic === TOPIC ? CONSUMER : topic;
+      const deadline = clock.monotonic() + ACK_DEADLINE_MS;
+      const context = contextFor(worker.clock, { consumer, deadline });
       const noAnswer = sleep(clock, ACK_DEADLINE_MS).then((): Outcome => retry(new Error('no answer')));
       const heard = await Promise.race([handler(message, context), noAnswer]);
       const outcome = topic === TOPIC ? (way.answers?.(heard) ?? heard) : heard;
@@ -281,9 +284,9 @@ export async function playSagas(
   while (clock.monotonic() < Math.min(END_MS, overMs + QUIET_MS)) {
     await clock.advance(MINUTE_MS);
     // A network that is down for it is down for the next one no longer.
-    await clock.until(rows.pass({ signal }).catch(() => undefined));
+    await clock.until(rows.sweep({ signal }).catch(() => undefined));
     if (isSwept && way.hasNoSweep !== true)
-      await clock.until(sweep(sweepContextOf(clock.monotonic)).catch(() => undefined));
+      await clock.until(sweep(contextFor(clock, { consumer: CONSUMER })).catch(() => undefined));
     if (isOver() && overMs === Infinity) overMs = clock.monotonic();
   }
 
@@ -311,17 +314,5 @@ export async function playSagas(
       if (isTrouble()) clock.after(200, look);
     };
     look();
-  }
-  function contextOf(own: Pick<Context, 'now'> & { monotonic(): number }, consumer: string): Context {
-    return { ...sweepContextOf(() => clock.monotonic()), consumer, source: consumer, now: own.now };
-  }
-  function sweepContextOf(monotonic: () => number): SweepContext {
-    return {
-      consumer: CONSUMER,
-      now: () => clock.now(),
-      deadline: monotonic() + ACK_DEADLINE_MS,
-      signal: new AbortController().signal,
-      log: silent,
-    };
   }
 }

@@ -55,5 +55,5 @@ export {
   type SettleOptions,
 } from './sagas.ts';
 export type { StepRecord, StepRecords, StepRef, StepRule } from './step-records.ts';
-export { type SagaSweep, type SagaSweepOptions, sweepSagas } from './sweep.ts';
+export { type SagaSweepOptions, sweepSagas } from './sweep.ts';
 export type { SagaStepView, SagaView } from './view.ts';

@@ -167,10 +167,9 @@ export function sagaRules<Tx>(name: string, start: () => Promise<Ground<Tx>>): v
       const { id, play } = await upTo('credit');
       play.lose('do credit #1');
       play.lose('tick 1');
-      assert.deepEqual(await play.sweep(), { due: 0, woken: 0, failed: 0 });
+      assert.deepEqual(await play.sweep(), { due: 0, done: 0, failed: 0, isWhole: true });
       await ground.pass(140_000);
-      const { woken } = await play.sweep();
-      assert.equal(woken, 1);
+      assert.deepEqual(await play.sweep(), { due: 1, done: 1, failed: 0, isWhole: true });
       assert.equal(await play.deliver('tick sweep'), 'handled');
       await play.flow();
       assert.deepEqual(await effects(play, id), [1, 1, 1, 1]);

@@ -8,10 +8,10 @@
 import { randomUUID } from 'node:crypto';
 import { type Clock, systemClock } from '../clock.ts';
 import { codeOf, textOf } from '../errors.ts';
-import type { SweepContext } from '../handler.ts';
 import { identifierHash } from '../hash.ts';
 import { checkOptions, clock as aClock, port, publisher as aPublisher, required, text } from '../options.ts';
 import type { Publisher } from '../publish/publisher.ts';
+import type { Sweep, Tally } from '../sweep.ts';
 import { SWEEP_GRACE_MS } from './decide.ts';
 import { sweepMessage } from './messages.ts';
 import type { DueInstance, SagaStore } from './saga-store.ts';
@@ -22,39 +22,30 @@ export type SagaSweepOptions = Readonly<{
   clock?: Clock;
 }>;
 
-export type SagaSweep = Readonly<{
-  /** Instances whose timer is two minutes late. */
-  due: number;
-  /** Instances whose orchestrator was sent a tick. */
-  woken: number;
-  /** Instances for which none could be published; they stay due. */
-  failed: number;
-}>;
-
 /** Published at once, and read of one shard at a time. */
 const CONCURRENCY = 8;
 const PAGE = 100;
 
 /**
- * Call it every five minutes or more often. Looks at the instances of `context.consumer`, the orchestrator's, to the end or
- * until the context's deadline. Rejects with `STORE_UNAVAILABLE` when the store cannot be asked.
+ * Call it every five minutes or more often. Looks at the instances of `context.consumer`, the orchestrator's; `due` are those
+ * whose timer is two minutes late, `done` those whose orchestrator was sent a tick.
  *
  * @example
  * const sweep = sweepSagas(firestoreSagas(firestore), publisher, { topic: 'saga' });
- * const { due, woken } = await sweep(context);
+ * const { due, done } = await sweep(context);
  */
 export function sweepSagas(
   store: Pick<SagaStore<never>, 'due' | 'shards'>,
   publisher: Publisher,
   options: SagaSweepOptions,
-): (context: SweepContext) => Promise<SagaSweep> {
+): Sweep {
   port(['due'], 'a store of sagas, for example firestoreSagas(firestore)')('store', store);
   aPublisher('publisher', publisher);
   checkOptions<SagaSweepOptions>(options, { topic: required(text), clock: aClock });
   const { topic, clock = systemClock() } = options;
 
   return async (context) => {
-    const total = { due: 0, woken: 0, failed: 0 };
+    const total: Tally = { due: 0, done: 0, failed: 0, isWhole: true };
     const { consumer, deadline, signal, log } = context;
     const isOver = (): boolean => clock.monotonic() >= deadline || signal.aborted;
 
@@ -62,7 +53,7 @@ export function sweepSagas(
       total.due += 1;
       try {
         await publisher.publish(sweepMessage(ref, topic, randomUUID()));
-        total.woken += 1;
+        total.done += 1;
         log.warn('a saga whose timer did not come was sent another', {
           event: 'saga_woken',
           saga: ref.saga,
@@ -86,6 +77,7 @@ export function sweepSagas(
       }
     };
     await Promise.all(Array.from({ length: Math.min(CONCURRENCY, store.shards) }, work));
+    total.isWhole = !isOver();
     return total;
   };
 }

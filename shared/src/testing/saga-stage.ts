@@ -7,7 +7,7 @@ import { compose, type Context, type Handler } from '../handler.ts';
 import { inbox } from '../dedup/inbox.ts';
 import type { InboxHandler } from '../dedup/inbox-run.ts';
 import { codeOf } from '../errors.ts';
-import { silent } from '../log.ts';
+import { contextFor } from '../context.ts';
 import type { Message, OutgoingMessage } from '../message.ts';
 import type { Outcome } from '../outcome.ts';
 import type { Publisher } from '../publish/publisher.ts';
@@ -23,8 +23,6 @@ import type { Ground } from './saga-ground.ts';
 export type Posted = OutgoingMessage;
 
 const TOPIC = 'saga';
-/** Long enough for the retries of a transaction. */
-const DELIVERY_MS = 60_000;
 
 /** Each stage has instances of its own, unless it is given the consumer of another one. */
 export function stage<Tx>(
@@ -42,14 +40,7 @@ export function stage<Tx>(
       return String(posted.length);
     },
   };
-  const context = (consumer: string): Context => ({
-    consumer,
-    source: `projects/p/subscriptions/${consumer}`,
-    now: () => clock.now(),
-    deadline: clock.monotonic() + DELIVERY_MS,
-    signal: new AbortController().signal,
-    log: silent,
-  });
+  const context = (consumer: string): Context => contextFor(clock, { consumer });
   const inInbox = (handler: InboxHandler<Tx>): Handler =>
     compose(inbox(ground.inbox, { publisher, clock })(handler), []);
 
