@@ -1,4 +1,7 @@
-/** Sagas: a business action over several services that ends exactly once, completed or compensated. */
+/**
+ * `pubsub-guarantees/sagas`: a business action over several services that ends exactly once, completed or compensated. The
+ * store has an entry point of its own: `/sagas/firestore`.
+ */
 export {
   type CompensableStage,
   type CompensableStep,
@@ -15,12 +18,6 @@ export {
 } from './definition.ts';
 export { type Decision, decide, type SagaAnswer, type SagaEvent } from './decide.ts';
 export type { Instance, SagaRef, SagaState, StepKind, StepPlan, StepState, StepStatus } from './instance.ts';
-export {
-  type MemorySagas,
-  memorySagas,
-  type MemoryStepRecords,
-  memoryStepRecords,
-} from './memory.ts';
 export { orchestrator, type OrchestratorOptions } from './orchestrator.ts';
 export {
   type OutsideContext,

@@ -7,6 +7,12 @@ export { memoryClaims } from '../dedup/memory.ts';
 export { type MemoryStreams, memoryStreams, type MemoryStreamsOptions } from '../order/memory.ts';
 export { type MemoryOutbox, memoryOutbox, type MemoryOutboxTransaction } from '../outbox/memory.ts';
 export { type MemoryPayloads, memoryPayloads } from '../payload/memory.ts';
+export {
+  type MemorySagas,
+  memorySagas,
+  type MemoryStepRecords,
+  memoryStepRecords,
+} from '../sagas/memory.ts';
 export { type MemoryLedger, memoryLedger, type MemoryLedgerOptions } from '../schedules/memory.ts';
 export { memoryCounters } from '../sequence/memory.ts';
 export { type MemoryTasks, memoryTasks } from '../tasks/memory.ts';
