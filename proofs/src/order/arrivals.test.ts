@@ -4,9 +4,8 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Outcome } from '../../../shared/src/outcome.ts';
+import { ack, type Outcome } from '../../../shared/src/outcome.ts';
 import { compose } from '../../../shared/src/handler.ts';
-import { ack } from '../../../shared/src/outcome.ts';
 import { orderedDelivery } from '../../../shared/src/order/in-order.ts';
 import { bench, CONSUMER, kindOf, messageOf } from './bench.ts';
 import { contextFor } from './schedule.ts';

@@ -1,6 +1,7 @@
 /**
  * What a consuming process is told, and what it writes down.
  */
+
 export const CONSUMER = 'killed';
 
 export type ConsumingTask = Readonly<{

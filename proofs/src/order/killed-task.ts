@@ -1,4 +1,5 @@
 /** What a process that is killed by its own handler is told, and what it writes down. */
+
 export type KilledTask = Readonly<{
   firestore: string;
   pubsub: string;

@@ -19,7 +19,7 @@ import { hurried } from '../servers/hurried.ts';
 import { firestoreStreams } from '../../../shared/src/order/firestore.ts';
 import { orderedDelivery } from '../../../shared/src/order/in-order.ts';
 import type { StreamDetails } from '../../../shared/src/order/stream-view.ts';
-import { CONSUMER, KILLER, type KilledTask, type StartedLine } from './killed-task.ts';
+import { CONSUMER, type KilledTask, KILLER, type StartedLine } from './killed-task.ts';
 
 process.env['METADATA_SERVER_DETECTION'] ??= 'none';
 

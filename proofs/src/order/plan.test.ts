@@ -8,13 +8,13 @@ import { ack } from '../../../shared/src/outcome.ts';
 import { virtualClock } from '../../../shared/src/testing/virtual-clock.ts';
 import { newProgress } from '../../../shared/src/order/batch.ts';
 import type { Situation } from '../../../shared/src/order/draft.ts';
-import { heldView, viewOf } from '../../../shared/src/order/held-view.ts';
+import { heldView } from '../../../shared/src/order/held-view.ts';
 import { delivery, type Delivery, visit } from '../../../shared/src/order/mailbox.ts';
 import { memoryStreams } from '../../../shared/src/order/memory.ts';
 import { streamPolicy } from '../../../shared/src/order/options.ts';
 import { plan } from '../../../shared/src/order/plan.ts';
 import { freshStream, type StreamState } from '../../../shared/src/order/stream-state.ts';
-import { messageOf, kindOf } from './bench.ts';
+import { kindOf, messageOf } from './bench.ts';
 import { heldAs } from '../../../shared/src/testing/stream-samples.ts';
 import { contextFor } from './schedule.ts';
 
@@ -40,7 +40,7 @@ type Given = Readonly<{
 
 function waiting(number: number): Delivery {
   const message = messageOf(number);
-  const parts = { context: contextFor(clock, 60_000), next: handler, clock };
+  const parts = { context: contextFor(clock, 60_000), next: handler, clock, turn: undefined };
   const one = delivery(
     parts,
     { key: 'k', number, hash: `hash of ${number}`, epoch: undefined },
@@ -63,8 +63,8 @@ function planned({
   isRunning,
 }: Given) {
   const document = { ...freshStream(1), held: held.length + unknown, ...state };
-  const known = heldView(document.held, document.last + 1, held.map(heldAs));
-  const view = viewOf(document, false, { state: document, view: known });
+  const view = heldView({ ...document, held: unknown });
+  view.changed(held.map(heldAs), [], document.last);
   const entries = (ran ?? []).map((number) => ({
     number,
     hash: `hash of ${number}`,
@@ -87,26 +87,25 @@ function planned({
     nowMs: NOW,
     monotonic: clock.monotonic() + (isRunning ? 2_000 : 0),
     view,
-    isCautious: false,
     progress,
     running: isRunning ? batch : undefined,
     mailbox: numbers.map(waiting),
     visit: isVisit
       ? visit(
-          { context: contextFor(clock, 60_000), next: handler, clock },
+          { context: contextFor(clock, 60_000), next: handler, clock, turn: undefined },
           () => undefined,
           () => undefined,
         )
       : undefined,
-    hasTurn: false,
     isStopping: false,
     owner: 'next',
   };
   const step = plan(situation);
-  if (step.kind === 'look') return { look: step.page };
+  if (step.kind === 'look') return { look: step.pages[0] };
   if (step.kind !== 'complete') return { needs: step.kind };
-  const { fields, create, remove, answers, keep, batch: started, endsVisit, wakeAt } = step;
+  const { fields, create, remove, answers, keep, batch: started, asksTurn, endsVisit, wakeAt } = step;
   return {
+    ...(asksTurn !== undefined && { asksTurn: 'arrival' in asksTurn ? asksTurn.arrival.number : 'visit' }),
     ...(started !== undefined && { starts: started.entries.map(({ number }) => number) }),
     ...(create.length > 0 && { holds: create.map(({ number }) => number) }),
     ...(remove.length > 0 && { removes: remove.map(({ number }) => number) }),
@@ -214,7 +213,11 @@ const situations: Readonly<Record<string, readonly [Given, object]>> = {
   ],
   'a suspect with few attempts left waits for its turn': [
     { state: { attempts: 2, suspectsTo: 3, readyAt: NOW - 1 }, held: [1], isVisit: true },
-    { needs: 'turn' },
+    { asksTurn: 'visit', endsVisit: true },
+  ],
+  'and what comes for its stream is held as ever': [
+    { state: { attempts: 2, suspectsTo: 3, readyAt: NOW - 1 }, held: [1], waiting: [3], isVisit: true },
+    { asksTurn: 'visit', holds: [3], answers: ['3 ack held'], readyAt: 0, endsVisit: true },
   ],
   'a checkpoint holds what has waited, and counts what has run': [
     { state: { lease: { ...MINE, to: 9 } }, ran: [1], waiting: [4], isRunning: true },

@@ -13,7 +13,7 @@ import { ack } from '../../../shared/src/outcome.ts';
 import { receive } from '../../../shared/src/receive/pubsub.ts';
 import { firestoreStreams } from '../../../shared/src/order/firestore.ts';
 import { orderedDelivery } from '../../../shared/src/order/in-order.ts';
-import { CONSUMER, KILLER, type KilledTask, type StartedLine } from './killed-task.ts';
+import { CONSUMER, type KilledTask, KILLER, type StartedLine } from './killed-task.ts';
 
 const task = JSON.parse(process.argv[2] ?? '') as KilledTask;
 process.once('disconnect', () => process.exit());

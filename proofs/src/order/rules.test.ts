@@ -172,6 +172,22 @@ test('P6: more than the document counts is not taken for held either', async () 
   assert.deepEqual(heldNumbers(), [3]);
 });
 
+test('P6: a document that was restored with as much done and held as is remembered may hold other messages', async () => {
+  const { worker, store, state, heldNumbers, runs } = bench();
+  const { deliver } = worker();
+  for (const number of [1, 3, 5]) await deliver(number);
+  const { version } = await store.read(REF);
+  const held = await store.held(REF, 2, 2);
+  // The same `last` and `held`: only what is held differs.
+  const create = held.map((one) => ({ ...one, number: one.number + 1 }));
+  const change = { patch: { commit: 'restored' }, create, remove: [3, 5] };
+  await store.commit(REF, { version, state: state() }, change);
+  assert.equal(kindOf(await deliver(3)), 'ack held', 'held again, and not taken for held');
+  assert.deepEqual(heldNumbers(), [3, 4, 6]);
+  assert.equal(kindOf(await deliver(2)), 'ack handled');
+  assert.deepEqual([runs.length, state().last, state().held], [4, 4, 1]);
+});
+
 test('W3: numbers that were started together keep each its own identity, also where the first starts again', async () => {
   const { worker, runs } = bench({ maxHeldBytes: 1 });
   const { deliver } = worker({ handler: failing('1', 1, () => retry(new Error('once'))) });

@@ -2,8 +2,7 @@
  * Several workers, one store and one Pub/Sub on virtual time: random deliveries, duplicates, crashes, stalls, lost
  * replies, poison, numbers that never come, and an operator, all drawn from a seed.
  */
-import type { VirtualClock } from '../../../shared/src/testing/virtual-clock.ts';
-import { virtualClock } from '../../../shared/src/testing/virtual-clock.ts';
+import { type VirtualClock, virtualClock } from '../../../shared/src/testing/virtual-clock.ts';
 import type { Outcome } from '../../../shared/src/outcome.ts';
 import { memoryPayloads } from '../../../shared/src/payload/memory.ts';
 import { type MemoryStreams, memoryStreams } from '../../../shared/src/order/memory.ts';

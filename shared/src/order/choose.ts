@@ -16,6 +16,8 @@ export type Choice = Readonly<{
   takesOver: boolean;
   /** The turn is kept until the batch is settled. */
   needsTurn: boolean;
+  /** It would start a number for which it has no turn yet (turns.ts). */
+  asksTurn?: Delivery | Visit;
 }>;
 
 /** A batch is one commit, and a hundred writes of it are well below any store's limit. */
@@ -68,7 +70,8 @@ export function choose(situation: Situation, draft: Draft, waiting: Waiting): Ch
   const starts = state.attempts + (takesOver ? 1 : 0);
   const needsTurn =
     entries.length > 0 && (takesOver || isSuspect(state)) && starts >= Math.min(2, policy.maxAttempts - 1);
-  if (needsTurn && !situation.hasTurn) return { kind: 'turn' };
+  const starter = visit ?? entries[0]?.delivery;
+  if (needsTurn && starter?.hasTurn() === false) return { ...NOTHING, asksTurn: starter };
   return { kind: 'choice', entries, host, takesOver, needsTurn };
 }
 

@@ -1,24 +1,38 @@
 /**
  * One cycle of a stream's worker, from what is known to a commit that is applied: read, plan, look, encode, commit.
  *
- * What is remembered of the stream belongs to one version of its document, and a commit under that version needs no
- * read before it. A commit that is refused says that another process has committed: then the cycles run in
- * transactions, in which the store lets the processes queue up, until the document shows this process's own last commit
- * again. A commit whose reply is lost is recognised by its ID, or by the name of the lease that it wrote.
+ * What is known of the stream belongs to one version of its document, and a commit under that version needs no read
+ * before it. It is in one of four states:
+ *
+ *   nothing   entered at first, from `forget`, and where what was looked up contradicts the document. A read ends it.
+ *   current   entered by a read, and by a commit that was applied. Plans are made of it. A commit that is sent ends it,
+ *             and so does its age, a plan that must not rest on memory, and other processes at the stream.
+ *   doubted   entered when one of these ends `current`: the commit may have changed the document, or another process.
+ *             A read ends it; one that shows the same version keeps what is known of held messages.
+ *   refused   entered when a commit was refused. A read ends it. Where that shows the version on which the commit
+ *             rested, one of the messages that were to be held exists already, and they are looked up.
+ *
+ * Other processes at the stream are met in three steps:
+ *
+ *   alone     nothing else commits, as far as is known.
+ *   met       entered by a refusal, which may have been no more than an old memory. What is known is doubted at the
+ *             beginning of each cycle that has no batch to settle.
+ *   queued    entered by a second refusal. The cycles run in transactions, in which the store lets processes queue up.
+ *
+ * A read that shows this process's own last commit leads from both of them back to `alone`. A commit whose reply is lost
+ * is recognised by its ID, or by the name of the lease that it wrote.
  */
 import { identifierHash } from '../hash.ts';
 import { type Moment, momentOf, sleep } from '../clock.ts';
 import { codeOf, storeUnavailable, TransientError } from '../errors.ts';
 import { retry } from '../outcome.ts';
-import type { Situation } from './draft.ts';
-import { type HeldView, viewOf } from './held-view.ts';
-import type { Delivery } from './mailbox.ts';
+import type { Need, Situation } from './draft.ts';
+import { heldView, type HeldView, type Page } from './held-view.ts';
 import { firstState } from './opening.ts';
 import type { StreamPolicy } from './options.ts';
 import { type Complete, plan, type Plan } from './plan.ts';
 import { storedForm } from './stored-form.ts';
 import { patched, type StreamState } from './stream-state.ts';
-import type { Turns } from './turns.ts';
 import type { StreamChange, StreamRef, StreamTransaction } from './stream-store.ts';
 
 /** What the worker knows when a plan is made. It is asked each time, so that a plan has all that has arrived. */
@@ -46,6 +60,7 @@ export type Cycle = Readonly<{
 
 type Seen = Readonly<{
   state: StreamState;
+  /** Undefined while the document is absent, and of a commit in a transaction, whose version is not known. */
   version: string | undefined;
   view: HeldView;
   /** The store's clock minus this process's monotonic one. */
@@ -54,12 +69,21 @@ type Seen = Readonly<{
   readAt: Readonly<{ monotonic: number; wall: number }>;
 }>;
 
-/** How one attempt reads: `assertOpen` throws once nobody waits for the attempt any more. */
+type Known =
+  | Readonly<{ kind: 'nothing' }>
+  | Readonly<{ kind: 'current' | 'doubted'; seen: Seen }>
+  /** `create`: the numbers that the commit was to hold, under the version of `seen`. */
+  | Readonly<{ kind: 'refused'; seen: Seen; create: readonly number[] }>;
+
+type Others = Readonly<{ kind: 'alone' } | { kind: 'met' | 'queued'; ownCommit: string }>;
+
+/** How one attempt reads: `assertOpen` throws once nothing waits for the attempt any more. */
 type Access = Pick<StreamTransaction, 'read' | 'held'> & Readonly<{ assertOpen(): void }>;
 
 type Sent = Readonly<{ plan: Complete; sentAt: Moment; isCheckpoint: boolean }>;
 type Applied = Readonly<{ kind: 'applied'; committed: Committed }>;
-type Decided = Exclude<Plan, { kind: 'read' | 'look' }> | Applied;
+type Encode = Extract<Need, { kind: 'encode' }>;
+type Decided = Complete | Encode | Applied;
 
 /** Of the retries of one cycle together. */
 const BUDGET_MS = 10_000;
@@ -68,112 +92,87 @@ const PAUSE_MS = 500;
 const MOST_UNKNOWN = 200;
 /** What is older is read again: by then the difference between the clocks may be another one. */
 const REMEMBERED_MS = 60_000;
-/** Of held messages, in one stream: beyond this they are read again. */
-const MOST_BYTES = 32_000_000;
 
-export function streamCycle(policy: StreamPolicy, ref: StreamRef, suspects: Turns): Cycle {
+export function streamCycle(policy: StreamPolicy, ref: StreamRef): Cycle {
   const { store, clock } = policy;
-  let seen: Seen | undefined;
-  /** Whether `seen` must be read again before anything rests on it. */
-  let isDoubted = false;
-  /** What the commit rested on that was refused last. */
-  let refusedAt: Readonly<{ version: string | undefined }> | undefined;
-  /** It was refused although its version stood: a message that was to be held exists already. */
-  let isCautious = false;
-  /** Other processes work on the stream too: what is remembered is read again before it is planned with. */
-  let isShared = false;
-  /** They commit between this process's reads and commits: its cycles run in transactions. */
-  let isContended = false;
-  let lastCommit = '';
-  /** Ends the turn of this stream, where it has one. */
-  let leave: (() => void) | undefined;
+  let known: Known = { kind: 'nothing' };
+  let others: Others = { kind: 'alone' };
   /** By ID: commits that may have been applied, or may still be. */
   const unknown = new Map<string, Sent>();
 
   /** Reading, planning and looking, until the plan is complete or something must be encoded. */
   async function decide(access: Access, inputs: () => Inputs): Promise<Decided> {
     let isFresh = false;
-    let disagreed: Seen | undefined;
+    let contradicted: Seen | undefined;
     for (;;) {
-      if (seen === undefined || isDoubted || isOld(seen)) {
-        seen = await read(access);
+      const before = known;
+      let existing: readonly number[] = [];
+      if (before.kind !== 'current' || isOld(before.seen)) {
+        const read = await readAgain(access);
         isFresh = true;
-        const applied = recognised(seen);
+        const applied = recognised(read);
         if (applied !== undefined) return applied;
+        if (before.kind === 'refused' && before.seen.version === read.version) existing = before.create;
       }
-      const step = plan(situation(seen, isFresh, inputs()));
+      const seen = current();
+      const step: Plan = existing.length > 0 ? lookFor(existing) : plan(situation(seen, isFresh, inputs()));
       switch (step.kind) {
         case 'read':
-          isDoubted = true;
+          doubt();
           break;
         case 'look': {
-          const messages = await access.held(step.page.from, step.page.limit);
-          access.assertOpen();
-          seen.view.learned(step.page, messages);
-          if (!seen.view.disagrees()) break;
+          await look(access, seen, step.pages);
+          const isFound = existing.length === 0 || existing.some((number) => isHeld(seen.view, number));
+          if (isFound && !seen.view.disagrees()) break;
           // Read at two versions, most likely. If not, one of the two cannot be what a commit has left.
-          if (disagreed !== undefined && disagreed.version === seen.version)
-            throw miscounted(ref, seen.state);
-          disagreed = seen;
-          seen = undefined;
+          if (contradicted !== undefined && contradicted.version === seen.version) throw contradiction(ref);
+          contradicted = seen;
+          known = existing.length > 0 ? { kind: 'refused', seen, create: existing } : { kind: 'nothing' };
           break;
         }
         case 'encode':
-        case 'turn':
         case 'complete':
           return step;
       }
     }
   }
 
-  async function read(access: Pick<Access, 'read' | 'assertOpen'>): Promise<Seen> {
-    const before = seen;
+  async function readAgain(access: Pick<Access, 'read' | 'assertOpen'>): Promise<Seen> {
+    const before = known.kind === 'nothing' ? undefined : known.seen;
     const document = await access.read();
     const { version } = document;
     const state = document.state ?? (await firstState(policy, ref));
     access.assertOpen();
-    const isSame = before !== undefined && before.version === version && version !== undefined;
-    isDoubted = false;
-    if (state.commit === lastCommit) {
-      isShared = false;
-      isContended = false;
-    }
-    if (refusedAt !== undefined) {
-      const stands = refusedAt.version === version;
-      refusedAt = undefined;
-      // Looked for under this very version, and not shown: no further look would be another one.
-      if (stands && isCautious) throw hidden(ref);
-      isCautious = stands;
-    }
+    if (others.kind !== 'alone' && others.ownCommit === state.commit) others = { kind: 'alone' };
+    const isSame =
+      version !== undefined &&
+      (before?.version === version ||
+        (before?.version === undefined && before?.state.commit === state.commit));
     const now = { monotonic: clock.monotonic(), wall: clock.now() };
-    return {
+    const seen = {
       state,
       version,
-      view: isSame && !isCautious ? before.view : viewOf(state, isCautious, before),
+      view: isSame && before !== undefined ? before.view : heldView(state),
       offsetMs: document.nowMs - now.monotonic,
       readAt: now,
     };
+    known = { kind: 'current', seen };
+    return seen;
+  }
+
+  async function look(access: Access, { view }: Seen, pages: readonly Page[]): Promise<void> {
+    const found = await Promise.all(pages.map(({ from, limit }) => access.held(from, limit)));
+    access.assertOpen();
+    for (const [index, page] of pages.entries()) view.learned(page, found[index] ?? []);
   }
 
   const isOld = ({ readAt }: Seen): boolean =>
     clock.monotonic() - readAt.monotonic > REMEMBERED_MS || clock.now() - readAt.wall > REMEMBERED_MS;
 
-  function situation(known: Seen, isFresh: boolean, inputs: Inputs): Situation {
+  function situation({ state, view, offsetMs }: Seen, isFresh: boolean, inputs: Inputs): Situation {
     const monotonic = clock.monotonic();
-    const { state, view, offsetMs } = known;
     const nowMs = monotonic + offsetMs;
-    return {
-      policy,
-      state,
-      view,
-      nowMs,
-      monotonic,
-      isFresh,
-      isCautious,
-      hasTurn: leave !== undefined,
-      owner: policy.newId(),
-      ...inputs,
-    };
+    return { policy, state, view, nowMs, monotonic, isFresh, owner: policy.newId(), ...inputs };
   }
 
   /** The plan whose commit the document shows, although its reply was lost. */
@@ -183,7 +182,7 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef, suspects: Turn
         id === state.commit || (sent.batch !== undefined && sent.batch.owner === state.lease?.owner);
       if (!isShown || version === undefined) continue;
       unknown.clear();
-      lastCommit = state.commit;
+      if (others.kind !== 'alone') others = { ...others, ownCommit: state.commit };
       return { kind: 'applied', committed: { plan: sent, token: version, sentAt } };
     }
     return undefined;
@@ -208,15 +207,16 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef, suspects: Turn
   async function attempt(inputs: () => Inputs): Promise<Committed | undefined> {
     const decided = await decide(direct, inputs);
     if (decided.kind === 'applied') return decided.committed;
-    if (decided.kind !== 'complete') return prepare(decided);
-    const { state, version } = known();
+    if (decided.kind === 'encode') return encode(decided);
+    const seen = current();
+    const { state, version } = seen;
     const sentAt = momentOf(clock);
     if (!isCommit(decided)) return { plan: decided, token: version ?? '', sentAt };
     const { id, ...change } = changeOf(decided, inputs().running !== undefined);
-    isDoubted = true;
+    doubt();
     const committed = await store.commit(ref, { version, state }, change);
-    if (committed === undefined) return refused(version);
-    adopt(decided, id, committed);
+    if (committed === undefined) return refused(seen, decided);
+    adopt(seen, decided, id, committed);
     unknown.clear();
     return { plan: decided, token: committed, sentAt };
   }
@@ -228,82 +228,64 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef, suspects: Turn
    */
   async function attemptInTransaction(inputs: () => Inputs): Promise<Committed | undefined> {
     const sentAt = momentOf(clock);
-    let version: string | undefined;
     let isOpen = true;
     const assertOpen = (): void => {
       if (!isOpen) throw storeUnavailable('the transaction was given up');
     };
     const transacted = store.transact(ref, async (transaction) => {
       assertOpen();
-      isDoubted = true;
+      doubt();
       const decided = await decide({ ...transaction, assertOpen }, inputs);
-      if (decided.kind !== 'complete' || !isCommit(decided)) return { decided, id: undefined };
-      const { state } = known();
-      version = known().version;
+      assertOpen();
+      if (decided.kind !== 'complete') return { decided };
+      const seen = current();
+      if (!isCommit(decided)) return { decided, seen };
       const { id, ...change } = changeOf(decided, inputs().running !== undefined);
-      transaction.commit(state, change);
-      return { decided, id };
+      transaction.commit(seen.state, change);
+      return { decided, seen, id };
     });
     const { applied, result } = await transacted.finally(() => (isOpen = false));
-    const { decided, id } = result;
+    const { decided, seen, id } = result;
     if (decided.kind === 'applied') return decided.committed;
-    if (decided.kind !== 'complete') return prepare(decided);
-    if (id === undefined) return { plan: decided, token: known().version ?? '', sentAt };
-    if (!applied) return refused(version);
-    adopt(decided, id, undefined);
-    isDoubted = true;
+    if (decided.kind === 'encode') return encode(decided);
+    if (id === undefined || seen === undefined) return { plan: decided, token: seen?.version ?? '', sentAt };
+    if (!applied) return refused(seen, decided);
+    adopt(seen, decided, id, undefined);
     if (decided.batch === undefined) {
       unknown.clear();
       return { plan: decided, token: '', sentAt };
     }
     // Shows the lease, and its token; or that another process has it already.
-    seen = await read(direct);
-    return recognised(seen)?.committed;
+    return recognised(await readAgain(direct))?.committed;
   }
 
-  const known = (): Seen => {
-    if (seen === undefined) throw new Error('a plan without a document');
-    return seen;
+  const current = (): Seen => {
+    if (known.kind !== 'current') throw new Error('a plan without a document');
+    return known.seen;
   };
 
-  function refused(version: string | undefined): undefined {
-    isDoubted = true;
-    // The first time it may have been no more than an old memory.
-    isContended ||= isShared;
-    isShared = true;
-    refusedAt = { version };
+  function doubt(): void {
+    if (known.kind === 'current') known = { kind: 'doubted', seen: known.seen };
+  }
+
+  function refused(seen: Seen, { create }: Complete): undefined {
+    known = { kind: 'refused', seen, create: create.map(({ number }) => number) };
+    others = others.kind === 'alone' ? { kind: 'met', ownCommit: '' } : { ...others, kind: 'queued' };
     return undefined;
   }
 
-  function adopt({ fields, create, remove }: Complete, id: string, version: string | undefined): void {
-    const { state, view, offsetMs, readAt } = known();
-    const next = patched({ ...state, commit: id }, fields, clock.monotonic() + offsetMs);
-    view.changed(
+  function adopt(seen: Seen, { fields, create, remove }: Complete, id: string, version?: string): void {
+    const state = patched({ ...seen.state, commit: id }, fields, clock.monotonic() + seen.offsetMs);
+    seen.view.changed(
       create,
       remove.map(({ number }) => number),
-      next.last,
+      state.last,
     );
-    const kept = view.bytes() <= MOST_BYTES ? view : viewOf(next);
-    seen = { state: next, version, view: kept, offsetMs, readAt };
-    lastCommit = id;
-    isDoubted = false;
-    isCautious = false;
+    known = { kind: version === undefined ? 'doubted' : 'current', seen: { ...seen, state, version } };
+    if (others.kind !== 'alone') others = { ...others, ownCommit: id };
   }
 
-  /** What a plan needs before it can be complete, other than knowledge. */
-  async function prepare(need: Exclude<Decided, Complete | Applied>): Promise<undefined> {
-    if (need.kind === 'encode') return encode(need.deliveries);
-    leave = await suspects.enter();
-    isDoubted = true;
-    return undefined;
-  }
-
-  function endTurn(): void {
-    leave?.();
-    leave = undefined;
-  }
-
-  async function encode(deliveries: readonly Delivery[]): Promise<undefined> {
+  async function encode({ deliveries }: Encode): Promise<undefined> {
     await Promise.all(
       deliveries.map(async (one) => {
         try {
@@ -317,38 +299,45 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef, suspects: Turn
     return undefined;
   }
 
+  const bytes = (): number =>
+    (known.kind === 'nothing' ? 0 : known.seen.view.bytes()) +
+    contentBytes([...unknown.values()].map((sent) => sent.plan));
+
   return {
     async next(inputs, isWanted) {
       const until = clock.monotonic() + BUDGET_MS;
       let failures = 0;
       // Under the lease the document changes seldom: only by what others hold.
-      if (isShared && inputs().progress === undefined) isDoubted = true;
+      if (others.kind !== 'alone' && inputs().progress === undefined) doubt();
       for (const [id, { isCheckpoint }] of unknown) if (isCheckpoint) unknown.delete(id);
       for (;;) {
         try {
-          const committed = await (isContended ? attemptInTransaction(inputs) : attempt(inputs));
-          if (committed === undefined) continue;
-          if (committed.plan.batch?.needsTurn !== true && inputs().running === undefined) endTurn();
-          return committed;
+          const committed = await (others.kind === 'queued' ? attemptInTransaction(inputs) : attempt(inputs));
+          if (committed !== undefined) return committed;
         } catch (error) {
           const isLate = clock.monotonic() + PAUSE_MS >= until || !isWanted();
-          if (codeOf(error) !== 'STORE_UNAVAILABLE' || isLate) {
-            if (inputs().running === undefined) endTurn();
-            throw error;
-          }
+          if (codeOf(error) !== 'STORE_UNAVAILABLE' || isLate) throw error;
           failures += 1;
           // One reply was lost, most likely: the document says at once what has become of the commit.
           if (failures > 1) await sleep(clock, PAUSE_MS);
         }
       }
     },
-    bytes: () => (seen?.view.bytes() ?? 0) + contentBytes([...unknown.values()].map((sent) => sent.plan)),
-    forget: () => void (seen = undefined),
+    bytes,
+    forget: () => void (known = { kind: 'nothing' }),
   };
 }
 
 const isCommit = ({ fields, create, remove }: Complete): boolean =>
   Object.keys(fields).length > 0 || create.length > 0 || remove.length > 0;
+
+/** Each by itself: they need not follow each other. */
+const lookFor = (numbers: readonly number[]): Need => ({
+  kind: 'look',
+  pages: numbers.map((from) => ({ from, limit: 1 })),
+});
+
+const isHeld = (view: HeldView, number: number): boolean => typeof view.at(number) === 'object';
 
 /** Of all messages that the plans refer to, each counted once. */
 function contentBytes(plans: readonly Complete[]): number {
@@ -362,14 +351,8 @@ function contentBytes(plans: readonly Complete[]): number {
   return [...contents].reduce((sum, { length }) => sum + length, 0);
 }
 
-const hidden = (ref: StreamRef): TransientError =>
+const contradiction = (ref: StreamRef): TransientError =>
   new TransientError(
     'UNREADABLE_STATE',
-    `of the stream ${JSON.stringify(ref.key.slice(0, 60))} a message is held that its list does not show: another program has changed it`,
-  );
-
-const miscounted = (ref: StreamRef, { held }: StreamState): TransientError =>
-  new TransientError(
-    'UNREADABLE_STATE',
-    `the stream ${identifierHash(ref.key)} counts ${held} held messages, and another number was found`,
+    `what is held for the stream ${identifierHash(ref.key)} is not what its document counts: another program has changed it`,
   );

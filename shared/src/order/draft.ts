@@ -22,8 +22,6 @@ export type Situation = Readonly<{
   /** On this process's clock. */
   monotonic: number;
   view: HeldView;
-  /** A message that was to be held exists already: what is to be held is looked up first. */
-  isCautious: boolean;
   /** What has become of the batch that was started last, where that is not settled yet. */
   progress: Progress | undefined;
   /** The batch is still at it: this cycle is a checkpoint beside a handler. */
@@ -31,8 +29,6 @@ export type Situation = Readonly<{
   /** Unanswered, in the order of their arrival. */
   mailbox: readonly Delivery[];
   visit: Visit | undefined;
-  /** It is this stream's turn among those whose next number may end the process (turns.ts). */
-  hasTurn: boolean;
   /** The process is about to end: nothing starts any more. */
   isStopping: boolean;
   /** The name of the lease, should a batch be started. */
@@ -44,8 +40,7 @@ export type Answer = Readonly<{ delivery: Delivery; outcome: Outcome }>;
 /** What must be known or made before a plan can be complete. */
 export type Need =
   | Readonly<{ kind: 'read' }>
-  | Readonly<{ kind: 'look'; page: Page }>
-  | Readonly<{ kind: 'turn' }>
+  | Readonly<{ kind: 'look'; pages: readonly Page[] }>
   | Readonly<{ kind: 'encode'; deliveries: readonly Delivery[] }>;
 
 export type Draft = {
@@ -107,5 +102,5 @@ export function firstHeld({ create, remove, state }: Draft, view: HeldView): Ret
 
 export const look = (view: HeldView, number: number, pageSize: number): Need => ({
   kind: 'look',
-  page: view.pageAt(number, pageSize),
+  pages: [view.pageAt(number, pageSize)],
 });

@@ -3,7 +3,8 @@
  *
  * The document counts what is held. So a process that knows as many messages as the document counts knows all of
  * them, and also which numbers are not held, without another read. The knowledge belongs to one version: a commit of
- * this process carries it to the next one, and a commit of another process ends it.
+ * this process carries it to the next one, and a commit of another process ends it. A document that was restored from an
+ * earlier time cannot be told from one that another process has written, and may hold other messages.
  */
 import { showsGap, type StreamState } from './stream-state.ts';
 import type { HeldMessage } from './stream-store.ts';
@@ -21,8 +22,6 @@ export type HeldView = Readonly<{
   changed(create: readonly HeldMessage[], remove: readonly number[], last: number): void;
   /** The document counts another number of messages than were found: one of the two was read at another version. */
   disagrees(): boolean;
-  /** All that is known to be held. */
-  messages(): readonly HeldMessage[];
   /** Bytes of content that are kept in memory. */
   bytes(): number;
 }>;
@@ -32,40 +31,16 @@ export type Page = Readonly<{ from: number; limit: number }>;
 /** A page begins this small, and doubles: most streams that have something held have little of it in one run. */
 const FIRST_PAGE = 2;
 
-/**
- * What a document says about what is held, together with what is remembered of an earlier version: what was held behind
- * `last` then, and is behind it still, is held.
- */
-export function viewOf(
-  state: StreamState,
-  isDoubted = false,
-  before?: Readonly<{ state: StreamState; view: HeldView }>,
-): HeldView {
-  const isLater = before !== undefined && !isDoubted && before.state.last <= state.last;
-  const messages = isLater ? before.view.messages().filter(({ number }) => number > state.last) : [];
-  const isWrong = messages.length > state.held;
-  const from = state.last + (showsGap(state) && !isDoubted ? 2 : 1);
-  return heldView(state.held, from, isWrong ? [] : messages, isDoubted);
-}
-
-/**
- * `count`: of the document, `from`: the first number that may be held. `remembered`: of an earlier version; what is held
- * stays held until the stream has passed it. `isDoubted`: the count has been found wrong, most likely, so that only
- * what was looked at is known.
- */
-export function heldView(
-  count: number,
-  from: number,
-  remembered: readonly HeldMessage[] = [],
-  isDoubted = false,
-): HeldView {
+/** What a document says about what is held. */
+export function heldView(state: StreamState): HeldView {
   const known = new Map<number, HeldMessage>();
   /** Ranges that were looked at, both ends included: of a number in one of them it is known whether it is held. */
   let looked: readonly (readonly [number, number])[] = [];
-  let start = from;
-  let counted = count;
+  /** The first number that may be held. */
+  let start = state.last + (showsGap(state) ? 2 : 1);
+  let counted = state.held;
   let bytes = 0;
-  let [nextFrom, nextLimit] = [from, FIRST_PAGE];
+  let [nextFrom, nextLimit] = [start, FIRST_PAGE];
 
   const add = (message: HeldMessage): void => {
     if (!known.has(message.number)) bytes += message.message.length;
@@ -82,8 +57,7 @@ export function heldView(
     }
   };
   const isWhole = (): boolean => unknownFrom(start) === Infinity;
-  const isComplete = (): boolean => (!isDoubted && known.size >= counted) || isWhole();
-  for (const message of remembered) if (message.number >= from) add(message);
+  const isComplete = (): boolean => known.size >= counted || isWhole();
 
   return {
     at: (number) =>
@@ -121,7 +95,6 @@ export function heldView(
       looked = wasComplete ? [[start, Infinity]] : looked.filter(([, end]) => end >= start);
     },
     disagrees: () => known.size > counted || (isWhole() && known.size !== counted),
-    messages: () => [...known.values()],
     bytes: () => bytes,
   };
 }

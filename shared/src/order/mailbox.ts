@@ -10,6 +10,7 @@ import type { Context, Handler } from '../handler.ts';
 import type { Message } from '../message.ts';
 import { type Outcome, retry } from '../outcome.ts';
 import type { StoredForm } from './stored-form.ts';
+import type { Turn } from './turns.ts';
 import type { Visited, VisitContext } from './visits.ts';
 
 /** What a message says about its place. */
@@ -25,6 +26,9 @@ type Host = Readonly<{
   isOver(): boolean;
   /** Runs `work` in the asynchronous context in which it arrived. */
   within<Result>(work: () => Result): Result;
+  /** May start a number that needs a turn. */
+  hasTurn(): boolean;
+  endTurn(): void;
 }>;
 
 export type Delivery = Host &
@@ -35,6 +39,8 @@ export type Delivery = Host &
     /** Monotonic. */
     arrivedAt: number;
     answer(outcome: Outcome): void;
+    /** It comes again with a turn. */
+    askTurn(): void;
     /** The outcome is safe, but the delivery is kept unanswered as a host; its timer answers with it. */
     keep(outcome: Outcome): void;
     kept(): Outcome | undefined;
@@ -46,22 +52,27 @@ export type Delivery = Host &
     passOver(): void;
   }>;
 
-export type Visit = Host & Readonly<{ answer(visited: Visited): void; refuse(error: unknown): void }>;
+/** `asksTurn`: it comes again with a turn. */
+export type VisitEnd = Visited & Readonly<{ asksTurn: boolean }>;
 
-type Parts<Of> = Readonly<{ context: Of; next: Handler; clock: Clock }>;
+export type Visit = Host & Readonly<{ answer(end: VisitEnd): void; refuse(error: unknown): void }>;
 
+type Parts<Of> = Readonly<{ context: Of; next: Handler; clock: Clock; turn: Turn | undefined }>;
+
+/** `settle` is called once, with `asksTurn` where it comes again with a turn. */
 export function delivery(
-  { context, next, clock }: Parts<Context>,
+  parts: Parts<Context>,
   arrival: Arrival,
   message: Message,
-  settle: (outcome: Outcome) => void,
+  settle: (outcome: Outcome | 'asksTurn') => void,
 ): Delivery {
+  const { context, clock } = parts;
   const { signal } = context;
   let isAnswered = false;
   let kept: Outcome | undefined;
   let form: StoredForm | undefined;
   let isPassedOver = false;
-  const answer = (outcome: Outcome): void => {
+  const answer = (outcome: Outcome | 'asksTurn'): void => {
     if (isAnswered) return;
     isAnswered = true;
     cancel();
@@ -74,13 +85,14 @@ export function delivery(
   // A signal that is aborted already tells nothing any more.
   if (signal.aborted) expire();
   return {
-    ...hostParts(context, next, clock),
+    ...hostParts(parts),
     isOver: () => isAnswered || signal.aborted || clock.monotonic() >= context.deadline,
     arrival,
     message,
     context,
     arrivedAt: clock.monotonic(),
     answer,
+    askTurn: () => answer('asksTurn'),
     keep: (outcome) => void (kept = outcome),
     kept: () => kept,
     form: () => form,
@@ -91,12 +103,13 @@ export function delivery(
 }
 
 export function visit(
-  { context, next, clock }: Parts<VisitContext>,
-  answer: (visited: Visited) => void,
+  parts: Parts<VisitContext>,
+  answer: (end: VisitEnd) => void,
   refuse: (error: unknown) => void,
 ): Visit {
+  const { context, clock } = parts;
   return {
-    ...hostParts(context, next, clock),
+    ...hostParts(parts),
     isOver: () => context.signal.aborted || clock.monotonic() >= context.deadline,
     context,
     answer,
@@ -104,7 +117,13 @@ export function visit(
   };
 }
 
-function hostParts(context: VisitContext, next: Handler, clock: Clock) {
+function hostParts({ context, next, clock, turn }: Parts<VisitContext>) {
   const now = clock.monotonic();
-  return { next, startUntil: now + (context.deadline - now) / 2, within: AsyncLocalStorage.snapshot() };
+  return {
+    next,
+    startUntil: now + (context.deadline - now) / 2,
+    within: AsyncLocalStorage.snapshot(),
+    hasTurn: () => turn?.isOver() === false,
+    endTurn: () => turn?.end(),
+  };
 }

@@ -26,7 +26,7 @@ import {
   write,
 } from './draft.ts';
 import { judgeAll, judgeLater, type Waiting } from './judge.ts';
-import type { Delivery } from './mailbox.ts';
+import type { Delivery, Visit } from './mailbox.ts';
 import { settle } from './settle.ts';
 import {
   gapFields,
@@ -52,6 +52,8 @@ export type Complete = Readonly<{
   keep: Answer | undefined;
   /** To be run once the commit is applied. */
   batch: Batch | undefined;
+  /** Ends here, and comes again with a turn. */
+  asksTurn: Delivery | Visit | undefined;
   /** Nothing is left for the visit to do. */
   endsVisit: boolean;
   /** When a visit should come, on the store's clock. */
@@ -104,7 +106,7 @@ export function plan(situation: Situation): Plan {
 
 /** Step 4. What cannot be held is refused, and comes again. */
 function hold(situation: Situation, draft: Draft, waiting: Waiting, choice: Choice): Need | undefined {
-  const { view, isCautious, isStopping, policy } = situation;
+  const { isStopping } = situation;
   const held = [...waiting.first.values()].filter((one) => mustBeHeld(situation, waiting, choice, one));
   if (isStopping) {
     for (const delivery of [...held, ...waiting.later]) draft.answers.push({ delivery, outcome: STOPPING });
@@ -120,7 +122,6 @@ function hold(situation: Situation, draft: Draft, waiting: Waiting, choice: Choi
       draft.answers.push({ delivery, outcome: TOO_LARGE });
       continue;
     }
-    if (isCautious && view.at(number) === 'unknown') return look(view, number, policy.pageSize);
     bytes += form.message.length + HELD_FIELDS_BYTES;
     if (bytes > MOST_HELD_BYTES && draft.create.size > 0) break;
     draft.create.set(number, form);
@@ -135,11 +136,12 @@ function hold(situation: Situation, draft: Draft, waiting: Waiting, choice: Choi
 function mustBeHeld(
   situation: Situation,
   waiting: Waiting,
-  { entries }: Choice,
+  { entries, asksTurn }: Choice,
   delivery: Delivery,
 ): boolean {
   const { running, monotonic } = situation;
   const { number } = delivery.arrival;
+  if (delivery === asksTurn) return false;
   if (entries.length === 0 && running === undefined) return true;
   const hasWaited = monotonic - delivery.arrivedAt >= WAIT_MS;
   if (running !== undefined) return hasWaited && !running.entries.some((one) => one.number === number);
@@ -212,7 +214,7 @@ function rest(situation: Situation, draft: Draft, { takesOver }: Choice): Need |
 }
 
 function complete(situation: Situation, draft: Draft, choice: Choice): Plan {
-  const { entries, host, takesOver, needsTurn } = choice;
+  const { entries, host, takesOver, needsTurn, asksTurn } = choice;
   const { state: before, nowMs, visit, isFresh, running, policy } = situation;
   const { state, create, remove, answers } = draft;
   if (create.size !== remove.size) {
@@ -242,8 +244,9 @@ function complete(situation: Situation, draft: Draft, choice: Choice): Plan {
           isExhausted: isSuspect(draft.state) && draft.state.attempts >= policy.maxAttempts,
         }
       : undefined,
+    asksTurn,
     endsVisit,
-    wakeAt: isStarted ? undefined : wakeAt(situation, draft),
+    wakeAt: isStarted || asksTurn !== undefined ? undefined : wakeAt(situation, draft),
     events: {
       ended: draft.ended,
       takesOver,

@@ -33,7 +33,6 @@ import {
 } from './report.ts';
 import { discard } from './stored-form.ts';
 import type { HeldMessage, StreamRef } from './stream-store.ts';
-import type { Turns } from './turns.ts';
 import type { VisitContext } from './visits.ts';
 
 export type StreamWorker = Readonly<{
@@ -54,11 +53,10 @@ const CHORES_MS = 3_000;
 export function streamWorker(
   policy: StreamPolicy,
   ref: StreamRef,
-  suspects: Turns,
   { onIdle, onBusy }: Readonly<{ onIdle(): void; onBusy(): void }>,
 ): StreamWorker {
   const { clock } = policy;
-  const cycle = streamCycle(policy, ref, suspects);
+  const cycle = streamCycle(policy, ref);
   const stop = new AbortController();
   let mailbox: readonly Delivery[] = [];
   let visiting: { readonly visit: Visit; taken: boolean; drained: number } | undefined;
@@ -99,6 +97,7 @@ export function streamWorker(
       try {
         const committed = await cycle.next(inputs, isWaitedFor);
         progress = undefined;
+        if (committed.plan.batch?.needsTurn !== true) visiting?.visit.endTurn();
         conclude(committed.plan);
         if (committed.plan.batch !== undefined) await run(committed.plan.batch, committed);
       } catch (error) {
@@ -179,13 +178,13 @@ export function streamWorker(
 
   /** What an applied commit means for those that wait. */
   function conclude(plan: Complete): void {
-    const { answers, keep, batch, endsVisit, events } = plan;
+    const { answers, keep, batch, asksTurn, endsVisit, events } = plan;
     const taken = new Set([
       ...answers.map(({ delivery }) => delivery),
       ...(batch?.entries ?? []).map(({ delivery }) => delivery),
     ]);
     keep?.delivery.keep(keep.outcome);
-    mailbox = mailbox.filter((one) => !taken.has(one) && one !== keep?.delivery);
+    mailbox = mailbox.filter((one) => !taken.has(one) && one !== keep?.delivery && one !== asksTurn);
     if (batch !== undefined) for (const one of mailbox) one.passOver();
     report(plan);
     const visited = visiting;
@@ -195,14 +194,22 @@ export function streamWorker(
       if (endsVisit) visiting = undefined;
     }
     const isProgress =
-      taken.size > 0 || endsVisit || keep !== undefined || Object.keys(plan.fields).length > 0;
+      taken.size > 0 ||
+      endsVisit ||
+      keep !== undefined ||
+      asksTurn !== undefined ||
+      Object.keys(plan.fields).length > 0;
     assert.ok(
       isProgress || progress !== undefined,
       'a cycle that changes nothing would be repeated for ever',
     );
     const answer = (): void => {
       for (const { delivery, outcome } of answers) delivery.answer(outcome);
-      if (endsVisit) visited?.visit.answer({ taken: visited.taken, drained: visited.drained });
+      if (asksTurn !== undefined && 'askTurn' in asksTurn) asksTurn.askTurn();
+      if (endsVisit && visited !== undefined) {
+        const { visit, taken, drained } = visited;
+        visit.answer({ taken, drained, asksTurn: visit === asksTurn });
+      }
     };
     const chores = choresOf(plan);
     if (chores.length === 0) return answer();

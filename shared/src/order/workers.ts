@@ -6,16 +6,16 @@
 import { contentHash } from './content-hash.ts';
 import { bounded } from '../async/time-limit.ts';
 import type { Sequence } from '../attributes.ts';
-import { TransientError } from '../errors.ts';
+import { leaseLost, TransientError } from '../errors.ts';
 import type { Context, Handler } from '../handler.ts';
 import type { Message } from '../message.ts';
-import type { Outcome } from '../outcome.ts';
-import { delivery, visit } from './mailbox.ts';
+import { type Outcome, retry } from '../outcome.ts';
+import { delivery, visit, type VisitEnd } from './mailbox.ts';
 import { type StreamPolicy, streamRef } from './options.ts';
 import { type StreamWorker, streamWorker } from './stream-worker.ts';
 import type { StreamRef } from './stream-store.ts';
-import { turns } from './turns.ts';
-import type { VisitStream } from './visits.ts';
+import { type Turn, turns } from './turns.ts';
+import type { Visited, VisitStream } from './visits.ts';
 
 export type StreamWorkers = Readonly<{
   deliver(message: Message, sequence: Sequence, context: Context, next: Handler): Promise<Outcome>;
@@ -40,10 +40,11 @@ const MOST_IDLE_BYTES = 32_000_000;
 const STOP_MS = 8_000;
 
 export function streamWorkers(policy: StreamPolicy): StreamWorkers {
+  const { clock } = policy;
   const busy = new Map<string, StreamWorker>();
   // In the order in which they became idle.
   const idle = new Map<string, StreamWorker>();
-  const suspects = turns();
+  const inTurn = turns(policy.clock);
   /** Some answers come behind what their worker awaits beside its loop. */
   const unanswered = new Set<Promise<unknown>>();
   let idleBytes = 0;
@@ -53,7 +54,7 @@ export function streamWorkers(policy: StreamPolicy): StreamWorkers {
     const name = JSON.stringify([ref.consumer, ref.source, ref.key]);
     const known = busy.get(name) ?? idle.get(name);
     if (known !== undefined) return known;
-    const made: StreamWorker = streamWorker(policy, ref, suspects, {
+    const made: StreamWorker = streamWorker(policy, ref, {
       onBusy() {
         if (idle.delete(name)) idleBytes -= made.bytes();
         busy.set(name, made);
@@ -84,31 +85,38 @@ export function streamWorkers(policy: StreamPolicy): StreamWorkers {
   }
 
   return {
-    deliver: (message, { number, key, epoch }, context, next) =>
-      awaited(
+    deliver(message, { number, key, epoch }, context, next) {
+      const ref = streamRef(policy, context.consumer, context.source, key);
+      const arrival = { key, number, hash: contentHash(message), epoch };
+      const once = (turn: Turn | undefined): Promise<Outcome | 'asksTurn'> =>
         new Promise((resolve) => {
-          const ref = streamRef(policy, context.consumer, context.source, key);
-          const arrival = { key, number, hash: contentHash(message), epoch };
-          const parts = { context, next, clock: policy.clock };
           const worker = workerOf(ref);
           if (isStopping) void worker.stop();
-          worker.deliver(delivery(parts, arrival, message, resolve));
-        }),
-      ),
-    visit: (ref, context, next) =>
-      awaited(
+          worker.deliver(delivery({ context, next, clock, turn }, arrival, message, resolve));
+        });
+      return awaited(inTurn(context, once).then((outcome) => outcome ?? LATE));
+    },
+    visit(ref, context, next) {
+      const total = { taken: false, drained: 0 };
+      const once = (turn: Turn | undefined): Promise<Visited | 'asksTurn'> =>
         new Promise((resolve, reject) => {
-          const parts = { context, next, clock: policy.clock };
-          const isTaken = !isStopping && workerOf(ref).visit(visit(parts, resolve, reject));
-          if (!isTaken) resolve({ taken: false, drained: 0 });
-        }),
-      ),
+          const end = ({ taken, drained, asksTurn }: VisitEnd): void => {
+            total.taken ||= taken;
+            total.drained += drained;
+            resolve(asksTurn ? 'asksTurn' : total);
+          };
+          const isTaken =
+            !isStopping && workerOf(ref).visit(visit({ context, next, clock, turn }, end, reject));
+          if (!isTaken) resolve(total);
+        });
+      return awaited(inTurn(context, once).then((visited) => visited ?? total));
+    },
     async stop() {
       isStopping = true;
       const late = (): Error =>
         new TransientError('TIMED_OUT', `not every stream was released in ${STOP_MS} ms`);
       const all = [...busy.values()].map((one) => one.stop());
-      await bounded(policy.clock, STOP_MS, () => Promise.allSettled([...all, ...unanswered]), late).catch(
+      await bounded(clock, STOP_MS, () => Promise.allSettled([...all, ...unanswered]), late).catch(
         () => undefined,
       );
     },
@@ -117,3 +125,5 @@ export function streamWorkers(policy: StreamPolicy): StreamWorkers {
     bytes: () => idleBytes,
   };
 }
+
+const LATE: Outcome = retry(leaseLost('its turn did not come in the time of the delivery'));
