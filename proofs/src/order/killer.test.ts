@@ -18,7 +18,7 @@ import { end } from '../servers/child-processes.ts';
 import { hurried } from '../servers/hurried.ts';
 import { firestoreStreams } from '../../../shared/src/order/firestore.ts';
 import { orderedDelivery } from '../../../shared/src/order/in-order.ts';
-import type { StreamDetails } from '../../../shared/src/order/stream-view.ts';
+import type { StreamDetails } from '../../../shared/src/order/admin.ts';
 import { CONSUMER, type KilledTask, KILLER, type StartedLine } from './killed-task.ts';
 
 process.env['METADATA_SERVER_DETECTION'] ??= 'none';

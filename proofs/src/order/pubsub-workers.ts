@@ -20,8 +20,7 @@ import { end, heard } from '../servers/child-processes.ts';
 import { hurried } from '../servers/hurried.ts';
 import { firestoreStreams } from '../../../shared/src/order/firestore.ts';
 import { type OrderedDelivery, orderedDelivery } from '../../../shared/src/order/in-order.ts';
-import type { StreamDetails } from '../../../shared/src/order/stream-view.ts';
-import type { StreamName } from '../../../shared/src/order/admin.ts';
+import type { StreamDetails, StreamName } from '../../../shared/src/order/admin.ts';
 import { CONSUMER, type ConsumingLine, type ConsumingTask } from './consuming-task.ts';
 
 export type Reckoning = Readonly<{

@@ -13,7 +13,7 @@ import { streamPolicy } from '../../../shared/src/order/options.ts';
 import { bench, type Bench, CONSUMER, kindOf, LEASE_MS, REF } from './bench.ts';
 import type { Store } from './faulty-store.ts';
 import { contextFor } from './schedule.ts';
-import { streamWorkers } from '../../../shared/src/order/workers.ts';
+import { streamWorkers } from '../../../shared/src/order/in-order.ts';
 
 const LARGE = { content: 'x'.repeat(2_000) };
 

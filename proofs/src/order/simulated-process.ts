@@ -9,7 +9,7 @@ import type { PayloadRoom } from '../../../shared/src/payload/payload-room.ts';
 import { type OrderedDelivery, orderedDelivery } from '../../../shared/src/order/in-order.ts';
 import type { MemoryStreams } from '../../../shared/src/order/memory.ts';
 import type { StreamOptions } from '../../../shared/src/order/options.ts';
-import type { VisitContext } from '../../../shared/src/order/visits.ts';
+import type { VisitContext } from '../../../shared/src/order/mailbox.ts';
 import type { Habits, Witness } from './checking-handler.ts';
 import type { Faults } from './drawn-faults.ts';
 import { startProcess } from '../engine/process.ts';

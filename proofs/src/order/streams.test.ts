@@ -6,11 +6,10 @@ import { test } from 'node:test';
 import { ConfigError, storeUnavailable } from '../../../shared/src/errors.ts';
 import { compose } from '../../../shared/src/handler.ts';
 import { ack } from '../../../shared/src/outcome.ts';
-import { orderedDelivery } from '../../../shared/src/order/in-order.ts';
+import { orderedDelivery, streamWorkers } from '../../../shared/src/order/in-order.ts';
 import { streamPolicy } from '../../../shared/src/order/options.ts';
 import { bench, CONSUMER, kindOf, messageOf } from './bench.ts';
 import { contextFor } from './schedule.ts';
-import { streamWorkers } from '../../../shared/src/order/workers.ts';
 
 test('one sequenceKey through two subscriptions is two streams, each with its own numbers', async () => {
   const { worker, runs } = bench();

@@ -6,7 +6,7 @@ import type { MemoryStreams } from '../../../shared/src/order/memory.ts';
 import type { ListedStream } from '../../../shared/src/order/stream-store.ts';
 import { CONSUMER, made } from '../../../shared/src/testing/stream-samples.ts';
 import { visiting } from './visiting.ts';
-import type { VisitStream } from '../../../shared/src/order/visits.ts';
+import type { VisitStream } from '../../../shared/src/order/mailbox.ts';
 
 const NOTHING = { due: 0, done: 0, isWhole: true, drained: 0, failed: 0, repaired: 0, skipped: 0 };
 

@@ -11,7 +11,7 @@ import { bench, type Bench, CONSUMER, kindOf, LEASE_MS, messageOf, REF } from '.
 import type { Store } from './faulty-store.ts';
 import { made } from '../../../shared/src/testing/stream-samples.ts';
 import { contextFor } from './schedule.ts';
-import { streamWorkers } from '../../../shared/src/order/workers.ts';
+import { streamWorkers } from '../../../shared/src/order/in-order.ts';
 
 test('a visit ends with its time, also where deliveries start one batch after the other', async () => {
   const { clock, store } = bench();

@@ -10,7 +10,7 @@ import { memoryStreams, type MemoryStreams } from '../../../shared/src/order/mem
 import { type StreamOptions, type StreamPolicy, streamPolicy } from '../../../shared/src/order/options.ts';
 import { isDue, progress } from '../../../shared/src/order/stream-state.ts';
 import { type StreamSweep, streamSweep } from '../../../shared/src/order/sweep.ts';
-import type { VisitContext, VisitStream } from '../../../shared/src/order/visits.ts';
+import type { VisitContext, VisitStream } from '../../../shared/src/order/mailbox.ts';
 import { type StreamWake, streamWake } from '../../../shared/src/order/wake.ts';
 import { CONSUMER, patchOf } from '../../../shared/src/testing/stream-samples.ts';
 

@@ -11,7 +11,7 @@ import { ack, deadLetter, retry } from '../../../shared/src/outcome.ts';
 import { freshStream } from '../../../shared/src/order/stream-state.ts';
 import { type Bench, bench, CONSUMER, LEASE_MS, messageOf, SOURCE } from './bench.ts';
 import { patchOf } from '../../../shared/src/testing/stream-samples.ts';
-import type { VisitContext } from '../../../shared/src/order/visits.ts';
+import type { VisitContext } from '../../../shared/src/order/mailbox.ts';
 import type { Woken } from '../../../shared/src/order/wake.ts';
 
 const K = { consumer: CONSUMER, source: SOURCE, key: 'k' };

@@ -2,8 +2,7 @@
  * What each command of `streams` does, and what it prints. Nothing is printed before the store has answered.
  */
 import { codeOf, PermanentError, textOf } from '../errors.ts';
-import type { StreamOperations } from '../order/admin.ts';
-import type { StreamDetails, StreamView } from '../order/stream-view.ts';
+import type { StreamDetails, StreamOperations, StreamView } from '../order/admin.ts';
 import type { StreamsCommand } from './streams-command.ts';
 import { columns, type Printed, shown } from './usage.ts';
 

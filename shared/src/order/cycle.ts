@@ -28,11 +28,10 @@ import { codeOf, storeUnavailable, TransientError } from '../errors.ts';
 import { retry } from '../outcome.ts';
 import type { Need, Situation } from './draft.ts';
 import { heldView, type HeldView, type Page } from './held-view.ts';
-import { firstState } from './opening.ts';
 import type { StreamPolicy } from './options.ts';
 import { type Complete, plan, type Plan } from './plan.ts';
 import { storedForm } from './stored-form.ts';
-import { patched, type StreamState } from './stream-state.ts';
+import { freshStream, openingStream, patched, type StreamState } from './stream-state.ts';
 import type { StreamChange, StreamRef, StreamTransaction } from './stream-store.ts';
 
 /** What the worker knows when a plan is made. It is asked each time, so that a plan has all that has arrived. */
@@ -326,6 +325,24 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef): Cycle {
     bytes,
     forget: () => void (known = { kind: 'nothing' }),
   };
+}
+
+/**
+ * What a stream that no commit has written yet starts from. A crash before it is written changes nothing: the next
+ * delivery asks the counter again. Rejects with TransientError `COUNTER_MISSING` where the start is a counter that is not
+ * there: beginning anywhere would be a guess.
+ */
+async function firstState(
+  { start, counter, maxAhead }: StreamPolicy,
+  { key }: StreamRef,
+): Promise<StreamState> {
+  if (counter === undefined) return freshStream(start);
+  const found = await counter.read(key);
+  if (found !== undefined) return openingStream(found, maxAhead);
+  throw new TransientError(
+    'COUNTER_MISSING',
+    `sequenceKey ${identifierHash(key)} has no counter, at which its stream is to begin; accepted: a counter under the configured collection and scope, or a number as start`,
+  );
 }
 
 const isCommit = ({ fields, create, remove }: Complete): boolean =>

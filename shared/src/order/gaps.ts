@@ -7,12 +7,11 @@
  */
 import { ATTR, count } from '../telemetry/instruments.ts';
 import { type Decided, decidedCommit, type Looked } from './decided-commit.ts';
-import { hasNotBegun, isOpening } from './opening.ts';
 import type { StreamPolicy } from './options.ts';
 import { named } from './report.ts';
-import { isSkipped, NO_GAP, skippingTo, type StreamState } from './stream-state.ts';
+import { hasNotBegun, isOpening, isSkipped, NO_GAP, skippingTo, type StreamState } from './stream-state.ts';
 import type { HeldMessage, StreamRef } from './stream-store.ts';
-import type { VisitContext } from './visits.ts';
+import type { VisitContext } from './mailbox.ts';
 
 /** The numbers that are missing before the first held one, both ends included. */
 export type Gap = Readonly<{ from: number; to: number }>;

@@ -7,15 +7,30 @@
  * or held. After a lost lease a number that already ran may run again, before anything behind it, with a larger fencing
  * token.
  */
-import { parseWishes } from '../attributes.ts';
-import type { Handler, Middleware } from '../handler.ts';
+import { parseWishes, type Sequence } from '../attributes.ts';
+import type { Context, Handler, Middleware } from '../handler.ts';
 import { observedStage } from '../telemetry/stages.ts';
-import { type StreamOperations, streamAdmin } from './admin.ts';
-import { type StreamOptions, streamPolicy } from './options.ts';
-import type { StreamAdmin, StreamStore } from './stream-store.ts';
+import { bounded } from '../async/time-limit.ts';
+import { leaseLost, TransientError } from '../errors.ts';
+import type { Message } from '../message.ts';
+import { type Outcome, retry } from '../outcome.ts';
+import type { Clock } from '../clock.ts';
+import { streamAdmin, type StreamOperations } from './admin.ts';
+import { type StreamOptions, streamPolicy, type StreamPolicy, streamRef } from './options.ts';
+import type { StreamAdmin, StreamRef, StreamStore } from './stream-store.ts';
 import { type StreamSweep, streamSweep } from './sweep.ts';
 import { type StreamWake, streamWake } from './wake.ts';
-import { streamWorkers } from './workers.ts';
+import { contentHash } from './stored-form.ts';
+import {
+  delivery,
+  type Turn,
+  visit,
+  type VisitContext,
+  type Visited,
+  type VisitEnd,
+  type VisitStream,
+} from './mailbox.ts';
+import { type StreamWorker, streamWorker } from './stream-worker.ts';
 
 export type OrderedDelivery = StreamOperations &
   Readonly<{
@@ -65,5 +80,169 @@ export function orderedDelivery(
     sweep: streamSweep(policy, workers.visit),
     wake: streamWake(policy, workers.visit),
     stop: workers.stop,
+  };
+}
+
+export type StreamWorkers = Readonly<{
+  deliver(message: Message, sequence: Sequence, context: Context, next: Handler): Promise<Outcome>;
+  visit: VisitStream;
+  /**
+   * Starts nothing any more; resolves when every stream is released and every answer is given, after eight seconds at
+   * the latest.
+   */
+  stop(): Promise<void>;
+  /** Workers in memory, busy and idle. */
+  size(): number;
+  busy(): number;
+  /** Of messages that idle workers remember. */
+  bytes(): number;
+}>;
+
+/** A few kilobytes each: a document with a hundred hashes. */
+const MOST_IDLE = 1_000;
+/** Of messages that idle workers remember. */
+const MOST_IDLE_BYTES = 32_000_000;
+/** Cloud Run sends SIGKILL ten seconds after SIGTERM: https://cloud.google.com/run/docs/container-contract#instance-shutdown */
+const STOP_MS = 8_000;
+
+export function streamWorkers(policy: StreamPolicy): StreamWorkers {
+  const { clock } = policy;
+  const busy = new Map<string, StreamWorker>();
+  // In the order in which they became idle.
+  const idle = new Map<string, StreamWorker>();
+  const inTurn = turns(policy.clock);
+  /** Some answers come behind what their worker awaits beside its loop. */
+  const unanswered = new Set<Promise<unknown>>();
+  let idleBytes = 0;
+  let isStopping = false;
+
+  function workerOf(ref: StreamRef): StreamWorker {
+    const name = JSON.stringify([ref.consumer, ref.source, ref.key]);
+    const known = busy.get(name) ?? idle.get(name);
+    if (known !== undefined) return known;
+    const made: StreamWorker = streamWorker(policy, ref, {
+      onBusy() {
+        if (idle.delete(name)) idleBytes -= made.bytes();
+        busy.set(name, made);
+      },
+      onIdle() {
+        busy.delete(name);
+        idle.set(name, made);
+        idleBytes += made.bytes();
+        dropIdle();
+      },
+    });
+    return made;
+  }
+
+  function awaited<Answer>(answer: Promise<Answer>): Promise<Answer> {
+    const isGiven = (): void => void unanswered.delete(answer);
+    unanswered.add(answer);
+    answer.then(isGiven, isGiven);
+    return answer;
+  }
+
+  function dropIdle(): void {
+    for (const [name, worker] of idle) {
+      if (idle.size <= MOST_IDLE && idleBytes <= MOST_IDLE_BYTES) return;
+      idleBytes -= worker.bytes();
+      idle.delete(name);
+    }
+  }
+
+  return {
+    deliver(message, { number, key, epoch }, context, next) {
+      const ref = streamRef(policy, context.consumer, context.source, key);
+      const arrival = { key, number, hash: contentHash(message), epoch };
+      const once = (turn: Turn | undefined): Promise<Outcome | 'asksTurn'> =>
+        new Promise((resolve) => {
+          const worker = workerOf(ref);
+          if (isStopping) void worker.stop();
+          worker.deliver(delivery({ context, next, clock, turn }, arrival, message, resolve));
+        });
+      return awaited(inTurn(context, once).then((outcome) => outcome ?? LATE));
+    },
+    visit(ref, context, next) {
+      const total = { taken: false, drained: 0 };
+      const once = (turn: Turn | undefined): Promise<Visited | 'asksTurn'> =>
+        new Promise((resolve, reject) => {
+          const end = ({ taken, drained, asksTurn }: VisitEnd): void => {
+            total.taken ||= taken;
+            total.drained += drained;
+            resolve(asksTurn ? 'asksTurn' : total);
+          };
+          const isTaken =
+            !isStopping && workerOf(ref).visit(visit({ context, next, clock, turn }, end, reject));
+          if (!isTaken) resolve(total);
+        });
+      return awaited(inTurn(context, once).then((visited) => visited ?? total));
+    },
+    async stop() {
+      isStopping = true;
+      const late = (): Error =>
+        new TransientError('TIMED_OUT', `not every stream was released in ${STOP_MS} ms`);
+      const all = [...busy.values()].map((one) => one.stop());
+      await bounded(clock, STOP_MS, () => Promise.allSettled([...all, ...unanswered]), late).catch(
+        () => undefined,
+      );
+    },
+    size: () => busy.size + idle.size,
+    busy: () => busy.size,
+    bytes: () => idleBytes,
+  };
+}
+
+const LATE: Outcome = retry(leaseLost('its turn did not come in the time of the delivery'));
+
+/**
+ * `run` may ask for a turn, and is then called again with one. It waits for it outside of its stream's worker, which
+ * goes on answering and holding. Undefined: the turn did not come in the time of `context`.
+ */
+type InTurn = <Result>(
+  context: VisitContext,
+  run: (turn: Turn | undefined) => Promise<Result | 'asksTurn'>,
+) => Promise<Result | undefined>;
+
+function turns(clock: Clock): InTurn {
+  let last: Promise<void> = Promise.resolve();
+
+  async function enter(context: VisitContext): Promise<Turn | undefined> {
+    const before = last;
+    let leave = (): void => undefined;
+    last = new Promise((resolve) => (leave = resolve));
+    let isOver = false;
+    const left = context.deadline - clock.monotonic();
+    try {
+      await bounded(
+        clock,
+        left,
+        () => before,
+        () => leaseLost('its turn did not come in time'),
+      );
+    } catch {
+      void before.then(leave);
+      return undefined;
+    }
+    return {
+      isOver: () => isOver,
+      end() {
+        isOver = true;
+        leave();
+      },
+    };
+  }
+
+  return async (context, run) => {
+    let turn: Turn | undefined;
+    for (;;) {
+      try {
+        const result = await run(turn);
+        if (result !== 'asksTurn') return result;
+      } finally {
+        turn?.end();
+      }
+      turn = await enter(context);
+      if (turn === undefined) return undefined;
+    }
   };
 }

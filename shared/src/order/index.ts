@@ -3,7 +3,7 @@ export type { StreamListing, StreamListOptions, StreamName, StreamOperations } f
 export { type OrderedDelivery, orderedDelivery } from './in-order.ts';
 export type { CounterStart, GapOptions, RetryOptions, StreamOptions } from './options.ts';
 export type { ListedState, StreamAdmin, StreamRef, StreamStore } from './stream-store.ts';
-export type { StreamDetails, StreamStatus, StreamView } from './stream-view.ts';
+export type { StreamDetails, StreamStatus, StreamView } from './admin.ts';
 export type { StreamSweep } from './sweep.ts';
 export type { StreamWake, Woken } from './wake.ts';
 export {
@@ -13,4 +13,4 @@ export {
   type WakeTasks,
   wakeTasks,
   type WakeTasksOptions,
-} from './wake-tasks.ts';
+} from './wake.ts';

@@ -1,20 +1,28 @@
 /**
  * What waits for an answer of a stream's worker: deliveries and visits. Each is answered once, by whatever comes first.
  *
- * Each delivery has a timer of its own: at its deadline it is answered, whatever the worker is waiting for.
+ * Each delivery has a timer of its own: at its deadline it is answered, whatever the worker is waiting for. A visit is
+ * work on a stream that no message of it asks for. The sweep and a wake-up make visits; so a visit has no delivery
+ * attempts that could run out, and may take over from a process that died, and start a number that has failed.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Clock } from '../clock.ts';
 import { leaseLost } from '../errors.ts';
-import type { Context, Handler } from '../handler.ts';
+import type { Context, Handler, SweepContext } from '../handler.ts';
 import type { Message } from '../message.ts';
 import { type Outcome, retry } from '../outcome.ts';
 import type { StoredForm } from './stored-form.ts';
-import type { Turn } from './turns.ts';
-import type { Visited, VisitContext } from './visits.ts';
+import type { StreamRef } from './stream-store.ts';
 
 /** What a message says about its place. */
 export type Arrival = Readonly<{ key: string; number: number; hash: string; epoch: string | undefined }>;
+
+/**
+ * For starting a number that may have ended processes before. A process that dies with such a number takes every number
+ * with it that it is running, and each of them counts an attempt. So one that has few attempts left is started while no
+ * other such number runs in the process: the one that kills is then the only one that is counted.
+ */
+export type Turn = Readonly<{ isOver(): boolean; end(): void }>;
 
 /** In whose time a held message runs: it has no delivery of its own. */
 type Host = Readonly<{
@@ -127,3 +135,20 @@ function hostParts({ context, next, clock, turn }: Parts<VisitContext>) {
     endTurn: () => turn?.end(),
   };
 }
+
+/** A delivery's context without its source: what is held runs under the source that it came through. */
+export type VisitContext = SweepContext;
+
+export type Visited = Readonly<{
+  /** Whether this visit worked on the stream. If not, nothing was due, or another process or visit has the stream. */
+  taken: boolean;
+  /** Numbers that ran in this visit and are counted as done. */
+  drained: number;
+}>;
+
+/**
+ * Ends by the context's deadline, with half of the time that is left when it is called for starting held messages.
+ * Rejects with TransientError `STORE_UNAVAILABLE` or `UNREADABLE_STATE` when nothing is known. A stream that this
+ * process works on, and one that waits for another visit, is answered `taken: false` at once.
+ */
+export type VisitStream = (ref: StreamRef, context: VisitContext, next: Handler) => Promise<Visited>;

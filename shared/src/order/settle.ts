@@ -9,7 +9,7 @@ import { ack, type Outcome, retry } from '../outcome.ts';
 import type { BatchEnd, Entry, Progress } from './batch.ts';
 import { type Draft, look, type Need, type Situation, write } from './draft.ts';
 import type { Delivery } from './mailbox.ts';
-import { blockedBy } from './poison.ts';
+import { blockedBy } from './failure.ts';
 import { isSkipped, NO_GAP, progress as progressOver, skippingTo } from './stream-state.ts';
 
 export function settle(situation: Situation, draft: Draft): Need | undefined {

@@ -1,5 +1,13 @@
 /**
- * The stored form of a message that waits for its turn. The content of one that is too large for the store goes to the
+ * The stored form of a message that waits for its turn, and the identity of its content, which tells a duplicate from a
+ * second message under the same number.
+ *
+ * The identity covers the data and the publisher's attributes, because an event may say all in its attributes. Left out
+ * is what differs between two publishes of one message: what the toolkit and the service add, trace context, and the
+ * attributes that name the stream (they are compared for themselves). `dedupId` is left out because a stage in front
+ * may have written it from the message ID.
+ *
+ * The content of one that is too large for the store goes to the
  * payload store, and the held message refers to it.
  *
  * The content is in the payload store before anything refers to it. It is discarded only after a commit, or a read,
@@ -8,8 +16,9 @@
 import { PermanentError, textOf } from '../errors.ts';
 import type { Context } from '../handler.ts';
 import { hashOf } from '../hash.ts';
-import type { Message } from '../message.ts';
+import { isReserved, type Message } from '../message.ts';
 import { decodeMessage, encodeMessage } from '../stored-message.ts';
+import { ATTRIBUTE } from '../attributes.ts';
 import type { StreamPolicy } from './options.ts';
 import type { HeldMessage, StreamRef } from './stream-store.ts';
 
@@ -75,4 +84,38 @@ export async function discard(
       );
     }
   }
+}
+
+const LEFT_OUT: ReadonlySet<string> = new Set([
+  ATTRIBUTE.dedupId,
+  ATTRIBUTE.sequence,
+  ATTRIBUTE.sequenceKey,
+  ATTRIBUTE.sequenceEpoch,
+  ATTRIBUTE.originPublishTime,
+  ATTRIBUTE.deliveredAfter,
+  ATTRIBUTE.fencingToken,
+  ATTRIBUTE.deadLetterReason,
+  ATTRIBUTE.deadLetterError,
+  ATTRIBUTE.deadLetterConsumer,
+  ATTRIBUTE.deadLetterSource,
+  ATTRIBUTE.sourceSchemaName,
+  ATTRIBUTE.sourceSchemaRevisionId,
+  ATTRIBUTE.sourceSchemaEncoding,
+  // https://www.w3.org/TR/trace-context/ and https://www.w3.org/TR/baggage/
+  'traceparent',
+  'tracestate',
+  'baggage',
+]);
+
+/** Added by the service to what it dead-letters: https://cloud.google.com/pubsub/docs/dead-letter-topics */
+const DEAD_LETTER_PREFIX = 'CloudPubSubDeadLetterSource';
+
+/** 22 characters (132 bits): a key document keeps a hundred of them. */
+const HASH_LENGTH = 22;
+
+export function contentHash(message: Message): string {
+  const attributes = Object.entries(message.attributes)
+    .filter(([key]) => !LEFT_OUT.has(key) && !isReserved(key) && !key.startsWith(DEAD_LETTER_PREFIX))
+    .toSorted(([left], [right]) => (left < right ? -1 : 1));
+  return hashOf(message.data, ...attributes.flat()).slice(0, HASH_LENGTH);
 }

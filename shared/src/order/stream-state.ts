@@ -4,7 +4,6 @@
  *
  * All times are milliseconds since the epoch on the store's clock; a process's own wall clock decides nothing.
  */
-import { addRange, type Range } from './skipped-ranges.ts';
 
 /** The stored format. Documents of another one are refused with `UNREADABLE_STATE`. */
 export const STREAM_FORMAT = 3;
@@ -92,6 +91,37 @@ export const freshStream = (start: number): StreamState => ({
   recentHashes: [],
 });
 
+/**
+ * A stream that no commit has written yet, where the publisher's counter says where it begins: `next` is the first
+ * number that was not handed out when the stream was first seen.
+ *
+ * Numbers from there on are certain to come, and are waited for as `onGap` says. Of those below it is unknown which were
+ * published before the subscription existed. So what comes of them runs in order, what has not come `gap.timeout` after
+ * the first of them is skipped, and what comes later still is a dead letter (`LATE_ARRIVAL`). Beginning at the counter
+ * itself would acknowledge the backlog as stale, with the very message that made the stream known; beginning at the first
+ * message that comes would do so with those that it overtook.
+ */
+export function openingStream(
+  { next, epoch }: Readonly<{ next: number; epoch: string }>,
+  maxAhead: number,
+): StreamState {
+  // As far back as `maxAhead` allows while as much is left ahead. What is older still is late, and never stale.
+  const last = Math.max(0, next - 1 - Math.ceil(maxAhead / 2));
+  return {
+    ...freshStream(last + 1),
+    epoch,
+    ...(next > 1 && { opening: next }),
+    ...(last > 0 && { skipped: [{ from: 1, to: last }] }),
+  };
+}
+
+/** Whether a missing number may have been published before this consumer began. */
+export const isOpening = ({ opening }: StreamState, number: number): boolean =>
+  opening !== undefined && number < opening;
+
+/** Whether nothing of the stream has run yet, nor been skipped but what was too old from the start. */
+export const hasNotBegun = (state: StreamState): boolean => state.recentHashes.length === 0;
+
 /** `state` after `patch` was committed at `nowMs`. */
 export function patched(state: StreamState, patch: StreamFields, nowMs: number): StreamState {
   const { lease, ...fields } = patch;
@@ -172,3 +202,24 @@ export const hasLiveLease = (state: StreamState, nowMs: number): boolean =>
 /** A visit should work on the stream now. */
 export const isDue = (state: StreamState, nowMs: number): boolean =>
   state.blocked === null && state.readyAt !== null && state.readyAt <= nowMs && state.nextTryAt <= nowMs;
+
+export type Range = Readonly<{ from: number; to: number }>;
+
+/** 100 ranges are about 5 KB of the stream's document, which is read with every message. */
+export const MAX_RANGES = 100;
+
+/**
+ * `range` begins after all others. Neighbours become one. Beyond the limit the two oldest become one together with
+ * what lies between them: a late copy of a number that ran there is then a dead letter instead of a stale ack, which
+ * loses nothing. The other way round, a message that never ran would be acknowledged.
+ */
+export function addRange(ranges: readonly Range[], range: Range): readonly Range[] {
+  const before = ranges.at(-1);
+  const joined =
+    before !== undefined && before.to + 1 === range.from
+      ? [...ranges.slice(0, -1), { from: before.from, to: range.to }]
+      : [...ranges, range];
+  const [first, second, ...rest] = joined;
+  if (joined.length <= MAX_RANGES || first === undefined || second === undefined) return joined;
+  return [{ from: first.from, to: second.to }, ...rest];
+}

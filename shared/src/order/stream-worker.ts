@@ -20,7 +20,7 @@ import { silent } from '../log.ts';
 import { type Outcome, retry } from '../outcome.ts';
 import { newProgress, type Batch, type Progress, runBatch } from './batch.ts';
 import { type Committed, type Inputs, streamCycle } from './cycle.ts';
-import type { Delivery, Visit } from './mailbox.ts';
+import type { Delivery, Visit, VisitContext } from './mailbox.ts';
 import type { StreamPolicy } from './options.ts';
 import { type Complete, WAIT_MS } from './plan.ts';
 import {
@@ -33,7 +33,6 @@ import {
 } from './report.ts';
 import { discard } from './stored-form.ts';
 import type { HeldMessage, StreamRef } from './stream-store.ts';
-import type { VisitContext } from './visits.ts';
 
 export type StreamWorker = Readonly<{
   deliver(delivery: Delivery): void;

@@ -4,7 +4,7 @@ import { memoryTasks } from '../tasks/memory.ts';
 import type { Log } from '../log.ts';
 import { silent } from '../log.ts';
 import { virtualClock } from '../testing/virtual-clock.ts';
-import { readWake, wakeTasks } from './wake-tasks.ts';
+import { readWake, wakeTasks } from './wake.ts';
 
 function setUp(log: Log = silent) {
   const clock = virtualClock();

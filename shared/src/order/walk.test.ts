@@ -7,7 +7,7 @@ import { memoryStreams } from './memory.ts';
 import type { StreamAdmin } from './stream-store.ts';
 import { forEachAtMost } from '../async/pool.ts';
 import { CONSUMER, made } from '../testing/stream-samples.ts';
-import { walk } from './walk.ts';
+import { walk } from './sweep.ts';
 
 async function dueStreams(count: number) {
   const clock = virtualClock();

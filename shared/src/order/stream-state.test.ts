@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { freshStream, isSkipped, patched, skippingTo, type StreamState } from './stream-state.ts';
-import { addRange, MAX_RANGES, type Range } from './skipped-ranges.ts';
+import {
+  addRange,
+  freshStream,
+  isSkipped,
+  MAX_RANGES,
+  patched,
+  type Range,
+  skippingTo,
+  type StreamState,
+} from './stream-state.ts';
 
 test('neighbours become one range', () => {
   assert.deepEqual(addRange([{ from: 2, to: 4 }], { from: 5, to: 9 }), [{ from: 2, to: 9 }]);
