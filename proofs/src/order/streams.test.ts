@@ -8,8 +8,9 @@ import { compose } from '../../../shared/src/handler.ts';
 import { ack } from '../../../shared/src/outcome.ts';
 import { orderedDelivery, streamWorkers } from '../../../shared/src/order/in-order.ts';
 import { streamPolicy } from '../../../shared/src/order/options.ts';
-import { bench, CONSUMER, kindOf, messageOf } from './bench.ts';
+import { bench, CONSUMER, kindOf, messageOf, SOURCE } from './bench.ts';
 import { contextFor } from './schedule.ts';
+import { sleep } from '../../../shared/src/clock.ts';
 
 test('one sequenceKey through two subscriptions is two streams, each with its own numbers', async () => {
   const { worker, runs } = bench();
@@ -95,6 +96,37 @@ test('what is remembered of held messages is bounded for the process', async () 
   }
   await clock.advance(1);
   assert.ok(workers.bytes() <= 32_000_000, `${workers.bytes()} bytes`);
+});
+
+test('also while many streams are at work', async () => {
+  const { store, clock } = bench();
+  const workers = streamWorkers(streamPolicy(store, { clock }));
+  const content = Buffer.alloc(500_000);
+  const slow = async () => {
+    await sleep(clock, 5_000);
+    return ack();
+  };
+  const deliver = (key: string, number: number) =>
+    workers.deliver(
+      messageOf(number, { key, ...(number > 1 && { content }) }),
+      { key, number },
+      contextFor(clock, 60_000, CONSUMER),
+      slow,
+    );
+  const keys = Array.from({ length: 200 }, (_, index) => String(index));
+  let most = 0;
+  const outcomes = keys.flatMap((key) => [1, 3].map((number) => deliver(key, number)));
+  for (let second = 0; second < 4; second += 1) {
+    await clock.advance(1_000);
+    assert.equal(workers.busy(), 200);
+    most = Math.max(most, workers.bytes());
+  }
+  assert.ok(most > 16_000_000 && most <= 32_000_000, `${most} bytes`);
+  for (const key of keys) outcomes.push(deliver(key, 2));
+  for (const one of outcomes) assert.equal((await clock.until(one)).kind, 'ack');
+  await clock.advance(1);
+  assert.deepEqual([workers.busy(), workers.bytes()], [0, 0]);
+  for (const key of keys) assert.equal(store.stateOf({ consumer: CONSUMER, source: SOURCE, key })?.last, 3);
 });
 
 test('so is what is remembered of commits whose outcome is not known', async () => {

@@ -16,7 +16,7 @@ export type Choice = Readonly<{
   takesOver: boolean;
   /** The turn is kept until the batch is settled. */
   needsTurn: boolean;
-  /** It would start a number for which it has no turn yet (turns.ts). */
+  /** It would start a number for which it has no turn yet. */
   asksTurn?: Delivery | Visit;
 }>;
 

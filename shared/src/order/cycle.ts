@@ -52,8 +52,6 @@ export type Cycle = Readonly<{
    * that no answer is waited for any more; with `UNREADABLE_STATE`, and what `start` rejects with, at once.
    */
   next(inputs: () => Inputs, isWanted: () => boolean): Promise<Committed>;
-  /** Bytes of messages that are remembered: of what is held, and of commits whose outcome is not known. */
-  bytes(): number;
   forget(): void;
 }>;
 
@@ -92,7 +90,11 @@ const MOST_UNKNOWN = 200;
 /** What is older is read again: by then the difference between the clocks may be another one. */
 const REMEMBERED_MS = 60_000;
 
-export function streamCycle(policy: StreamPolicy, ref: StreamRef): Cycle {
+/**
+ * `fits` is told after each cycle how many bytes of messages are remembered, and says whether they may be: of what is
+ * held, and of commits whose outcome is not known.
+ */
+export function streamCycle(policy: StreamPolicy, ref: StreamRef, fits: (bytes: number) => boolean): Cycle {
   const { store, clock } = policy;
   let known: Known = { kind: 'nothing' };
   let others: Others = { kind: 'alone' };
@@ -298,9 +300,14 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef): Cycle {
     return undefined;
   }
 
-  const bytes = (): number =>
-    (known.kind === 'nothing' ? 0 : known.seen.view.bytes()) +
-    contentBytes([...unknown.values()].map((sent) => sent.plan));
+  /** What is forgotten is read again: a commit that only its ID would have shown counts as another process's. */
+  function bound(): void {
+    const held = known.kind === 'nothing' ? 0 : known.seen.view.bytes();
+    if (fits(held + contentBytes([...unknown.values()].map((sent) => sent.plan)))) return;
+    known = { kind: 'nothing' };
+    unknown.clear();
+    fits(0);
+  }
 
   return {
     async next(inputs, isWanted) {
@@ -312,17 +319,21 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef): Cycle {
       for (;;) {
         try {
           const committed = await (others.kind === 'queued' ? attemptInTransaction(inputs) : attempt(inputs));
-          if (committed !== undefined) return committed;
+          if (committed === undefined) continue;
+          bound();
+          return committed;
         } catch (error) {
           const isLate = clock.monotonic() + PAUSE_MS >= until || !isWanted();
-          if (codeOf(error) !== 'STORE_UNAVAILABLE' || isLate) throw error;
+          if (codeOf(error) !== 'STORE_UNAVAILABLE' || isLate) {
+            bound();
+            throw error;
+          }
           failures += 1;
           // One reply was lost, most likely: the document says at once what has become of the commit.
           if (failures > 1) await sleep(clock, PAUSE_MS);
         }
       }
     },
-    bytes,
     forget: () => void (known = { kind: 'nothing' }),
   };
 }

@@ -94,14 +94,17 @@ export type StreamWorkers = Readonly<{
   /** Workers in memory, busy and idle. */
   size(): number;
   busy(): number;
-  /** Of messages that idle workers remember. */
+  /** Of messages that all workers remember. */
   bytes(): number;
 }>;
 
 /** A few kilobytes each: a document with a hundred hashes. */
 const MOST_IDLE = 1_000;
-/** Of messages that idle workers remember. */
-const MOST_IDLE_BYTES = 32_000_000;
+/**
+ * Of messages that all workers remember. Beside it there is what they work on: the deliveries that wait, which the
+ * subscriber bounds, and of each stream at most one page, or one batch, of held messages.
+ */
+const MOST_BYTES = 32_000_000;
 /** Cloud Run sends SIGKILL ten seconds after SIGTERM: https://cloud.google.com/run/docs/container-contract#instance-shutdown */
 const STOP_MS = 8_000;
 
@@ -113,7 +116,9 @@ export function streamWorkers(policy: StreamPolicy): StreamWorkers {
   const inTurn = turns(policy.clock);
   /** Some answers come behind what their worker awaits beside its loop. */
   const unanswered = new Set<Promise<unknown>>();
-  let idleBytes = 0;
+  /** Bytes by worker, without those that remember none. */
+  const remembered = new Map<StreamWorker, number>();
+  let bytes = 0;
   let isStopping = false;
 
   function workerOf(ref: StreamRef): StreamWorker {
@@ -122,14 +127,18 @@ export function streamWorkers(policy: StreamPolicy): StreamWorkers {
     if (known !== undefined) return known;
     const made: StreamWorker = streamWorker(policy, ref, {
       onBusy() {
-        if (idle.delete(name)) idleBytes -= made.bytes();
+        idle.delete(name);
         busy.set(name, made);
       },
       onIdle() {
         busy.delete(name);
         idle.set(name, made);
-        idleBytes += made.bytes();
         dropIdle();
+      },
+      fits(now) {
+        remember(made, now);
+        dropIdle();
+        return bytes <= MOST_BYTES;
       },
     });
     return made;
@@ -144,10 +153,16 @@ export function streamWorkers(policy: StreamPolicy): StreamWorkers {
 
   function dropIdle(): void {
     for (const [name, worker] of idle) {
-      if (idle.size <= MOST_IDLE && idleBytes <= MOST_IDLE_BYTES) return;
-      idleBytes -= worker.bytes();
+      if (idle.size <= MOST_IDLE && bytes <= MOST_BYTES) return;
+      remember(worker, 0);
       idle.delete(name);
     }
+  }
+
+  function remember(worker: StreamWorker, now: number): void {
+    bytes += now - (remembered.get(worker) ?? 0);
+    if (now === 0) remembered.delete(worker);
+    else remembered.set(worker, now);
   }
 
   return {
@@ -188,7 +203,7 @@ export function streamWorkers(policy: StreamPolicy): StreamWorkers {
     },
     size: () => busy.size + idle.size,
     busy: () => busy.size,
-    bytes: () => idleBytes,
+    bytes: () => bytes,
   };
 }
 

@@ -265,7 +265,7 @@ function wakeAt({ state: before, nowMs, visit }: Situation, { state }: Draft): n
   return visit === undefined && isDue(state, nowMs) ? Math.max(nowMs, state.nextTryAt) : undefined;
 }
 
-const STOPPING: Outcome = retry(new TransientError('DELIVERY_STOPPED', 'the process is about to end'));
+export const STOPPING: Outcome = retry(new TransientError('DELIVERY_STOPPED', 'the process is about to end'));
 const TOO_LARGE: Outcome = retry(
   new TransientError(
     'TOO_LARGE_TO_HOLD',

@@ -15,14 +15,14 @@
 import assert from 'node:assert/strict';
 import { bounded } from '../async/time-limit.ts';
 import { type Cancel, elapsedMs } from '../clock.ts';
-import { leaseLost, TransientError } from '../errors.ts';
+import { leaseLost } from '../errors.ts';
 import { silent } from '../log.ts';
 import { type Outcome, retry } from '../outcome.ts';
 import { newProgress, type Batch, type Progress, runBatch } from './batch.ts';
 import { type Committed, type Inputs, streamCycle } from './cycle.ts';
 import type { Delivery, Visit, VisitContext } from './mailbox.ts';
 import type { StreamPolicy } from './options.ts';
-import { type Complete, WAIT_MS } from './plan.ts';
+import { type Complete, STOPPING, WAIT_MS } from './plan.ts';
 import {
   reportFailure,
   reportGap,
@@ -40,22 +40,19 @@ export type StreamWorker = Readonly<{
   visit(visit: Visit): boolean;
   /** Starts nothing any more, settles what runs, releases the stream, refuses the rest. Resolves when it is idle. */
   stop(): Promise<void>;
-  /** Bytes of messages that are remembered. */
-  bytes(): number;
-  forget(): void;
 }>;
 
 /** Wake-ups and discards are awaited so long before the answers that they belong to. */
 const CHORES_MS = 3_000;
 
-/** `onIdle` and `onBusy`: for a registry that drops idle workers only. */
+/** `onIdle` and `onBusy`: for a registry that drops idle workers only. `fits`: see cycle.ts. */
 export function streamWorker(
   policy: StreamPolicy,
   ref: StreamRef,
-  { onIdle, onBusy }: Readonly<{ onIdle(): void; onBusy(): void }>,
+  { onIdle, onBusy, fits }: Readonly<{ onIdle(): void; onBusy(): void; fits(bytes: number): boolean }>,
 ): StreamWorker {
   const { clock } = policy;
-  const cycle = streamCycle(policy, ref);
+  const cycle = streamCycle(policy, ref, fits);
   const stop = new AbortController();
   let mailbox: readonly Delivery[] = [];
   let visiting: { readonly visit: Visit; taken: boolean; drained: number } | undefined;
@@ -261,7 +258,7 @@ export function streamWorker(
   return {
     deliver(delivery) {
       latest = delivery.context;
-      if (stop.signal.aborted) return delivery.answer(STOPPED);
+      if (stop.signal.aborted) return delivery.answer(STOPPING);
       mailbox = [...mailbox, delivery];
       wakeUp();
     },
@@ -276,12 +273,8 @@ export function streamWorker(
       stop.abort();
       await loop;
     },
-    bytes: cycle.bytes,
-    forget: cycle.forget,
   };
 }
 
 const isUnheld = (outcome: Outcome): boolean =>
   outcome.kind === 'deadLetter' || (outcome.kind === 'ack' && outcome.reason !== 'held');
-
-const STOPPED: Outcome = retry(new TransientError('DELIVERY_STOPPED', 'the process is about to end'));
