@@ -116,6 +116,29 @@ test('a gap of another `last` is another gap, with a time of its own', async () 
   assert.deepEqual(await sweep(context()), NOTHING);
 });
 
+test('what was decided about a gap is not done to another one that has taken its place meanwhile', async () => {
+  for (const policy of ['skip', 'wait'] as const) {
+    const asked: string[] = [];
+    const repair: GapRepair = {
+      async republish(key, { from, to }) {
+        asked.push(`${key} ${from}-${to}`);
+        if (from !== 2) return [];
+        // 2 and 3 come while the outbox is asked, and 4 has been missing for long enough by itself.
+        const { version } = await bed.store.read(bed.ref);
+        const fields = { last: 3, recentHashes: ['x', 'y', 'z'], gapAt: 3 };
+        await bed.store.commit(bed.ref, { version, state: bed.state() }, { patch: patchOf(fields) });
+        return [];
+      },
+    };
+    const bed = await withGap({ onGap: policy, gap: { repair } });
+    await bed.clock.advance(2 * MINUTE);
+    assert.equal((await bed.sweep(bed.context())).skipped, 0);
+    assert.deepEqual([bed.state().last, bed.state().skipped, bed.state().repairedAt], [3, [], null], policy);
+    assert.equal((await bed.sweep(bed.context())).skipped, policy === 'skip' ? 1 : 0);
+    assert.deepEqual(asked, ['k 2-4', 'k 4-4'], 'it is asked for by itself');
+  }
+});
+
 test('a stream that is due, blocked, leased, or waits for its next try has no gap to skip', async () => {
   const { repair, asked } = outboxOf();
   for (const fields of [
