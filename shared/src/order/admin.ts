@@ -267,7 +267,7 @@ export type StreamDetails = StreamView &
     counted?: number;
   }>;
 
-export function streamView({ key, source }: StreamRef, state: StreamState, nowMs: number): StreamView {
+function streamView({ key, source }: StreamRef, state: StreamState, nowMs: number): StreamView {
   const { last, held, attempts, nextTryAt, waitingSince, blocked, lease, epoch, skipped } = state;
   return {
     key,
@@ -288,7 +288,7 @@ export function streamView({ key, source }: StreamRef, state: StreamState, nowMs
   };
 }
 
-export function streamDetails(
+function streamDetails(
   view: StreamView,
   state: StreamState,
   counted: number,

@@ -159,7 +159,7 @@ async function ended(
   return { kind: 'skipped', entry, verdict, outcome: ran.outcome };
 }
 
-export type Lease = Readonly<{
+type Lease = Readonly<{
   owner: string;
   /** The version of the commit that wrote the lease: greater for every later lease of the stream. */
   token: string;
@@ -169,7 +169,7 @@ export type Lease = Readonly<{
   isOver(): boolean;
 }>;
 
-export type Ran =
+type Ran =
   | Readonly<{ kind: 'finished'; outcome: Outcome; aborted: boolean }>
   /** The handler ignores its signal. It may still be writing. */
   | Readonly<{ kind: 'hung' }>;
@@ -177,7 +177,7 @@ export type Ran =
 const GRACE_MS = 1_000;
 
 /** `lost`: aborted when another process has the lease. */
-export async function runUnderLease(
+async function runUnderLease(
   clock: Clock,
   lease: Lease,
   lost: AbortSignal,
@@ -226,7 +226,7 @@ export async function runUnderLease(
  * Throws `LEASE_LOST` once the time of the run is over. For what waits under the lease before it calls the handler: by
  * then another process may have the stream. The clock is asked too, because an answer may come before the timer.
  */
-export function assertInTime(clock: Clock, { signal, deadline }: Context): void {
+function assertInTime(clock: Clock, { signal, deadline }: Context): void {
   if (signal.aborted || clock.monotonic() >= deadline) throw overError('the message was read');
 }
 

@@ -6,6 +6,7 @@ import type { Context } from '../handler.ts';
 import { ATTR, count } from '../telemetry/instruments.ts';
 import { errorType } from '../telemetry/spans.ts';
 import type { StreamPolicy } from './options.ts';
+import type { Complete } from './plan.ts';
 import type { StreamRef } from './stream-store.ts';
 
 type Logging = Pick<Context, 'log'>;
@@ -17,8 +18,27 @@ export const named = ({ consumer, source, key }: StreamRef): Readonly<Record<str
   sequenceKey: key,
 });
 
+/** What an applied commit did that an operator may want to know. */
+export function reportEvents(
+  { onPoison }: Pick<StreamPolicy, 'onPoison'>,
+  logging: Logging,
+  ref: StreamRef,
+  { ended, takesOver, missing, unknownStale }: Complete['events'],
+): void {
+  if (takesOver) reportTakeover(ref);
+  if (missing !== undefined) reportGap(logging, ref, missing);
+  for (const { context, arrival } of unknownStale) reportUnknownStale(context, ref, arrival.number);
+  if (ended === undefined || ended.kind === 'hung') return;
+  const { attempts, failure, isPoison } = ended.verdict;
+  const { number } = ended.entry;
+  if (ended.kind === 'skipped') reportPoison('skip', logging, ref, number, attempts, failure.error);
+  else if (isPoison && onPoison === 'block')
+    reportPoison('block', logging, ref, number, attempts, failure.error);
+  else reportFailure(logging, ref, number, attempts, failure.error);
+}
+
 /** A next message that fails is an error each time: everything behind it waits. */
-export function reportFailure(
+function reportFailure(
   { log }: Logging,
   ref: StreamRef,
   sequence: number,
@@ -38,7 +58,7 @@ export function reportFailure(
 }
 
 /** One line and one count for each number that is skipped as poison, and for each stream that is blocked. */
-export function reportPoison(
+function reportPoison(
   policy: 'block' | 'skip',
   { log }: Logging,
   ref: StreamRef,
@@ -62,13 +82,13 @@ export function reportPoison(
 }
 
 /** No warning: in a stream that arrives shuffled this is every moment, and most gaps close by themselves. */
-export function reportGap({ log }: Logging, ref: StreamRef, missing: number): void {
+function reportGap({ log }: Logging, ref: StreamRef, missing: number): void {
   count('gaps', { [ATTR.consumer]: ref.consumer });
   log.info('in order: messages wait for a number that has not come', { ...named(ref), missing });
 }
 
 /** Another process died, or lost its lease, in the stream that this one takes over. */
-export function reportTakeover(ref: StreamRef): void {
+function reportTakeover(ref: StreamRef): void {
   count('recoveries', { [ATTR.consumer]: ref.consumer, [ATTR.capability]: 'in_order' });
 }
 
@@ -90,7 +110,7 @@ export async function requestWake(
 }
 
 /** A number that is done, acknowledged although it may be another message: `onUnknownStale: 'acknowledge'`. */
-export function reportUnknownStale({ log }: Logging, ref: StreamRef, sequence: number): void {
+function reportUnknownStale({ log }: Logging, ref: StreamRef, sequence: number): void {
   count('unknownStale', { [ATTR.consumer]: ref.consumer });
   log.warn(
     'in order: a message was acknowledged as stale, and whether its number had this content is not remembered',

@@ -23,14 +23,7 @@ import { type Committed, type Inputs, streamCycle } from './cycle.ts';
 import type { Delivery, Visit, VisitContext } from './mailbox.ts';
 import type { StreamPolicy } from './options.ts';
 import { type Complete, STOPPING, WAIT_MS } from './plan.ts';
-import {
-  reportFailure,
-  reportGap,
-  reportPoison,
-  reportTakeover,
-  reportUnknownStale,
-  requestWake,
-} from './report.ts';
+import { reportEvents, requestWake } from './report.ts';
 import { discard } from './stored-form.ts';
 import type { HeldMessage, StreamRef } from './stream-store.ts';
 
@@ -182,7 +175,7 @@ export function streamWorker(
     keep?.delivery.keep(keep.outcome);
     mailbox = mailbox.filter((one) => !taken.has(one) && one !== keep?.delivery && one !== asksTurn);
     if (batch !== undefined) for (const one of mailbox) one.passOver();
-    report(plan);
+    reportEvents(policy, latest, ref, events);
     const visited = visiting;
     if (visited !== undefined) {
       visited.drained += events.drained;
@@ -229,20 +222,6 @@ export function streamWorker(
       ...(large.length > 0 ? [discard(policy.payloads, latest, large)] : []),
       ...(wakeAt === undefined ? [] : [requestWake(policy, latest, ref, wakeAt)]),
     ];
-  }
-
-  function report({ events }: Complete): void {
-    const { ended, takesOver, missing, unknownStale } = events;
-    if (takesOver) reportTakeover(ref);
-    if (missing !== undefined) reportGap(latest, ref, missing);
-    for (const { context, arrival } of unknownStale) reportUnknownStale(context, ref, arrival.number);
-    if (ended === undefined || ended.kind === 'hung') return;
-    const { attempts, failure, isPoison } = ended.verdict;
-    const { number } = ended.entry;
-    if (ended.kind === 'skipped') reportPoison('skip', latest, ref, number, attempts, failure.error);
-    else if (isPoison && policy.onPoison === 'block')
-      reportPoison('block', latest, ref, number, attempts, failure.error);
-    else reportFailure(latest, ref, number, attempts, failure.error);
   }
 
   /** Nothing is known of the store: what waits comes again, and what was safe already is answered. */
