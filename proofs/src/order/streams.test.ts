@@ -5,11 +5,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ConfigError, storeUnavailable } from '../../../shared/src/errors.ts';
 import { compose } from '../../../shared/src/handler.ts';
-import { ack } from '../../../shared/src/outcome.ts';
+import { ack, type Outcome } from '../../../shared/src/outcome.ts';
 import { orderedDelivery, streamWorkers } from '../../../shared/src/order/in-order.ts';
 import { streamPolicy } from '../../../shared/src/order/options.ts';
 import { bench, CONSUMER, kindOf, messageOf, SOURCE } from './bench.ts';
 import { contextFor } from './schedule.ts';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { sleep } from '../../../shared/src/clock.ts';
 
 test('one sequenceKey through two subscriptions is two streams, each with its own numbers', async () => {
@@ -68,21 +70,71 @@ test('with `acknowledge` it is acknowledged, with a warning for each', async () 
   assert.equal(warnings.length, 1, 'its content is remembered');
 });
 
-test('10,000 streams leave a bounded number of idle workers, and none at work', async () => {
-  const { store, clock } = bench();
-  const workers = streamWorkers(streamPolicy(store, { clock }));
-  const sequence = (key: string) => ({ key, number: 1 });
-  const deliver = (key: string) =>
-    workers.deliver(messageOf(1, { key }), sequence(key), contextFor(clock, 60_000, CONSUMER), async () =>
-      ack(),
-    );
-  for (let burst = 0; burst < 5; burst += 1) {
-    const keys = Array.from({ length: 2_000 }, (_, index) => `${burst}-${index}`);
-    const kinds = (await Promise.all(keys.map(deliver))).map(kindOf);
-    assert.equal(kinds.filter((kind) => kind === 'ack handled').length, 2_000);
-    await clock.advance(1);
-    assert.deepEqual([workers.size() <= 1_000, workers.busy()], [true, 0], `${workers.size()} in memory`);
+test('1,001 streams, one more than a process remembers, each go on in their order', async () => {
+  const { store, clock, runs, worker } = bench();
+  const { deliver } = worker();
+  const keys = Array.from({ length: 1_001 }, (_, index) => `k${index}`);
+  for (const numbers of [[1], [3], [4, 2], [5]]) {
+    const outcomes = keys.flatMap((key) => numbers.map((number) => deliver(number, { key, content: key })));
+    const answers = await clock.until(Promise.all(outcomes));
+    assert.equal(answers.filter(({ kind }) => kind === 'ack').length, outcomes.length);
   }
+  const ran = Map.groupBy(runs, (run) => run.split(':')[1]);
+  assert.equal(ran.size, 1_001);
+  for (const [key, of] of ran)
+    assert.deepEqual(
+      of,
+      [1, 2, 3, 4, 5].map((number) => `${number}:${key}`),
+    );
+  for (const key of keys) {
+    const { last, held, lease } = store.stateOf({ consumer: CONSUMER, source: SOURCE, key }) ?? assert.fail();
+    assert.deepEqual([last, held, lease], [5, 0, null]);
+  }
+});
+
+/** Bytes of the heap, in a turn of the process in which no promise keeps anything. */
+async function heapUsed(): Promise<number> {
+  await new Promise(setImmediate);
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  for (let round = 0; round < 3; round += 1) collect();
+  return process.memoryUsage().heapUsed;
+}
+
+test('10,000 streams leave a bounded number of idle workers and a flat memory, and none at work', async (context) => {
+  const { store, clock } = bench();
+  const policy = streamPolicy(store, { clock });
+  let workers = streamWorkers(policy);
+  const deliver = (key: string, number: number): Promise<Outcome> =>
+    workers.deliver(
+      messageOf(number, { key }),
+      { key, number },
+      contextFor(clock, 60_000, CONSUMER),
+      async () => ack(),
+    );
+  const bursts = async (from: number, to: number): Promise<void> => {
+    for (let burst = from; burst < to; burst += 1) {
+      const keys = Array.from({ length: 2_000 }, (_, index) => `${burst}-${index}`);
+      const kinds = (await Promise.all(keys.map((key) => deliver(key, 1)))).map(kindOf);
+      assert.equal(kinds.filter((kind) => kind === 'ack handled').length, 2_000);
+      await clock.advance(1);
+      assert.deepEqual([workers.size() <= 1_000, workers.busy()], [true, 0], `${workers.size()} in memory`);
+    }
+  };
+  /** What all workers of a process keep: what is free once they are gone. */
+  const kept = async (): Promise<number> => {
+    const before = await heapUsed();
+    workers = streamWorkers(policy);
+    return before - (await heapUsed());
+  };
+  await bursts(0, 1);
+  const few = await kept();
+  await bursts(1, 6);
+  const many = await kept();
+  const shown = [few, many].map((bytes) => `${Math.round(bytes / 100_000) / 10} MB`);
+  context.diagnostic(`idle workers keep ${shown[0]} after 2,000 streams, and ${shown[1]} after 10,000`);
+  for (const bytes of [few, many]) assert.ok(bytes > 1_000_000 && bytes < 24_000_000, `${bytes} bytes`);
+  assert.ok(many < 1.5 * few, `${few} bytes after 2,000 streams, ${many} after 10,000`);
 });
 
 test('what is remembered of held messages is bounded for the process', async () => {
