@@ -239,6 +239,27 @@ test('a store that is down refuses all that waits, and none of it is lost or rep
   assert.deepEqual([runs.length, state().last, clock.monotonic() <= 10_000], [2, 2, true]);
 });
 
+test('what has run does not run again because what is held cannot be read for a while', async () => {
+  const made = bench();
+  const { clock, worker, runs, state } = made;
+  for (const number of [2, 4]) await worker().deliver(number);
+  let isDown = false;
+  const failing = (store: Store): Store => ({
+    ...store,
+    held: (...args) => (isDown ? Promise.reject(storeUnavailable('down')) : store.held(...args)),
+  });
+  const { deliver } = worker({
+    wrap: failing,
+    handler: async () => {
+      isDown = true;
+      clock.after(5_000, () => (isDown = false));
+      return ack();
+    },
+  });
+  assert.deepEqual(await kindsOf(made, [deliver(1)]), ['ack handled']);
+  assert.deepEqual([runs, state().last, state().held], [['1:a', '2:a'], 2, 1]);
+});
+
 test('a process has one commit under way in a stream, and as many as there are streams', async () => {
   const made = bench();
   const { clock, worker } = made;
