@@ -14,7 +14,7 @@ import { ack } from '../../../shared/src/outcome.ts';
 import { receive } from '../../../shared/src/receive/pubsub.ts';
 import { firestoreStreams } from '../../../shared/src/order/firestore.ts';
 import { orderedDelivery } from '../../../shared/src/order/in-order.ts';
-import type { StreamAdmin, StreamStore } from '../../../shared/src/order/stream-store.ts';
+import type { StreamAdmin, StreamChange, StreamStore } from '../../../shared/src/order/stream-store.ts';
 import { CONSUMER, type ConsumingLine, type ConsumingTask } from './consuming-task.ts';
 
 const SWEEP_EVERY_MS = 500;
@@ -60,14 +60,29 @@ const handler: Handler = async ({ attributes, data }, { deadline, fencingToken =
 
 /** A commit that says that a process has died takes over what it had. */
 function notingTakeovers(inner: StreamStore & StreamAdmin): StreamStore & StreamAdmin {
+  const noteOf = ({ patch }: StreamChange): void => {
+    if (patch.suspectsTo !== undefined) note({ what: 'takeover', worker: task.name });
+  };
   return {
     ...inner,
     async commit(...args) {
       const version = await inner.commit(...args);
-      const { patch } = args[2];
-      if (version !== undefined && patch.suspectsTo !== undefined)
-        note({ what: 'takeover', worker: task.name });
+      if (version !== undefined) noteOf(args[2]);
       return version;
+    },
+    // Where processes meet at a stream, it is taken over in a transaction.
+    async transact(ref, work) {
+      let change: StreamChange | undefined;
+      const done = await inner.transact(ref, (transaction) => {
+        change = undefined;
+        const commit: typeof transaction.commit = (state, last) => {
+          change = last;
+          transaction.commit(state, last);
+        };
+        return work({ ...transaction, commit });
+      });
+      if (done.applied && change !== undefined) noteOf(change);
+      return done;
     },
   };
 }
