@@ -181,6 +181,7 @@ const OPTIONS: Readonly<Record<string, Case>> = {
     near: ['consumers', 'consumer'],
   },
   sweepSagas: { before: [sagaStore, publisher], valid: { topic: 'saga' }, near: ['topik', 'topic'] },
+  firestoreLocks: { before: [firestore.collection('c')], valid: {}, near: ['fields', 'field'] },
   firestoreSagas: { before: [firestore], valid: {}, near: ['shard', 'shards'] },
   firestoreStepRecords: { before: [firestore], valid: {}, near: ['collections', 'collection'] },
   firestoreClaims: { before: [firestore], valid: {}, near: ['colection', 'collection'] },
@@ -221,7 +222,7 @@ const OPTIONS: Readonly<Record<string, Case>> = {
 
 /** Those that have no options: values, checks of a message, clocks. */
 const WITHOUT = new Set(
-  `ack decide done memoryStepRecords refused undone voided bytesFor contextFor checkOutgoing compose consoleLog deadLetter decodeMessage identifierHash lazyLedger lazyPayloads
+  `ack decide done memoryStepRecords refused reread undone versionOf voided bytesFor contextFor checkOutgoing compose consoleLog deadLetter decodeMessage identifierHash lazyLedger lazyPayloads
   memoryCounters parseWishes readWake retry schemaOf settle severalQueues sleep systemClock taskHeaders toMilliseconds
   evictionPolicy evictionWarning timestampOf memoryPublisher untilStopped virtualClock bad calledUrl choice delayQueues drainingQueues duration email emulators
   firestoreNames fullName isHttpUrl maxBytesInFlight optional payloadsThatFit project republisherService required taskQueue topic`.split(

@@ -21,6 +21,15 @@ import { type Page, SAGA_TIMES, type SagaStore } from './saga-store.ts';
 import { dueRange, isListed, listRange, type Range, wakeAtMsOf } from './sort-keys.ts';
 import { stepRecordId, type StepRecords, type StepRef } from './step-records.ts';
 
+export {
+  type FirestoreLocks,
+  firestoreLocks,
+  type FirestoreLocksOptions,
+  reread,
+  type SemanticLock,
+  versionOf,
+} from './firestore-locks.ts';
+
 export type FirestoreSagasOptions = CallOptions &
   Readonly<{
     /** Default `pubsub-guarantees-sagas`. */
