@@ -113,6 +113,7 @@ const OWN: Readonly<Record<string, Fault>> = {
   UNREADABLE_SAGA: 'deployment',
   UNREADABLE_STATE: 'deployment',
   UNREADABLE_STEP: 'deployment',
+  UNREADABLE_TRACE: 'deployment',
   OUTBOX_UNPUBLISHED: 'target',
   PUBLISH_UNCONFIRMED: 'target',
   TIMED_OUT: 'target',

@@ -17,6 +17,7 @@ import { silent } from './log.ts';
 import { memoryStreams } from './order/memory.ts';
 import { memoryOutbox } from './outbox/memory.ts';
 import { ack } from './outcome.ts';
+import { memoryTraces } from './sagas/memory-traces.ts';
 import { memorySagas, memoryStepRecords } from './sagas/memory.ts';
 import { memoryLedger } from './schedules/memory.ts';
 import { memoryCounters } from './sequence/memory.ts';
@@ -82,6 +83,7 @@ const publisher = memoryPublisher();
 const queue = memoryTasks({ clock });
 const ledger = memoryLedger({ clock });
 const outboxStore = memoryOutbox({ clock });
+const traces = memoryTraces(memoryInbox({ clock }), { clock });
 const sagaStore = memorySagas(memoryInbox({ clock }), { clock });
 const stepRecords = memoryStepRecords(memoryInbox({ clock }));
 const topic = 'projects/p/topics/t';
@@ -162,7 +164,9 @@ const OPTIONS: Readonly<Record<string, Case>> = {
   },
   sequencer: { before: [memoryCounters()], valid: {}, near: ['trys', 'tries'] },
   sweepSchedules: { before: [ledger, queue], valid: { clock }, near: ['clocc', 'clock'] },
+  correlated: { before: [], valid: { traces }, near: ['trace', 'traces'] },
   defineSaga: { before: ['place-order'], valid: { version: 1 }, near: ['versions', 'version'] },
+  memoryTraces: { before: [memoryInbox({ clock })], valid: { clock }, near: ['clocc', 'clock'] },
   memorySagas: { before: [memoryInbox({ clock })], valid: { clock }, near: ['clocks', 'clock'] },
   orchestrator: { before: [sagaStore, []], valid: { topic: 'saga' }, near: ['topics', 'topic'] },
   outsideParticipant: {
@@ -183,6 +187,7 @@ const OPTIONS: Readonly<Record<string, Case>> = {
   sweepSagas: { before: [sagaStore, publisher], valid: { topic: 'saga' }, near: ['topik', 'topic'] },
   firestoreLocks: { before: [firestore.collection('c')], valid: {}, near: ['fields', 'field'] },
   firestoreSagas: { before: [firestore], valid: {}, near: ['shard', 'shards'] },
+  firestoreTraces: { before: [firestore], valid: {}, near: ['callTimeot', 'callTimeout'] },
   firestoreStepRecords: { before: [firestore], valid: {}, near: ['collections', 'collection'] },
   firestoreClaims: { before: [firestore], valid: {}, near: ['colection', 'collection'] },
   firestoreInbox: { before: [firestore], valid: {}, near: ['transactiontime', 'transactionTime'] },
@@ -222,7 +227,7 @@ const OPTIONS: Readonly<Record<string, Case>> = {
 
 /** Those that have no options: values, checks of a message, clocks. */
 const WITHOUT = new Set(
-  `ack decide done memoryStepRecords refused reread undone versionOf voided bytesFor contextFor checkOutgoing compose consoleLog deadLetter decodeMessage identifierHash lazyLedger lazyPayloads
+  `ack decide done memoryStepRecords refused reread sagaTraces undone versionOf voided bytesFor contextFor checkOutgoing compose consoleLog deadLetter decodeMessage identifierHash lazyLedger lazyPayloads
   memoryCounters parseWishes readWake retry schemaOf settle severalQueues sleep systemClock taskHeaders toMilliseconds
   evictionPolicy evictionWarning timestampOf memoryPublisher untilStopped virtualClock bad calledUrl choice delayQueues drainingQueues duration email emulators
   firestoreNames fullName isHttpUrl maxBytesInFlight optional payloadsThatFit project republisherService required taskQueue topic`.split(

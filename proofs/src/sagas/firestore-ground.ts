@@ -4,7 +4,11 @@ import { startFirestore } from 'pubsub-guarantees-emulator';
 import { systemClock } from '../../../shared/src/clock.ts';
 import { firestoreInbox } from '../../../shared/src/dedup/firestore.ts';
 import { clientOf } from '../servers/firestore-servers.ts';
-import { firestoreSagas, firestoreStepRecords } from '../../../shared/src/sagas/firestore.ts';
+import {
+  firestoreSagas,
+  firestoreStepRecords,
+  firestoreTraces,
+} from '../../../shared/src/sagas/firestore.ts';
 import { stepRecordId } from '../../../shared/src/sagas/step-records.ts';
 import type { Ground } from '../../../shared/src/testing/saga-ground.ts';
 
@@ -23,6 +27,7 @@ export async function firestoreGround(): Promise<Ground<Transaction> & Readonly<
     inbox: firestoreInbox(firestore),
     store: firestoreSagas(firestore),
     records: firestoreStepRecords(firestore),
+    traces: firestoreTraces(firestore),
     clock,
     now: () => clock.now() + aheadMs,
     pass: async (milliseconds) => void (aheadMs += milliseconds),

@@ -7,6 +7,7 @@ import type { Firestore } from '@google-cloud/firestore';
 import { firestoreInbox } from '../../../shared/src/dedup/firestore.ts';
 import { firestoreOutbox } from '../../../shared/src/outbox/firestore.ts';
 import { firestoreServers } from '../servers/firestore-servers.ts';
+import { choreographyContract } from '../../../shared/src/sagas/choreography-contract.ts';
 import { sagaStoreContract } from '../../../shared/src/sagas/contract.ts';
 import { firestoreSagas, firestoreStepRecords } from '../../../shared/src/sagas/firestore.ts';
 import { instanceId } from '../../../shared/src/sagas/instance.ts';
@@ -53,3 +54,5 @@ for (const [name, open] of firestoreServers('enforce')) {
 }
 
 sagaRules('on Firestore of the local stack', async () => firestoreGround());
+
+choreographyContract('on Firestore of the local stack', async () => firestoreGround());

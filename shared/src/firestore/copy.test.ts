@@ -7,6 +7,7 @@ import { ConfigError } from '../errors.ts';
 import { firestoreCounters, firestoreCounterStart, firestoreStreams } from '../order/firestore.ts';
 import { firestoreOutbox } from '../outbox/firestore.ts';
 import { firestorePayloads } from '../payload/firestore.ts';
+import { firestoreSagas, firestoreStepRecords, firestoreTraces } from '../sagas/firestore.ts';
 import { firestoreLedger } from '../schedules/firestore.ts';
 
 const PACKAGE = '@google-cloud/firestore';
@@ -31,7 +32,10 @@ const stores = {
   firestoreLedger,
   firestoreOutbox,
   firestorePayloads,
+  firestoreSagas,
+  firestoreStepRecords,
   firestoreStreams,
+  firestoreTraces,
 };
 
 for (const [name, store] of Object.entries(stores)) {

@@ -29,6 +29,7 @@ export {
   type SemanticLock,
   versionOf,
 } from './firestore-locks.ts';
+export { firestoreTraces, type FirestoreTracesOptions } from './firestore-traces.ts';
 
 export type FirestoreSagasOptions = CallOptions &
   Readonly<{

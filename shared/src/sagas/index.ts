@@ -52,5 +52,21 @@ export {
   type SettleOptions,
 } from './sagas.ts';
 export type { StepRecord, StepRecords, StepRef, StepRule } from './step-records.ts';
+export type { TraceEnd, TraceHead, TraceRow, TraceStore } from './saga-traces.ts';
+export {
+  type CorrelatedHandler,
+  type CorrelatedOptions,
+  type Correlation,
+  correlated,
+  type Part,
+} from './correlated.ts';
+export {
+  type OpenOptions,
+  type OpenTrace,
+  sagaTraces,
+  type TraceNode,
+  type Traces,
+  type TraceView,
+} from './traces.ts';
 export { type SagaSweepOptions, sweepSagas } from './sweep.ts';
 export type { SagaStepView, SagaView } from './view.ts';

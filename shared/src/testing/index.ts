@@ -13,6 +13,7 @@ export {
   type MemoryStepRecords,
   memoryStepRecords,
 } from '../sagas/memory.ts';
+export { memoryTraces } from '../sagas/memory-traces.ts';
 export { type MemoryLedger, memoryLedger, type MemoryLedgerOptions } from '../schedules/memory.ts';
 export { memoryCounters } from '../sequence/memory.ts';
 export { type MemoryTasks, memoryTasks } from '../tasks/memory.ts';

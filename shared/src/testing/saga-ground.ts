@@ -5,12 +5,15 @@ import type { InboxStore } from '../dedup/inbox-store.ts';
 import { virtualClock } from './virtual-clock.ts';
 import { memorySagas, memoryStepRecords } from '../sagas/memory.ts';
 import type { SagaStore } from '../sagas/saga-store.ts';
+import { memoryTraces } from '../sagas/memory-traces.ts';
+import type { TraceStore } from '../sagas/saga-traces.ts';
 import type { StepRecords, StepRef } from '../sagas/step-records.ts';
 
 export type Ground<Tx> = Readonly<{
   inbox: InboxStore<Tx>;
   store: SagaStore<Tx>;
   records: StepRecords<Tx>;
+  traces: TraceStore<Tx>;
   /** Of the processes. */
   clock: Clock;
   /** The store's time. */
@@ -36,6 +39,7 @@ export function memoryGround(): Ground<MemoryTransaction> {
     inbox,
     store: memorySagas(inbox, { clock }),
     records,
+    traces: memoryTraces(inbox, { clock }),
     clock,
     now: () => clock.now(),
     pass: (milliseconds) => clock.advance(milliseconds),
