@@ -13,6 +13,7 @@ import { systemClock } from './clock.ts';
 import { memoryInbox } from './dedup/inbox-memory.ts';
 import { memoryClaims } from './dedup/memory.ts';
 import { memoryTasks } from './tasks/memory.ts';
+import { memoryJobs } from './jobs/memory.ts';
 import { silent } from './log.ts';
 import { memoryStreams } from './order/memory.ts';
 import { memoryOutbox } from './outbox/memory.ts';
@@ -138,8 +139,11 @@ const OPTIONS: Readonly<Record<string, Case>> = {
   },
   inbox: { before: [memoryInbox({ clock })], valid: {}, near: ['publisherr', 'publisher'] },
   jsonLog: { before: [() => {}], valid: {}, near: ['lables', 'labels'] },
+  complete: { before: [], valid: { publish: [] }, near: ['publich', 'publish'] },
+  jobs: { before: [memoryJobs({ clock })], valid: { clock }, near: ['clok', 'clock'] },
   memoryClaims: { before: [], valid: { clock }, near: ['clok', 'clock'] },
   memoryInbox: { before: [], valid: { clock }, near: ['maxAttemps', 'maxAttempts'] },
+  memoryJobs: { before: [], valid: { clock }, near: ['clocks', 'clock'] },
   memoryLedger: { before: [], valid: { clock }, near: ['time', 'times'] },
   memoryOutbox: { before: [], valid: { clock }, near: ['stamps', 'stamp'] },
   memoryPayloads: { before: [], valid: { clock }, near: ['clocks', 'clock'] },
@@ -189,6 +193,12 @@ const OPTIONS: Readonly<Record<string, Case>> = {
   firestoreSagas: { before: [firestore], valid: {}, near: ['shard', 'shards'] },
   firestoreTraces: { before: [firestore], valid: {}, near: ['callTimeot', 'callTimeout'] },
   firestoreStepRecords: { before: [firestore], valid: {}, near: ['collections', 'collection'] },
+  worker: {
+    before: [memoryJobs({ clock }), { r: { maxRun: '1m', handle: {} } }],
+    valid: { drainOnSigterm: false },
+    near: ['concurency', 'concurrency'],
+    end: (answer) => (answer as { stop(): Promise<void> }).stop(),
+  },
   firestoreClaims: { before: [firestore], valid: {}, near: ['colection', 'collection'] },
   firestoreInbox: { before: [firestore], valid: {}, near: ['transactiontime', 'transactionTime'] },
   firestoreStreams: { before: [firestore], valid: {}, near: ['shard', 'shards'] },

@@ -1,0 +1,140 @@
+/**
+ * The options of a worker, checked and in milliseconds.
+ */
+import { type Clock, systemClock } from '../clock.ts';
+import { type Duration, toMilliseconds } from '../duration.ts';
+import { ConfigError } from '../errors.ts';
+import { consoleLog, type Log } from '../log.ts';
+import {
+  callable,
+  checkOptions,
+  clock as aClock,
+  duration,
+  flag,
+  isObject,
+  log as aLog,
+  refused,
+  required,
+  shaped,
+  whole,
+} from '../options.ts';
+import { checkName } from './job.ts';
+import type { JobHandler } from './outcome.ts';
+import type { RunSettings } from './run.ts';
+
+export type RoleOptions<Tx = unknown> = Readonly<{
+  /** How long a claim holds without a renewal (default 30s, at least 1s); it is renewed after each third of it. */
+  lease?: Duration;
+  /** How long one run may take. After it the run is aborted and counts as failed (`RUN_TOO_LONG`). */
+  maxRun: Duration;
+  /** Pauses after failures: `first` (default 10s), twice as long each time, at most `most` (default 10m). */
+  backoff?: Readonly<{ first?: Duration; most?: Duration }>;
+  /** One handler for each kind. A job of another kind waits (`HANDLER_MISSING`), without losing an attempt. */
+  handle: Readonly<Record<string, JobHandler<Tx>>>;
+}>;
+
+export type WorkerOptions = Readonly<{
+  /** Jobs at once (default 1, at most 1,000). Nothing is fetched ahead; a crash costs each job in hand an attempt. */
+  concurrency?: number;
+  /** After `stop` or SIGTERM runs have so long before they are aborted and their jobs released (default 25s). */
+  grace?: Duration;
+  /** Between two looks for jobs while there are none (default 1s, from 10ms); up to a fifth more or less, by chance. */
+  poll?: Duration;
+  /** A job goes before one of the next priority that became ready so much later (default 1m). `off`: strictly by priority. */
+  ageing?: Duration | 'off';
+  /** Stops by itself on SIGTERM; a second one ends the grace (default true). */
+  drainOnSigterm?: boolean;
+  clock?: Clock;
+  /** Default: warnings and errors to standard error. */
+  log?: Log;
+  /** From 0 to 1 (default: Math.random). */
+  random?: () => number;
+}>;
+
+export type WorkerSettings<Tx> = Readonly<{
+  roles: ReadonlyMap<string, Omit<RunSettings<Tx>, 'handler'> & Pick<RoleOptions<Tx>, 'handle'>>;
+  concurrency: number;
+  graceMs: number;
+  pollMs: number;
+  ageingMs: number;
+  drainOnSigterm: boolean;
+  clock: Clock;
+  log: Log;
+  random: () => number;
+}>;
+
+const LEAST_LEASE_MS = 1_000;
+const LEAST_POLL_MS = 10;
+
+/** Throws ConfigError `INVALID_OPTION`. */
+export function workerSettings<Tx>(
+  roles: Readonly<Record<string, RoleOptions<Tx>>>,
+  options: WorkerOptions,
+): WorkerSettings<Tx> {
+  isObject('roles', roles);
+  checkOptions<WorkerOptions>(options, {
+    concurrency: whole(1, 1_000),
+    grace: duration,
+    poll: duration,
+    ageing: anAgeing,
+    drainOnSigterm: flag,
+    clock: aClock,
+    log: aLog,
+    random: callable,
+  });
+  const { grace = '25s', poll = '1s', ageing = '1m', concurrency = 1, drainOnSigterm = true } = options;
+  const { clock = systemClock(), log = consoleLog(), random = Math.random } = options;
+  const entries = Object.entries(roles);
+  if (entries.length === 0) throw refused('roles', roles, 'an object with at least one role');
+  return {
+    roles: new Map(entries.map(([role, given]) => [role, roleSettings(role, given)])),
+    concurrency,
+    graceMs: toMilliseconds(grace, 'grace'),
+    pollMs: atLeast('poll', poll, LEAST_POLL_MS),
+    ageingMs: ageing === 'off' ? Infinity : toMilliseconds(ageing, 'ageing'),
+    drainOnSigterm,
+    clock,
+    log,
+    random,
+  };
+}
+
+function anAgeing(path: string, value: unknown): void {
+  if (value !== 'off') duration(path, value);
+}
+
+function roleSettings<Tx>(role: string, given: RoleOptions<Tx>) {
+  const path = `roles.${role}`;
+  try {
+    checkName(path, role);
+  } catch {
+    throw refused('the name of a role', role, 'letters, digits, "_", "-" or "."');
+  }
+  checkOptions<RoleOptions<Tx>>(
+    given,
+    {
+      lease: duration,
+      maxRun: required(duration),
+      backoff: shaped<NonNullable<RoleOptions['backoff']>>({ first: duration, most: duration }),
+      handle: required(isObject),
+    },
+    path,
+  );
+  const { lease = '30s', maxRun, backoff = {}, handle } = given;
+  for (const [kind, handler] of Object.entries(handle)) callable(`${path}.handle.${kind}`, handler);
+  return {
+    leaseMs: atLeast(`${path}.lease`, lease, LEAST_LEASE_MS),
+    maxRunMs: atLeast(`${path}.maxRun`, maxRun, 1),
+    backoff: {
+      firstMs: toMilliseconds(backoff.first ?? '10s', `${path}.backoff.first`),
+      mostMs: toMilliseconds(backoff.most ?? '10m', `${path}.backoff.most`),
+    },
+    handle,
+  };
+}
+
+function atLeast(path: string, value: Duration, leastMs: number): number {
+  const milliseconds = toMilliseconds(value, path);
+  if (milliseconds >= leastMs) return milliseconds;
+  throw new ConfigError('INVALID_OPTION', `${path} is ${value}; accepted: at least ${leastMs}ms`);
+}

@@ -1,0 +1,279 @@
+/**
+ * A worker: claims jobs of its roles, runs their handlers under leases, renews and settles, in one conversation with the
+ * store. At least once: a job whose process dies is run again after its lease; what a handler commits through
+ * `transaction` counts once.
+ *
+ * One call of the store at a time carries every renewal, settlement and claim that is due. A call of unknown outcome is
+ * asked about (`adopt`) before anything else is claimed; what was to be settled is sent again.
+ */
+import { randomUUID } from 'node:crypto';
+import { elapsedMs, type Moment, momentOf, sleep } from '../clock.ts';
+import { codeOf, textOf } from '../errors.ts';
+import { port } from '../options.ts';
+import { drainOnSigterm } from '../receive/drain-on-sigterm.ts';
+import type { ClaimedJob } from './job.ts';
+import type { ClaimQuery, Ending, HeldJob, JobStore, Settled } from './job-store.ts';
+import { maintenance } from './maintenance.ts';
+import { endOfRefusal } from './outcome.ts';
+import { type Run, startRun } from './run.ts';
+import { tellLost, tellSettled, tellStolen } from './telling.ts';
+import {
+  type RoleOptions,
+  type WorkerOptions,
+  type WorkerSettings,
+  workerSettings,
+} from './worker-options.ts';
+
+export type Worker = Readonly<{
+  /** Random for each start: the owner of this worker's leases. */
+  owner: string;
+  /** Jobs in hand. */
+  running(): number;
+  /**
+   * No more claims; resolves when the runs have ended, or were aborted after the grace and their jobs released. Never
+   * rejects. A second call has the same promise.
+   */
+  stop(): Promise<void>;
+}>;
+
+/** What a worker decides by: replaced one at a time where a test wants to see that a rule is needed. */
+export type WorkerRules = Readonly<{
+  /** From when a lease counts: `sent` is when the call was sent, `arrived` when its answer was read. */
+  leaseFrom(sent: Moment, arrived: Moment): Moment;
+  /** Whether a handler may start with so much of its lease left. */
+  mayStart(leftMs: number, leaseMs: number): boolean;
+  /** Whether a suspect may be claimed beside those in hand. */
+  asksForSuspect(suspectsInHand: number): boolean;
+  /** Whether a claim of unknown outcome is asked about. */
+  adopts: boolean;
+}>;
+
+export const WORKER_RULES: WorkerRules = {
+  leaseFrom: (sent) => sent,
+  mayStart: (leftMs, leaseMs) => leftMs >= leaseMs / 3,
+  asksForSuspect: (suspectsInHand) => suspectsInHand === 0,
+  adopts: true,
+};
+
+/** Settlements of one call, so that a statement stays small. */
+const MOST_SETTLEMENTS = 500;
+const FIRST_PAUSE_MS = 200;
+const MOST_PAUSE_MS = 5_000;
+/** After the grace: for handlers to hear of the abort, and for the releases to be sent. */
+const LAST_CALLS_MS = 7_000;
+
+/**
+ * Starts at once. Throws ConfigError for an option that is not valid.
+ *
+ * @example
+ * const running = worker(store, {
+ *   ingest: { maxRun: '45m', handle: { scene: async (job, { signal }) => ack() } },
+ * }, { concurrency: 4 });
+ * await running.stop();
+ */
+export function worker<Tx>(
+  store: JobStore<Tx>,
+  roles: Readonly<Record<string, RoleOptions<Tx>>>,
+  options: WorkerOptions = {},
+): Worker {
+  port(['exchange', 'adopt', 'begin', 'rescue', 'tidy'], 'a job store, for example postgresJobs(pool)')(
+    'store',
+    store,
+  );
+  return workerBy(WORKER_RULES, store, workerSettings(roles, options));
+}
+
+export function workerBy<Tx>(rules: WorkerRules, store: JobStore<Tx>, settings: WorkerSettings<Tx>): Worker {
+  const { clock, log, random, concurrency } = settings;
+  const owner = randomUUID();
+  const runs = new Set<Run>();
+  const unsettled = new Map<string, Readonly<{ job: ClaimedJob; ending: Ending }>>();
+  const stopped = new AbortController();
+  let calls = 0;
+  let claimAtMs = clock.monotonic();
+  let isStopping = false;
+  let lastMs = Infinity;
+  let nap = new AbortController();
+  let isNudged = false;
+
+  const nudge = (): void => {
+    isNudged = true;
+    nap.abort();
+  };
+  const keyOf = ({ id, token }: HeldJob): string => `${id} ${token}`;
+  const isOver = (): boolean =>
+    isStopping && ((runs.size === 0 && unsettled.size === 0) || clock.monotonic() >= lastMs);
+  const claimNow = (): void => {
+    claimAtMs = Math.min(claimAtMs, clock.monotonic());
+    nudge();
+  };
+  const pause = async (milliseconds: number): Promise<void> => {
+    nap = new AbortController();
+    await sleep(clock, milliseconds, nap.signal);
+  };
+
+  const settleLater = (job: ClaimedJob, ending: Ending): void => {
+    unsettled.set(keyOf(job), { job, ending });
+    nudge();
+  };
+
+  const start = (job: ClaimedJob, sent: Moment): void => {
+    const role = settings.roles.get(job.role);
+    if (role === undefined) return;
+    if (isStopping || !rules.mayStart(role.leaseMs - elapsedMs(clock, sent), role.leaseMs)) {
+      return settleLater(job, { kind: 'released' });
+    }
+    const handler = Object.hasOwn(role.handle, job.kind) ? role.handle[job.kind] : undefined;
+    const run = startRun({ store, clock, log, random }, job, sent, { ...role, handler });
+    runs.add(run);
+    void run.ended.then((end) => {
+      runs.delete(run);
+      nudge();
+      if (end.kind === 'settle') settleLater(job, end.ending);
+      else if (end.kind === 'settled') answered(job, { kind: 'done' }, end.answer);
+      else tellLost(log, job);
+    });
+  };
+
+  const answered = (job: ClaimedJob, ending: Ending, answer: Settled): void => {
+    switch (answer.kind) {
+      case 'settled':
+      case 'already':
+        return tellSettled(log, job, ending, answer);
+      case 'stolen':
+        return tellStolen(log, job);
+      case 'refused': {
+        const { roles } = settings;
+        const backoff = roles.get(job.role)?.backoff ?? { firstMs: 0, mostMs: 0 };
+        const next = endOfRefusal(answer.error, job, backoff, random());
+        log.error('the store does not take the end of a job', {
+          event: 'job_refused',
+          job: job.id,
+          error: textOf(answer.error),
+        });
+        // What is refused twice lapses with its lease, and is counted as a crash there.
+        if (ending.kind === 'done') settleLater(job, next);
+      }
+    }
+  };
+
+  const claimQuery = (): ClaimQuery | undefined => {
+    const limit = concurrency - runs.size;
+    if (isStopping || limit <= 0 || clock.monotonic() < claimAtMs) return undefined;
+    const suspects = [...runs].filter(({ job }) => job.crashes > 0).length;
+    return {
+      roles: [...settings.roles].map(([role, { leaseMs }]) => ({ role, leaseMs })),
+      limit,
+      suspect: rules.asksForSuspect(suspects),
+      ageingMs: settings.ageingMs,
+    };
+  };
+
+  /** One call with all that is due. False: there was nothing to say. */
+  const talk = async (): Promise<boolean> => {
+    const due = [...runs].filter((run) => run.renewAtMs() <= clock.monotonic());
+    const settling = [...unsettled.values()].slice(0, MOST_SETTLEMENTS);
+    const query = claimQuery();
+    if (due.length === 0 && settling.length === 0 && query === undefined) return false;
+    calls += 1;
+    const call = calls;
+    const sent = momentOf(clock);
+    try {
+      const answer = await store.exchange(owner, call, {
+        renew: due.map(({ held, leaseMs }) => ({ ...held, leaseMs })),
+        settle: settling.map(({ job: { id, token }, ending }) => ({ held: { id, token }, ending })),
+        ...(query !== undefined && { claim: query }),
+      });
+      const counted = rules.leaseFrom(sent, momentOf(clock));
+      for (const [index, run] of due.entries()) {
+        const renewal = answer.renewed[index];
+        if (renewal?.kind !== 'renewed') run.abort('LEASE_LOST');
+        else run.renewed(counted);
+        if (renewal?.kind === 'renewed' && renewal.cancelAsked) run.abort('CANCELLED');
+      }
+      for (const [index, { job, ending }] of settling.entries()) {
+        unsettled.delete(keyOf(job));
+        const settled = answer.settled[index];
+        if (settled !== undefined) answered(job, ending, settled);
+      }
+      if (query === undefined) return true;
+      const isFull = answer.claimed.length >= query.limit;
+      claimAtMs = clock.monotonic() + (isFull ? 0 : jittered(settings.pollMs, random()));
+      for (const job of answer.claimed) start(job, counted);
+    } catch (error) {
+      log.warn('the job store did not answer', { event: 'job_store_unavailable', code: codeOf(error) });
+      await recover(query === undefined || !rules.adopts ? undefined : call, sent);
+    }
+    return true;
+  };
+
+  /** Asks until it is known what the call has claimed; without a claim it only waits a little. */
+  const recover = async (call: number | undefined, sent: Moment): Promise<void> => {
+    for (
+      let pauseMs = FIRST_PAUSE_MS;
+      clock.monotonic() < lastMs;
+      pauseMs = Math.min(pauseMs * 2, MOST_PAUSE_MS)
+    ) {
+      await sleep(clock, jittered(pauseMs, random()));
+      if (call === undefined) return;
+      try {
+        const adopted = await store.adopt(owner, call);
+        for (const job of adopted) start(job, sent);
+        return;
+      } catch (error) {
+        log.warn('the job store did not answer', { event: 'job_store_unavailable', code: codeOf(error) });
+      }
+    }
+  };
+
+  const loop = async (): Promise<void> => {
+    while (!isOver()) {
+      isNudged = false;
+      if ((await talk()) || isNudged) continue;
+      const times = [...runs].map((run) => run.renewAtMs());
+      if (!isStopping && runs.size < concurrency) times.push(claimAtMs);
+      if (isStopping) times.push(lastMs);
+      await pause(Math.max(0, Math.min(...times, clock.monotonic() + settings.pollMs) - clock.monotonic()));
+    }
+  };
+
+  const kept = maintenance(store, settings, {
+    stop: stopped.signal,
+    due: claimNow,
+    inHand: () => [...runs].map(({ job }) => job.kind),
+  });
+  const listening = store.listen?.((role) => {
+    if (role === undefined || settings.roles.has(role)) claimNow();
+  }, stopped.signal);
+  const looping = loop();
+
+  let stopping: Promise<void> | undefined;
+  const stop = (): Promise<void> => (stopping ??= drain());
+  const drain = async (): Promise<void> => {
+    isStopping = true;
+    lastMs = clock.monotonic() + settings.graceMs + LAST_CALLS_MS;
+    nudge();
+    const hurried = new AbortController();
+    const hurry = (): void => hurried.abort();
+    // The first SIGTERM has been heard; the next one ends the grace.
+    if (settings.drainOnSigterm) process.on('SIGTERM', hurry);
+    const graceOver = new AbortController();
+    void sleep(clock, settings.graceMs, AbortSignal.any([hurried.signal, graceOver.signal])).then(() => {
+      lastMs = Math.min(lastMs, clock.monotonic() + LAST_CALLS_MS);
+      for (const run of runs) run.abort('STOPPING');
+      nudge();
+    });
+    await looping;
+    graceOver.abort();
+    stopped.abort();
+    process.off('SIGTERM', hurry);
+    takeBack();
+    await Promise.allSettled([kept, listening]);
+  };
+  const takeBack = settings.drainOnSigterm ? drainOnSigterm(stop) : (): void => {};
+
+  return { owner, running: () => runs.size, stop };
+}
+
+/** A fifth more or less, so that processes that started together come apart. */
+const jittered = (milliseconds: number, random: number): number => milliseconds * (0.8 + random * 0.4);
