@@ -97,6 +97,8 @@ const subscription = () =>
     close: async () => {},
   });
 const redis = { evalsha() {}, eval() {}, once() {} };
+const rows = async () => ({ rows: [] });
+const postgres = { query: rows, connect: async () => ({ query: rows, release() {} }) };
 const closed = (receiver: unknown): unknown => (receiver as { close(): Promise<void> }).close();
 
 type Case = Readonly<{
@@ -193,6 +195,8 @@ const OPTIONS: Readonly<Record<string, Case>> = {
   firestoreSagas: { before: [firestore], valid: {}, near: ['shard', 'shards'] },
   firestoreTraces: { before: [firestore], valid: {}, near: ['callTimeot', 'callTimeout'] },
   firestoreStepRecords: { before: [firestore], valid: {}, near: ['collections', 'collection'] },
+  migrate: { before: [postgres], valid: { schema: 's' }, near: ['shema', 'schema'] },
+  postgresJobs: { before: [postgres], valid: { clock }, near: ['outbx', 'outbox'] },
   worker: {
     before: [memoryJobs({ clock }), { r: { maxRun: '1m', handle: {} } }],
     valid: { drainOnSigterm: false },
@@ -239,7 +243,7 @@ const OPTIONS: Readonly<Record<string, Case>> = {
 const WITHOUT = new Set(
   `ack decide done memoryStepRecords refused reread sagaTraces undone versionOf voided bytesFor contextFor checkOutgoing compose consoleLog deadLetter decodeMessage identifierHash lazyLedger lazyPayloads
   memoryCounters parseWishes readWake retry schemaOf settle severalQueues sleep systemClock taskHeaders toMilliseconds
-  evictionPolicy evictionWarning timestampOf memoryPublisher untilStopped virtualClock bad calledUrl choice delayQueues drainingQueues duration email emulators
+  evictionPolicy evictionWarning inTransaction timestampOf memoryPublisher untilStopped virtualClock bad calledUrl choice delayQueues drainingQueues duration email emulators
   firestoreNames fullName isHttpUrl maxBytesInFlight optional payloadsThatFit project republisherService required taskQueue topic`.split(
     /\s+/,
   ),

@@ -8,6 +8,8 @@ import type { ClaimQuery, Ending, Exchange, HeldJob, JobStore, Settled } from '.
 
 export type JobsUnderTest<Tx> = Readonly<{
   store: JobStore<Tx>;
+  /** Of another process, over the same tables. */
+  another(): JobStore<Tx>;
   /** A transaction of a caller's. What `work` throws rolls it back. */
   transact<Result>(work: (tx: Tx) => Promise<Result>): Promise<Result>;
   /** Everything that is stored becomes so much older. */
@@ -46,9 +48,9 @@ export function jobKit<Tx>(opened: () => JobsUnderTest<Tx>) {
   const claim = async (
     role: string,
     change: Partial<ClaimQuery> = {},
-    owner = 'w',
+    store: Pick<JobStore<unknown>, 'exchange'> = opened().store,
   ): Promise<readonly ClaimedJob[]> =>
-    (await opened().store.exchange(owner, (calls += 1), { ...NOTHING, claim: query(role, change) })).claimed;
+    (await store.exchange('w', (calls += 1), { ...NOTHING, claim: query(role, change) })).claimed;
   const settle = async ({ id, token }: HeldJob, ending: Ending): Promise<Settled> => {
     const what = { renew: [], settle: [{ held: { id, token }, ending }] };
     return first((await opened().store.exchange('w', (calls += 1), what)).settled);

@@ -79,7 +79,10 @@ export function jobsContract<Tx>(name: string, start: () => Promise<JobsUnderTes
     test('T1: of claims at one instant each row goes to one, and none waits', async () => {
       const role = roleOf();
       await enqueue(...Array.from({ length: 5 }, (_, n) => ({ role, kind: 'k', payload: n })));
-      const claims = Array.from({ length: 10 }, (_, n) => claim(role, { limit: 1 }, `w${n}`));
+      const claims = Array.from({ length: 10 }, async (_, n) => {
+        const process = subject.another();
+        return (await process.exchange(`w${n}`, 1, { ...NOTHING, claim: query(role, { limit: 1 }) })).claimed;
+      });
       const ids = (await Promise.all(claims)).flat().map(({ id }) => id);
       for (const { id } of await claim(role)) ids.push(id);
       assert.deepEqual([ids.length, new Set(ids).size], [5, 5]);

@@ -46,7 +46,7 @@ export type Change = Readonly<
 export type Claim = Readonly<{ owner: string; call: number; leaseMs: number }>;
 
 const NO_ERROR: JobError = { code: '', text: '' };
-const CRASHED: JobError = {
+export const CRASHED: JobError = {
   code: 'CRASHED',
   text: 'the last runs ended with their process or their lease',
 };
@@ -68,7 +68,7 @@ export const tokenAfter = (token: number, nowMs: number): number =>
   Math.max(token + 1, Math.floor(nowMs * 1_000));
 
 /** Whether the run still has the job: every write of a worker is conditional on it. */
-export const isHeldBy = (record: JobRecord | undefined, { id, token }: HeldJob): record is JobRecord =>
+const isHeldBy = (record: JobRecord | undefined, { id, token }: HeldJob): record is JobRecord =>
   record !== undefined &&
   record.state === 'running' &&
   String(record.id) === id &&
@@ -151,7 +151,7 @@ export const rankOf = ({ priority, runAtMs }: Pick<JobRecord, 'priority' | 'runA
   runAtMs - priority * Math.min(ageingMs, STRICT_MS);
 
 /** An ageing of 31 years a level: no job waits so long. */
-const STRICT_MS = 1e12;
+export const STRICT_MS = 1e12;
 
 /**
  * What a claim takes: whole levels (role and priority) in the order of their heads, each by time; and one suspect where

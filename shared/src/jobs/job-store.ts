@@ -12,7 +12,7 @@ import type { Vitals } from './health.ts';
 /** A run's right to its job: each write of a worker is conditional on it. */
 export type HeldJob = Readonly<{ id: string; token: string }>;
 
-export type Renewal = HeldJob & Readonly<{ leaseMs: number }>;
+type Renewal = HeldJob & Readonly<{ leaseMs: number }>;
 
 /** How a run ended. What also publishes or enqueues is committed by `begin` instead. */
 export type Ending = Readonly<
@@ -100,7 +100,7 @@ export type Rescued = Readonly<{
 
 export type DeadJob = Job & Readonly<{ reason: JobError; diedMs: number }>;
 export type DeadPage = Readonly<{ items: readonly DeadJob[] /** Absent on the last page. */; next?: string }>;
-export type DeadQuery = Readonly<{
+type DeadQuery = Readonly<{
   role?: string;
   limit: number /** `next` of the page before. */;
   after?: string;
@@ -116,7 +116,8 @@ export type Depths = Readonly<{
 }>;
 export const MOST_COUNTED = 10_001;
 
-export type Tidied = Readonly<{ keys: number; logged: number; samples: number }>;
+/** Rows that were deleted: of expired keys, and of the log. */
+export type Tidied = Readonly<{ keys: number; logged: number }>;
 
 /** `Tx` is the store's transaction. */
 export type JobWriter<Tx> = Readonly<{

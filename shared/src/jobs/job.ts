@@ -100,7 +100,7 @@ const DEFAULT_ATTEMPTS = 3;
 /** Runs that may end with their process before the job is dead, whatever `maxAttempts` says. */
 export const MOST_CRASHES = 3;
 
-const PRIORITIES: readonly Priority[] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
+export const PRIORITIES: readonly Priority[] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
 
 /** A job as every store takes it: checked, with the defaults filled in and without a clock of the caller's. */
 export type CheckedJob = Readonly<{

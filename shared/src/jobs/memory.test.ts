@@ -10,6 +10,7 @@ jobsContract('in memory', async () => {
   const store = memoryJobs({ clock, table });
   return {
     store,
+    another: () => memoryJobs({ clock, table }),
     transact: (work) => store.transact(work),
     age: (milliseconds) => clock.advance(milliseconds),
     put: async (tx, name) => tx.set(name, true),

