@@ -2,7 +2,7 @@
  * Transactions of the job store in memory: what is staged in them, and jobs that are written through them.
  */
 import type { Clock } from '../clock.ts';
-import { PermanentError } from '../errors.ts';
+import { PermanentError, storeUnavailable } from '../errors.ts';
 import { hashOf } from '../hash.ts';
 import { LIMITS } from '../message.ts';
 import { MEMORY_PROJECT, type Network } from '../outbox/memory.ts';
@@ -19,7 +19,7 @@ export type MemoryJobTransaction = Readonly<{
   set(id: string, value: unknown): void;
 }>;
 
-type Staged = Readonly<{
+export type Staged = Readonly<{
   values: Map<string, unknown>;
   jobs: Map<number, JobRecord>;
   keys: Map<string, KeyRecord>;
@@ -124,6 +124,12 @@ export function memoryWrites(table: JobTable, clock: Clock, network: Network): M
       opened.delete(tx);
     },
     commit({ values, jobs, keys }) {
+      for (const [key, { jobId }] of keys) {
+        const found = table.keys.get(key);
+        const isOthers = found !== undefined && found.jobId !== jobId;
+        if (isOthers && (found.expiresMs ?? Infinity) > clock.now())
+          throw storeUnavailable('the transaction is over');
+      }
       for (const [id, value] of values) table.values.set(id, value);
       for (const [id, job] of jobs) table.jobs.set(id, job);
       for (const [key, record] of keys) table.keys.set(key, record);

@@ -24,7 +24,7 @@ import {
   SAMPLE_RETENTION_MS,
   vitalsOf,
 } from './memory-table.ts';
-import { type MemoryJobTransaction, memoryWrites, prepared } from './memory-writes.ts';
+import { type MemoryJobTransaction, memoryWrites, prepared, type Staged } from './memory-writes.ts';
 
 export type { MemoryJobTransaction } from './memory-writes.ts';
 
@@ -103,14 +103,13 @@ export function memoryJobsBy(rules: StoreRules, options: MemoryJobsOptions = {})
     return isMine ? { kind: 'already', state: record.state } : { kind: 'stolen' };
   };
 
-  const complete = (held: HeldJob, tx: MemoryJobTransaction, rows: readonly Row[]): Settled => {
-    const inner = stagedIn(tx);
+  const complete = (held: HeldJob, staged: Staged, rows: readonly Row[]): Settled => {
     const nowMs = clock.now();
     const record = table.jobs.get(Number(held.id));
     const change = record && rules.settle(record, held, { kind: 'done' }, nowMs);
     if (change === undefined) return before(held);
+    commit(staged);
     const state = apply(table, change, nowMs);
-    commit(inner);
     for (const fresh of freshRows(rows, nowMs, undefined)) table.outbox.put(`row/${fresh.row.id}`, fresh);
     return { kind: 'settled', state };
   };
@@ -158,7 +157,8 @@ export function memoryJobsBy(rules: StoreRules, options: MemoryJobsOptions = {})
             try {
               const ready = await prepared({ write }, tx, held, completion, clock.now());
               if (ready.kind === 'refused') return ready;
-              return await network('commit', async () => complete(held, tx, ready.rows));
+              const staged = stagedIn(tx);
+              return await network('commit', async () => complete(held, staged, ready.rows));
             } finally {
               close(tx);
             }
@@ -267,7 +267,8 @@ export function memoryJobsBy(rules: StoreRules, options: MemoryJobsOptions = {})
       const tx = open();
       try {
         const result = await work(tx);
-        await network('commit', async () => commit(stagedIn(tx)));
+        const staged = stagedIn(tx);
+        await network('commit', async () => commit(staged));
         return result;
       } finally {
         close(tx);

@@ -53,6 +53,8 @@ export type Run = Readonly<{
   leaseMs: number;
   /** When to renew next, on the monotonic clock; Infinity while nothing is to be renewed. */
   renewAtMs(): number;
+  /** When the claim or the last confirmed renewal was sent, on the monotonic clock. */
+  confirmedMs(): number;
   /** A renewal that was sent then was confirmed. */
   renewed(sent: Moment): void;
   /** The job was taken over, cancelled, or the process ends. */
@@ -220,6 +222,7 @@ export function startRun<Tx>(
     held,
     leaseMs,
     renewAtMs: () => (phase === 'running' && !guard.isAborted() ? sent.monotonicMs + leaseMs / 3 : Infinity),
+    confirmedMs: () => sent.monotonicMs,
     renewed(moment) {
       sent = moment;
       guard.moveTo(moment.monotonicMs + leaseMs);

@@ -5,6 +5,9 @@
  *
  * One call of the store at a time carries every renewal, settlement and claim that is due. A call of unknown outcome is
  * asked about (`adopt`) before anything else is claimed; what was to be settled is sent again.
+ *
+ * A run whose lease has ended is dropped, and the store counts a crash. Where it ended because the store did not answer
+ * renewals, the job is released instead, which counts if no other process has it by then.
  */
 import { randomUUID } from 'node:crypto';
 import { elapsedMs, type Moment, momentOf, sleep } from '../clock.ts';
@@ -59,6 +62,7 @@ export const WORKER_RULES: WorkerRules = {
 const MOST_SETTLEMENTS = 500;
 const FIRST_PAUSE_MS = 200;
 const MOST_PAUSE_MS = 5_000;
+const MOST_DOUBLINGS = 10;
 /** After the grace: for handlers to hear of the abort, and for the releases to be sent. */
 const LAST_CALLS_MS = 7_000;
 
@@ -86,11 +90,16 @@ export function worker<Tx>(
 export function workerBy<Tx>(rules: WorkerRules, store: JobStore<Tx>, settings: WorkerSettings<Tx>): Worker {
   const { clock, log, random, concurrency } = settings;
   const owner = randomUUID();
+  const shortestLeaseMs = Math.min(...[...settings.roles.values()].map(({ leaseMs }) => leaseMs));
   const runs = new Set<Run>();
   const unsettled = new Map<string, Readonly<{ job: ClaimedJob; ending: Ending }>>();
   const stopped = new AbortController();
   let calls = 0;
   let claimAtMs = clock.monotonic();
+  /** When the last call was sent that the store did not answer. */
+  let unansweredMs = -Infinity;
+  /** Calls in a row that the store did not answer. */
+  let failures = 0;
   let isStopping = false;
   let lastMs = Infinity;
   let nap = new AbortController();
@@ -131,6 +140,7 @@ export function workerBy<Tx>(rules: WorkerRules, store: JobStore<Tx>, settings: 
       nudge();
       if (end.kind === 'settle') settleLater(job, end.ending);
       else if (end.kind === 'settled') answered(job, { kind: 'done' }, end.answer);
+      else if (run.confirmedMs() <= unansweredMs) settleLater(job, { kind: 'released' });
       else tellLost(log, job);
     });
   };
@@ -184,6 +194,7 @@ export function workerBy<Tx>(rules: WorkerRules, store: JobStore<Tx>, settings: 
         settle: settling.map(({ job: { id, token }, ending }) => ({ held: { id, token }, ending })),
         ...(query !== undefined && { claim: query }),
       });
+      failures = 0;
       const counted = rules.leaseFrom(sent, momentOf(clock));
       for (const [index, run] of due.entries()) {
         const renewal = answer.renewed[index];
@@ -202,18 +213,18 @@ export function workerBy<Tx>(rules: WorkerRules, store: JobStore<Tx>, settings: 
       for (const job of answer.claimed) start(job, counted);
     } catch (error) {
       log.warn('the job store did not answer', { event: 'job_store_unavailable', code: codeOf(error) });
+      // What comes later than that was held up in this process, which may be the fault of a job.
+      if (elapsedMs(clock, sent) < shortestLeaseMs / 3) unansweredMs = sent.monotonicMs;
       await recover(query === undefined || !rules.adopts ? undefined : call, sent);
     }
     return true;
   };
 
-  /** Asks until it is known what the call has claimed; without a claim it only waits a little. */
+  /** Asks until it is known what the call has claimed; without a claim it only waits, longer each time. */
   const recover = async (call: number | undefined, sent: Moment): Promise<void> => {
-    for (
-      let pauseMs = FIRST_PAUSE_MS;
-      clock.monotonic() < lastMs;
-      pauseMs = Math.min(pauseMs * 2, MOST_PAUSE_MS)
-    ) {
+    while (clock.monotonic() < lastMs) {
+      const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(failures, MOST_DOUBLINGS), MOST_PAUSE_MS);
+      failures += 1;
       await sleep(clock, jittered(pauseMs, random()));
       if (call === undefined) return;
       try {

@@ -1,0 +1,18 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { diedEverywhere } from '../engine/died-everywhere.ts';
+import { prove } from './proof.ts';
+import { sites } from './schedule.ts';
+
+/** `npm run test:deep` takes 3,000, with which each request must be died at. */
+const DEEP = 3_000;
+const SCHEDULES = Number(process.env['TEST_SCHEDULES'] ?? 300);
+/** The same each time, so that a count that is too small is no accident. A failure prints the seed and the schedule. */
+const SEED = Number(process.env['TEST_SEED'] ?? 20_260_101);
+
+test(`${SCHEDULES} random schedules with a death at every request break no invariant of jobs`, async (t) => {
+  const { failure, deaths } = await prove({ seed: SEED, numRuns: SCHEDULES });
+  assert.equal(failure, undefined, failure);
+  const counts = sites.map((site) => [site, deaths[site] ?? 0] as const);
+  diedEverywhere(t, counts, SCHEDULES >= DEEP);
+});
