@@ -1,4 +1,5 @@
 /** Jobs: a task table in the user's own database. Stores that need a client have entry points of their own. */
+export { enqueueing } from './enqueueing.ts';
 export type { Health, HealthOptions, HealthProblem, Snapshot, Vitals } from './health.ts';
 export { JOB_LIMITS } from './job.ts';
 export type { Enqueued, Job, JobError, JobState, Json, NewJob, Priority } from './job.ts';

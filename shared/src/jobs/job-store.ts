@@ -131,6 +131,8 @@ export type JobWriter<Tx> = Readonly<{
 
 export type JobStore<Tx> = JobWriter<Tx> &
   Readonly<{
+    /** As `write`, in a commit of its own. Rejects with STORE_UNAVAILABLE, too: the jobs may be there. */
+    submit(jobs: readonly NewJob[]): Promise<readonly Enqueued[]>;
     /**
      * One commit: settles, renews, claims. `owner` names a process start and `call` one call of it, from 1 upwards; a claim
      * keeps both. A claim counts an attempt and is durable once this answers. What is being settled here is not claimed here.

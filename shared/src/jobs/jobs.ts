@@ -24,6 +24,8 @@ export type Jobs<Tx> = Readonly<{
    * `LIMIT_EXCEEDED` before anything is written.
    */
   enqueue(tx: Tx, jobs: readonly NewJob[]): Promise<readonly Enqueued[]>;
+  /** As `enqueue`, in a commit of its own. Rejects with STORE_UNAVAILABLE, too: tried again, a key answers `repeated`. */
+  submit(jobs: readonly NewJob[]): Promise<readonly Enqueued[]>;
   /**
    * After the commit: workers of the role look at once instead of within their poll. At most one a role in `wakeEvery`, the
    * last one included. A hint: never rejects, and nothing is lost without it.
@@ -59,10 +61,10 @@ const MOST_PAGE = 1_000;
  * await queue.wake('ingest');
  */
 export function jobs<Tx>(store: JobStore<Tx>, options: JobsOptions = {}): Jobs<Tx> {
-  port(['write', 'wake', 'cancel', 'dead', 'relaunch', 'discard', 'look', 'vitals', 'tidy'], EXAMPLE)(
-    'store',
-    store,
-  );
+  port(
+    ['write', 'submit', 'wake', 'cancel', 'dead', 'relaunch', 'discard', 'look', 'vitals', 'tidy'],
+    EXAMPLE,
+  )('store', store);
   checkOptions<JobsOptions>(options, {
     clock: aClock,
     wakeEvery: (path, value) => void toMilliseconds(String(value), path),
@@ -71,6 +73,7 @@ export function jobs<Tx>(store: JobStore<Tx>, options: JobsOptions = {}): Jobs<T
   const wake = coalesced(clock, toMilliseconds(wakeEvery, 'wakeEvery'), (role) => store.wake(role));
   return {
     enqueue: (tx, list) => store.write(tx, list),
+    submit: (list) => store.submit(list),
     async wake(role) {
       checkName('role', role);
       await wake(role);

@@ -49,6 +49,17 @@ export function keyContract<Tx>(opened: () => JobsUnderTest<Tx>, kit: JobKit): v
     assert.equal((await claim(job.role)).length, 2);
   });
 
+  test('T20: what is submitted again after an unknown outcome is a repeat, in a commit of its own as well', async () => {
+    const { store } = opened();
+    const job = { role: roleOf(), kind: 'k', payload: 1, key: randomUUID() };
+    const [first] = await store.submit([job]);
+    assert.ok(first?.kind === 'enqueued');
+    assert.deepEqual(await store.submit([job]), [{ kind: 'repeated', id: first.id, state: 'ready' }]);
+    assert.deepEqual(await store.submit([]), []);
+    await assert.rejects(store.submit([{ ...job, kind: '' }]), { code: 'INVALID_JOB' });
+    assert.equal((await claim(job.role)).length, 1);
+  });
+
   test('T13: a key with other content is a conflict that names the first job, which stays as it is', async () => {
     const job = { role: roleOf(), kind: 'k', payload: { scene: 1 }, key: randomUUID() };
     const first = await one(job);

@@ -120,6 +120,18 @@ export function memoryJobsBy(rules: StoreRules, options: MemoryJobsOptions = {})
     claimedMs: record.claimedMs,
   });
 
+  const transact: MemoryJobs['transact'] = async (work) => {
+    const tx = open();
+    try {
+      const result = await work(tx);
+      const staged = stagedIn(tx);
+      await network('commit', async () => commit(staged));
+      return result;
+    } finally {
+      close(tx);
+    }
+  };
+
   return {
     write,
     exchange: (owner, call, { renew: renewals, settle: settlements, claim: query }) =>
@@ -263,17 +275,8 @@ export function memoryJobsBy(rules: StoreRules, options: MemoryJobsOptions = {})
         else signal.addEventListener('abort', end, { once: true });
       });
     },
-    async transact(work) {
-      const tx = open();
-      try {
-        const result = await work(tx);
-        const staged = stagedIn(tx);
-        await network('commit', async () => commit(staged));
-        return result;
-      } finally {
-        close(tx);
-      }
-    },
+    submit: (jobs) => transact((tx) => write(tx, jobs)),
+    transact,
     peek: (id) => table.values.get(id),
     rows: () => table.outbox.rows(),
   };

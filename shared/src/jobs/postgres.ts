@@ -179,6 +179,7 @@ export function postgresJobs(
       if (typeof tx?.query !== 'function') throw refused('tx', tx, 'a transaction: what has a method query');
       return writeJobs(s, statementIn(tx), own);
     },
+    submit: async (jobs) => writeJobs(s, query, checkJobs(jobs)),
     async adopt(owner, call) {
       const text = `select ${JOB_COLUMNS}::text as job from ${s}.job t where t.state = 1 and t.owner = $1 and t.call = $2
         order by t.id`;
