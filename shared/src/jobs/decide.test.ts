@@ -70,7 +70,7 @@ test('T10: one suspect at most, in its turn or where there is room', () => {
 });
 
 test('a backoff doubles up to its most, and differs by chance by up to half', () => {
-  const backoff = { firstMs: 1_000, mostMs: 60_000 };
+  const backoff = { minMs: 1_000, maxMs: 60_000 };
   assert.deepEqual(
     [1, 2, 3, 7, 500].map((attempt) => backoffMs(attempt, backoff, 0)),
     [1_000, 2_000, 4_000, 60_000, 60_000],

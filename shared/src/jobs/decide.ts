@@ -4,6 +4,7 @@
  *
  * Each function answers `undefined` where the rule says that nothing changes.
  */
+import { type Growth, pauseAfter } from '../async/backoff.ts';
 import type { ClaimQuery, Ending, HeldJob } from './job-store.ts';
 import { type JobError, type JobState, type Json, MOST_CRASHES, type Priority } from './job.ts';
 
@@ -178,12 +179,8 @@ export function choose(records: Iterable<JobRecord>, query: ClaimQuery): readonl
   return isDue ? [suspect, ...others.slice(0, query.limit - 1)] : others.slice(0, query.limit);
 }
 
-export type Backoff = Readonly<{ firstMs: number; mostMs: number }>;
+export type Backoff = Growth;
 
 /** Twice as long with each attempt, and up to half of it less by chance, so that what failed together comes apart. */
-export function backoffMs(attempt: number, { firstMs, mostMs }: Backoff, random: number): number {
-  const whole = Math.min(mostMs, firstMs * 2 ** Math.min(attempt - 1, MOST_DOUBLINGS));
-  return Math.round(whole * (1 - random / 2));
-}
-
-const MOST_DOUBLINGS = 30;
+export const backoffMs = (attempt: number, backoff: Backoff, random: number): number =>
+  Math.round(pauseAfter(attempt, backoff) * (1 - random / 2));

@@ -7,8 +7,7 @@
  */
 import { type Clock, systemClock } from '../clock.ts';
 import { anything, callable, checkOptions, clock as aClock } from '../options.ts';
-import type { Network } from '../outbox/memory.ts';
-import { freshRows, type MemoryRow } from '../outbox/memory-table.ts';
+import { freshRows, type MemoryRow, type Network } from '../outbox/memory-table.ts';
 import type { Row } from '../outbox/rows.ts';
 import { cancel, choose, claim, type JobRecord, promote, renew, rescue, settle } from './decide.ts';
 import type { ClaimedJob, Job } from './job.ts';

@@ -126,8 +126,8 @@ function roleSettings<Tx>(role: string, given: RoleOptions<Tx>) {
     leaseMs: atLeast(`${path}.lease`, lease, LEAST_LEASE_MS),
     maxRunMs: atLeast(`${path}.maxRun`, maxRun, 1),
     backoff: {
-      firstMs: toMilliseconds(backoff.first ?? '10s', `${path}.backoff.first`),
-      mostMs: toMilliseconds(backoff.most ?? '10m', `${path}.backoff.most`),
+      minMs: toMilliseconds(backoff.first ?? '10s', `${path}.backoff.first`),
+      maxMs: toMilliseconds(backoff.most ?? '10m', `${path}.backoff.most`),
     },
     handle,
   };

@@ -10,6 +10,7 @@
  * renewals, the job is released instead, which counts if no other process has it by then.
  */
 import { randomUUID } from 'node:crypto';
+import { type Growth, pauseAfter } from '../async/backoff.ts';
 import { elapsedMs, type Moment, momentOf, sleep } from '../clock.ts';
 import { codeOf, textOf } from '../errors.ts';
 import { port } from '../options.ts';
@@ -60,9 +61,7 @@ export const WORKER_RULES: WorkerRules = {
 
 /** Settlements of one call, so that a statement stays small. */
 const MOST_SETTLEMENTS = 500;
-const FIRST_PAUSE_MS = 200;
-const MOST_PAUSE_MS = 5_000;
-const MOST_DOUBLINGS = 10;
+const PAUSES: Growth = { minMs: 200, maxMs: 5_000 };
 /** After the grace: for handlers to hear of the abort, and for the releases to be sent. */
 const LAST_CALLS_MS = 7_000;
 
@@ -154,7 +153,7 @@ export function workerBy<Tx>(rules: WorkerRules, store: JobStore<Tx>, settings: 
         return tellStolen(log, job);
       case 'refused': {
         const { roles } = settings;
-        const backoff = roles.get(job.role)?.backoff ?? { firstMs: 0, mostMs: 0 };
+        const backoff = roles.get(job.role)?.backoff ?? { minMs: 0, maxMs: 0 };
         const next = endOfRefusal(answer.error, job, backoff, random());
         log.error('the store does not take the end of a job', {
           event: 'job_refused',
@@ -223,9 +222,8 @@ export function workerBy<Tx>(rules: WorkerRules, store: JobStore<Tx>, settings: 
   /** Asks until it is known what the call has claimed; without a claim it only waits, longer each time. */
   const recover = async (call: number | undefined, sent: Moment): Promise<void> => {
     while (clock.monotonic() < lastMs) {
-      const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(failures, MOST_DOUBLINGS), MOST_PAUSE_MS);
       failures += 1;
-      await sleep(clock, jittered(pauseMs, random()));
+      await sleep(clock, jittered(pauseAfter(failures, PAUSES), random()));
       if (call === undefined) return;
       try {
         const adopted = await store.adopt(owner, call);

@@ -5,7 +5,7 @@
  * Statements are unnamed and leave no state behind in their session, so that all of this works through a pooler in
  * transaction mode.
  */
-import { bounded } from '../bounded.ts';
+import { bounded } from '../async/time-limit.ts';
 import type { Clock } from '../clock.ts';
 import { storeUnavailable, TransientError } from '../errors.ts';
 import { isUnknown, translated } from './errors.ts';

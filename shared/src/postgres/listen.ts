@@ -4,6 +4,7 @@
  *
  * LISTEN belongs to a session, so a pooler in transaction mode cannot carry it: the connection goes to the server itself.
  */
+import { type Growth, pauseAfter } from '../async/backoff.ts';
 import { type Clock, sleep } from '../clock.ts';
 import { ConfigError, textOf } from '../errors.ts';
 import type { Log } from '../log.ts';
@@ -17,8 +18,7 @@ export type ListeningClient = Readonly<{
   on(event: 'error' | 'end', listener: (error?: Error) => void): unknown;
 }>;
 
-const FIRST_PAUSE_MS = 200;
-const MOST_PAUSE_MS = 30_000;
+const PAUSES: Growth = { minMs: 200, maxMs: 30_000 };
 
 export type ListenPorts = Readonly<{
   open: () => ListeningClient;
@@ -34,7 +34,7 @@ export async function listening(
   heard: (payload?: string) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  let pauseMs = FIRST_PAUSE_MS;
+  let failures = 0;
   while (!signal.aborted) {
     const client = open();
     if (typeof client?.connect !== 'function') {
@@ -49,7 +49,7 @@ export async function listening(
       client.on('notification', ({ payload }) => heard(payload));
       await client.connect();
       await client.query(`listen "${channel}"`);
-      pauseMs = FIRST_PAUSE_MS;
+      failures = 0;
       heard();
       await broken;
     } catch (error) {
@@ -59,7 +59,7 @@ export async function listening(
       });
     }
     await client.end().catch(() => {});
-    await sleep(clock, pauseMs * (0.5 + random()), signal);
-    pauseMs = Math.min(pauseMs * 2, MOST_PAUSE_MS);
+    failures += 1;
+    await sleep(clock, pauseAfter(failures, PAUSES) * (0.5 + random()), signal);
   }
 }
