@@ -2,9 +2,10 @@
  * The environment of a function, read once and validated before it serves anything. An error names the variable,
  * its value and what is accepted; the process does not start with a guess.
  */
-import { ConfigError, type Duration } from 'pubsub-guarantees';
+import type { Duration } from 'pubsub-guarantees';
 import {
   bad,
+  badSecret,
   choice,
   duration,
   type Emulators,
@@ -139,10 +140,7 @@ function dedupConfig(environment: Environment): DedupConfig {
   const redisUrl = required(environment, 'REDIS_URL', 'redis://host:port or rediss://host:port');
   if (!/^rediss?:\/\/.+/.test(redisUrl) || !URL.canParse(redisUrl)) {
     // The value may hold a password: it is not repeated.
-    throw new ConfigError(
-      'INVALID_VARIABLE',
-      'REDIS_URL is not a Redis URL; accepted: redis://host:port or rediss://host:port',
-    );
+    throw badSecret('REDIS_URL', 'not a Redis URL', 'redis://host:port or rediss://host:port');
   }
   return { ...settings, redisUrl, ...(redisPrefix !== undefined && { redisPrefix }) };
 }

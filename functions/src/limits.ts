@@ -4,7 +4,8 @@
  *
  * What a subscription or a platform is set to is not known at the start: `windows.ts` looks at that later.
  */
-import { ConfigError, type Duration, toMilliseconds } from 'pubsub-guarantees';
+import { type ConfigError, type Duration, toMilliseconds } from 'pubsub-guarantees';
+import { bad } from 'pubsub-guarantees/environment';
 import type { Config } from './config.ts';
 
 /** What `dedup` keeps of a delivery for the handler: it begins nothing with less left (`minimumHandlerTime`). */
@@ -144,16 +145,19 @@ function limitsOf(config: Config): Limits {
   };
 }
 
-/** Throws ConfigError `LIMITS_DO_NOT_FIT` for the first relation that does not hold, with both values and the reason. */
+/** Throws ConfigError `INVALID_OPTION` for the first relation that does not hold, with both values and the reason. */
 export function checkLimits(config: Config): void {
   const limits = limitsOf(config);
   for (const relation of RELATIONS) {
-    const text = broken(relation, limits);
-    if (text !== undefined) throw new ConfigError('LIMITS_DO_NOT_FIT', text);
+    const error = broken(relation, limits);
+    if (error !== undefined) throw error;
   }
 }
 
-function broken({ small, times = 1, large, isBelow, reason }: Relation, limits: Limits): string | undefined {
+function broken(
+  { small, times = 1, large, isBelow, reason }: Relation,
+  limits: Limits,
+): ConfigError | undefined {
   const [low, high] = [limits[small], limits[large]];
   if (low === undefined || high === undefined) return undefined;
   const needed = toMilliseconds(low) * times;
@@ -162,12 +166,12 @@ function broken({ small, times = 1, large, isBelow, reason }: Relation, limits: 
   const multiple = times === 1 ? '' : `${times} times `;
   // The variable is what can be set; of two, the smaller one names both.
   if (!isVariable(small)) {
-    return `${large} is ${JSON.stringify(high)}; accepted: at least ${multiple}the ${small} (${low}), because ${reason}`;
+    return bad(large, high, `at least ${multiple}the ${small} (${low}), because ${reason}`);
   }
   const bound = isVariable(large) ? `${large} (${high})` : `the ${large} (${high})`;
   const word =
     isBelow === true ? 'less than' : times === 1 ? 'at most' : `at most ${FRACTIONS[times] ?? 'a part'} of`;
-  return `${small} is ${JSON.stringify(low)}; accepted: ${word} ${bound}, because ${reason}`;
+  return bad(small, low, `${word} ${bound}, because ${reason}`);
 }
 
 const FRACTIONS: Readonly<Record<number, string>> = { 2: 'half', 3: 'a third' };

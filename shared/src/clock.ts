@@ -4,7 +4,7 @@
  * Two readings, because they fail differently: the wall clock is comparable between machines and may jump;
  * the monotonic one never goes back and measures leases, deadlines and budgets inside this process.
  */
-import { ConfigError } from './errors.ts';
+import { refusedAs } from './errors.ts';
 
 /** Stops a timer that has not fired. Calling it again, or after it fired, does nothing. */
 export type Cancel = () => void;
@@ -56,8 +56,8 @@ export function systemClock(): Clock {
 /** Resolves after `milliseconds`, or as soon as `signal` is aborted. Never rejects: the caller looks at the signal. */
 export function sleep(clock: Clock, milliseconds: number, signal?: AbortSignal): Promise<void> {
   if (typeof clock?.after !== 'function') {
-    const text = 'clock has no method after; accepted: a clock, for example systemClock()';
-    return Promise.reject(new ConfigError('INVALID_OPTION', text));
+    const accepted = 'a clock, for example systemClock()';
+    return Promise.reject(refusedAs('clock', 'without a method after', accepted));
   }
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve();

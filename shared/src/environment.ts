@@ -4,8 +4,8 @@
  */
 import { bytesFor } from './receive/bytes-in-flight.ts';
 import { type Duration, toMilliseconds } from './duration.ts';
-import { ConfigError } from './errors.ts';
-import { anyText, isObject, listOf, text } from './options.ts';
+import { type ConfigError, refusedAs } from './errors.ts';
+import { anyText, hostAndPort, isObject, listOf, text } from './options.ts';
 import { shownValue } from './shown-value.ts';
 
 export const DEFAULT_COLLECTION_PREFIX = 'pubsub-guarantees';
@@ -22,8 +22,7 @@ export function optional(environment: Environment, variable: string): string | u
 
 export function required(environment: Environment, variable: string, accepted: string): string {
   const value = optional(environment, variable);
-  if (value === undefined)
-    throw new ConfigError('MISSING_VARIABLE', `${variable} is not set; accepted: ${accepted}`);
+  if (value === undefined) throw bad(variable, value, accepted);
   return value;
 }
 
@@ -104,17 +103,12 @@ export function emulators(environment: Environment): Emulators {
   };
 }
 
-/** A name or an IPv4 address, or an IPv6 address in brackets; then the port. */
-const HOST_AND_PORT = /^(?:\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9]([A-Za-z0-9._-]{0,252})):(\d{1,5})$/;
-
 function emulatorHost(environment: Environment, variable: string): string | undefined {
   isObject('environment', environment);
   // As the clients read it: a space belongs to the value.
   const value = environment[variable];
   if (value === undefined || value === '') return undefined;
-  const port = Number(HOST_AND_PORT.exec(value)?.[2] ?? 0);
-  if (port < 1 || port > 65_535)
-    throw bad(variable, value, 'host:port, for example 127.0.0.1:8085 or [::1]:8085');
+  hostAndPort(variable, value);
   const deployed = DEPLOYED.find((name) => optional(environment, name) !== undefined);
   if (deployed === undefined) return value;
   const set = `${deployed} is ${JSON.stringify(optional(environment, deployed))}`;
@@ -244,10 +238,17 @@ export function project(environment: Environment): string {
   return value;
 }
 
+/** ConfigError `INVALID_OPTION` whose path is the variable. */
 export function bad(variable: string, value: string | undefined, accepted: string): ConfigError {
   const whole = typeof value === 'string' ? JSON.stringify(value) : shownValue(value);
   const shown = value === undefined ? 'not set' : whole;
-  return new ConfigError('INVALID_VARIABLE', `${variable} is ${shown}; accepted: ${accepted}`);
+  return refusedAs(variable, shown, accepted);
+}
+
+/** The same for a value that must not be repeated: `what` says what is wrong with it. */
+export function badSecret(variable: string, what: string, accepted: string): ConfigError {
+  for (const given of [variable, what, accepted]) anyText('name', given);
+  return refusedAs(variable, what, accepted);
 }
 
 const MIB = 1_048_576;

@@ -4,6 +4,7 @@
  */
 
 import { type Fault, faultOfCode, faultOfForeign } from './faults.ts';
+import { shownValue } from './shown-value.ts';
 
 type Options = Readonly<{ cause?: unknown }>;
 
@@ -28,8 +29,36 @@ export class TransientError extends CodedError {
   }
 }
 
-/** The program is set up wrongly: it does not start. */
-export class ConfigError extends CodedError {}
+/** An option, an argument or a variable that is not accepted. */
+export type RefusedOption = Readonly<{
+  /** The option as it is written, for example `retry.min`, `queues[1].name` or `HANDLER_TIMEOUT`. */
+  path: string;
+  /** What was given, shortly, and without what an object holds: it may be a secret. */
+  value: string;
+  accepted: string;
+}>;
+
+/**
+ * The program is set up wrongly: it does not start. `option` says of a ConfigError `INVALID_OPTION` which one is wrong;
+ * its text is always "path is value; accepted: what".
+ */
+export class ConfigError extends CodedError {
+  readonly option: RefusedOption | undefined;
+  constructor(code: string, message: string, options: Options & Readonly<{ option?: RefusedOption }> = {}) {
+    super(code, message, options);
+    this.option = options.option;
+  }
+}
+
+/** `INVALID_OPTION` for a value that is shown as `shownValue` does. */
+export const refused = (path: string, value: unknown, accepted: string): ConfigError =>
+  refusedAs(path, shownValue(value), accepted);
+
+/** As `refused`, for a value that is a secret, or that another text says better. `value` follows on "is". */
+export const refusedAs = (path: string, value: string, accepted: string): ConfigError =>
+  new ConfigError('INVALID_OPTION', `${path} is ${value}; accepted: ${accepted}`, {
+    option: { path, value, accepted },
+  });
 
 export const inProgressElsewhere = (message: string): TransientError =>
   new TransientError('IN_PROGRESS_ELSEWHERE', message);

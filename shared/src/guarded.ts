@@ -9,13 +9,13 @@
  */
 import { type BodySchema, type TypedHandler, withBody } from './body-schema.ts';
 import { deadLettering } from './dead-letter/dead-lettering.ts';
+import { refused } from './errors.ts';
 import { compose, type Handler, type Middleware } from './handler.ts';
 import {
   callable,
   type Check,
   checkOptions,
   publisher as aPublisher,
-  refused,
   required,
   type Shape,
   text,

@@ -4,7 +4,7 @@
  * IDs and Cloud Tasks names want (no hot ranges), and it is legal in both.
  */
 import { createHash, hash } from 'node:crypto';
-import { refused } from './options.ts';
+import { refused } from './errors.ts';
 
 /** Up to here copying bytes together is cheaper than an object that takes them one by one. */
 const ONE_SHOT_BYTES = 4_096;

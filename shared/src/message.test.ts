@@ -75,7 +75,7 @@ test('B50: takes any bytes as data, and nothing else', () => {
     [undefined, 'undefined'],
   ];
   for (const [data, type] of values) {
-    refuses({ data }, 'INVALID_DATA', new RegExp(`data is of type ${type}`));
+    refuses({ data }, 'INVALID_MESSAGE', new RegExp(`data is of type ${type}`));
   }
 });
 
@@ -94,13 +94,13 @@ test('B01: reserved keys are refused in any case, and near misses are not', () =
 });
 
 test('an ordering key is text', () => {
-  refuses({ orderingKey: 7 }, 'INVALID_ORDERING_KEY', /orderingKey/);
-  refuses({ orderingKey: '\ud800' }, 'INVALID_ORDERING_KEY', /orderingKey/);
+  refuses({ orderingKey: 7 }, 'INVALID_MESSAGE', /orderingKey/);
+  refuses({ orderingKey: '\ud800' }, 'INVALID_MESSAGE', /orderingKey/);
   checkOutgoing(with_({ orderingKey: '' }));
 });
 
 test('a topic has a name', () => {
-  for (const topic of ['', undefined, 7]) refuses({ topic }, 'INVALID_TOPIC', /topic is/);
+  for (const topic of ['', undefined, 7]) refuses({ topic }, 'INVALID_MESSAGE', /topic is/);
 });
 
 test('the ordering key does not count toward the size limit', () => {

@@ -83,12 +83,12 @@ export function checkTypes(message: OutgoingMessage): void {
   }
   if (!(message.data instanceof Uint8Array)) {
     throw invalid(
-      'INVALID_DATA',
+      'INVALID_MESSAGE',
       `data is of type ${typeName(message.data)}; accepted: a Buffer or Uint8Array`,
     );
   }
   if (typeof message.topic !== 'string' || message.topic === '') {
-    throw invalid('INVALID_TOPIC', `topic is ${JSON.stringify(message.topic)}; accepted: a topic's name`);
+    throw invalid('INVALID_MESSAGE', `topic is ${JSON.stringify(message.topic)}; accepted: a topic's name`);
   }
   const attributes: unknown = message.attributes;
   // Neither spread nor entries find anything in a Map.
@@ -117,7 +117,7 @@ export function checkOutgoing(message: OutgoingMessage, maxBytes: number = LIMIT
   for (const [key, value] of entries) checkAttribute(key, value);
   const orderingKey: unknown = message.orderingKey ?? '';
   if (typeof orderingKey !== 'string' || !isWellFormed(orderingKey)) {
-    throw invalid('INVALID_ORDERING_KEY', 'orderingKey is not a well-formed string');
+    throw invalid('INVALID_MESSAGE', 'orderingKey is not a well-formed string');
   }
   if (byteLength(orderingKey) > LIMITS.orderingKeyBytes) {
     throw tooLarge(`orderingKey has ${byteLength(orderingKey)} bytes`, `${LIMITS.orderingKeyBytes} bytes`);

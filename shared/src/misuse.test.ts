@@ -243,7 +243,7 @@ const OPTIONS: Readonly<Record<string, Case>> = {
 const WITHOUT = new Set(
   `ack decide done memoryStepRecords refused reread sagaTraces undone versionOf voided bytesFor contextFor checkOutgoing compose consoleLog deadLetter decodeMessage identifierHash lazyLedger lazyPayloads
   memoryCounters parseWishes readWake retry schemaOf settle severalQueues sleep systemClock taskHeaders toMilliseconds
-  evictionPolicy evictionWarning inTransaction enqueueing timestampOf memoryPublisher untilStopped virtualClock bad calledUrl choice delayQueues drainingQueues duration email emulators
+  evictionPolicy evictionWarning inTransaction enqueueing timestampOf memoryPublisher untilStopped virtualClock bad badSecret calledUrl choice delayQueues drainingQueues duration email emulators
   firestoreNames fullName isHttpUrl maxBytesInFlight optional payloadsThatFit project republisherService required taskQueue topic`.split(
     /\s+/,
   ),
@@ -331,7 +331,7 @@ test('what was seen in use: a wrong argument names itself, its value and what is
     ],
     [
       './tasks/cloud-tasks cloudTasksQueue',
-      [tasks, { queue: 'q', target: {} }],
+      [tasks, { queue: 'projects/p/locations/l/queues/q', target: {} }],
       /^target.url is undefined; accepted: a text/,
     ],
   ];

@@ -70,7 +70,7 @@ test('an unknown name is refused with the nearest, at any depth', () => {
 test('a wrong value is refused with its path, itself and what is accepted', () => {
   assert.equal(
     textFor({ topic: 't', lease: 30 }),
-    'lease is 30; accepted: a whole number and a unit, for example "30s"',
+    'lease is 30; accepted: a whole number and a unit of ms, s, m, h or d, for example "30s"',
   );
   assert.equal(textFor({ topic: 't', tries: 1.5 }), 'tries is 1.5; accepted: a whole number from 1');
   assert.equal(textFor({ topic: 't', retry: 5 }), 'retry is 5; accepted: an object with min');

@@ -5,18 +5,15 @@
  * Every refusal is a ConfigError `INVALID_OPTION` of the form "path is value; accepted: what". An unknown name is
  * refused with the nearest one that there is.
  */
-import { toMilliseconds } from './duration.ts';
-import { ConfigError } from './errors.ts';
-import { propertyOf, shownValue } from './shown-value.ts';
+import { type Duration, toMilliseconds } from './duration.ts';
+import { type ConfigError, refused, refusedAs } from './errors.ts';
+import { propertyOf } from './shown-value.ts';
 
 /** Throws ConfigError naming `path` unless the value is accepted. */
 export type Check = (path: string, value: unknown) => void;
 
 /** One check for each option of a type: a new option cannot be forgotten. */
 export type Shape<Options> = Readonly<Record<keyof Options, Check>>;
-
-export const refused = (path: string, value: unknown, accepted: string): ConfigError =>
-  new ConfigError('INVALID_OPTION', `${path} is ${shownValue(value)}; accepted: ${accepted}`);
 
 /**
  * Checks an object of options: that it is one, that it has no other names, and each value that is there. `path` stands
@@ -45,7 +42,7 @@ const unknownName = (path: string, name: string, known: readonly string[]): Conf
   const near = nearest(name, known);
   const others = known.filter((one) => one !== near);
   const listed = near === undefined ? others.join(', ') : [`${near} (the nearest)`, ...others].join(', ');
-  return new ConfigError('INVALID_OPTION', `${path} is no option; accepted: ${listed}`);
+  return refusedAs(path, 'no option', listed);
 };
 
 const needed = new WeakSet<Check>();
@@ -58,10 +55,17 @@ export function required(check: Check): Check {
 }
 
 export const anything: Check = () => undefined;
-export const duration: Check = (path, value) => {
-  if (typeof value !== 'string') throw refused(path, value, 'a whole number and a unit, for example "30s"');
-  toMilliseconds(value, path);
-};
+/** A length of time, zero included. */
+export const duration: Check = (path, value) => void toMilliseconds(value as string, path);
+/** A length of time within limits, the limits included. What bounds a wait is at least `1ms`: with none nothing is done in time. */
+export const durationFrom =
+  (least: Duration, most?: Duration): Check =>
+  (path, value) => {
+    const milliseconds = toMilliseconds(value as string, path);
+    if (milliseconds < toMilliseconds(least)) throw refused(path, value, `at least ${least}`);
+    if (most !== undefined && milliseconds > toMilliseconds(most))
+      throw refused(path, value, `at most ${most}`);
+  };
 export const text: Check = (path, value) => {
   if (typeof value !== 'string' || value === '') throw refused(path, value, 'a text');
 };
@@ -69,6 +73,26 @@ export const text: Check = (path, value) => {
 export const anyText: Check = (path, value) => {
   if (typeof value !== 'string') throw refused(path, value, 'a text');
 };
+/** How long something is kept once it is done. A store's times end in the year 9999: beyond, each write would fail. */
+export const keptFor = (least: Duration): Check => durationFrom(least, '36500d');
+/** A consumer, a source. Half a surrogate pair has no bytes of its own: names that differ in it alone would be one. */
+export const name: Check = (path, value) => {
+  if (typeof value !== 'string' || value === '' || !value.isWellFormed())
+    throw refused(path, value, 'a name');
+};
+export const fullTopic: Check = (path, value) => {
+  if (typeof value !== 'string' || !FULL_TOPIC.test(value))
+    throw refused(path, value, 'projects/PROJECT/topics/TOPIC');
+};
+const FULL_TOPIC = /^projects\/[^/\s]+\/topics\/[^/\s]+$/;
+/** A host name, an IPv4 address, or an IPv6 address in brackets; then the port. */
+export const address: Check = (path, value) => void hostAndPort(path, value);
+export function hostAndPort(path: string, value: unknown): Readonly<{ host: string; port: number }> {
+  const [, host, port] = (typeof value === 'string' && HOST_AND_PORT.exec(value)) || [];
+  if (host !== undefined && Number(port) >= 1 && Number(port) <= 65_535) return { host, port: Number(port) };
+  throw refused(path, value, 'host:port, for example 127.0.0.1:8085 or [::1]:8085');
+}
+const HOST_AND_PORT = /^(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9][A-Za-z0-9._-]{0,252}):(\d{1,5})$/;
 export const flag: Check = (path, value) => {
   if (typeof value !== 'boolean') throw refused(path, value, 'true or false');
 };

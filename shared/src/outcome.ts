@@ -3,9 +3,8 @@
  * outcome into ack or nack, and a handler never sees either.
  */
 import { type Duration, toMilliseconds } from './duration.ts';
-import { PermanentError, TransientError } from './errors.ts';
+import { PermanentError, TransientError, refused } from './errors.ts';
 import type { OutgoingMessage } from './message.ts';
-import { refused } from './options.ts';
 
 export type AckReason = 'handled' | 'duplicate' | 'scheduled' | 'held' | 'stale' | 'cancelled';
 

@@ -113,12 +113,8 @@ test('every variable that a limit is about stands in the table of limits', () =>
 
 /** Permanent errors that a caller of the library or of a command gets, and no message becomes a dead letter by. */
 const NO_DEAD_LETTER = new Set([
-  'INVALID_BEFORE',
-  'INVALID_KEY',
   'INVALID_MESSAGE',
-  'INVALID_PAGE',
-  'INVALID_PAGE_SIZE',
-  'INVALID_TOPIC',
+
   'IN_PROGRESS',
   'NOT_FROM_PUBSUB',
   'NO_DEAD_LETTERS',

@@ -3,8 +3,8 @@
  * only gradually beyond 500 writes a second (https://cloud.google.com/firestore/docs/best-practices#hotspots); in
  * sixteen ranges that is 8,000. Sweeps ask each of them.
  */
-import { ConfigError } from './errors.ts';
 import { hashOf } from './hash.ts';
+import { type Check, whole } from './options.ts';
 
 export const SHARDS = 16;
 const MOST_SHARDS = 256;
@@ -13,9 +13,5 @@ const MOST_SHARDS = 256;
 export const shardOf = (name: string, shards: number): number =>
   Buffer.from(hashOf('shard', name), 'base64url').readUInt32BE(0) % shards;
 
-/** Throws ConfigError. */
-export function checkShards(shards: number): number {
-  if (Number.isSafeInteger(shards) && shards >= 1 && shards <= MOST_SHARDS) return shards;
-  const text = `shards is ${JSON.stringify(shards)}; accepted: a whole number from 1 to ${MOST_SHARDS}`;
-  throw new ConfigError('INVALID_OPTION', text);
-}
+/** How many: 1 to 256. */
+export const someShards: Check = whole(1, MOST_SHARDS);

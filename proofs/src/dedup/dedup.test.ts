@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { sleep } from '../../../shared/src/clock.ts';
-import { codeOf, ConfigError, PermanentError, storeUnavailable, textOf } from '../../../shared/src/errors.ts';
+import { codeOf, PermanentError, storeUnavailable, textOf } from '../../../shared/src/errors.ts';
 import { compose, type Handler } from '../../../shared/src/handler.ts';
 import { ack, deadLetter, type Outcome, retry } from '../../../shared/src/outcome.ts';
 import { type VirtualClock, virtualClock } from '../../../shared/src/testing/index.ts';
@@ -12,6 +12,7 @@ import { aContext, aMessage, memoryLog } from '../../../shared/src/testing/deliv
 import { faultyDocuments } from './fixture.ts';
 import { memoryClaims, memoryDocuments } from '../../../shared/src/dedup/memory.ts';
 import type { DedupOptions } from '../../../shared/src/dedup/settings.ts';
+import { refusal } from '../../../shared/src/testing/refusal.ts';
 
 type Options = Partial<DedupOptions> & { store?: ClaimStore };
 
@@ -143,21 +144,18 @@ describe('once', () => {
     const clock = virtualClock();
     const store = memoryClaims({ clock });
     const refused: [Partial<DedupOptions>, RegExp][] = [
-      [{ lease: '60s', retention: '60s' }, /lease is 60s and retention 60s/],
-      [{ lease: '10ms' }, /lease is 10ms/],
+      [{ lease: '60s', retention: '60s' }, /^lease is "60s"; accepted: below retention \("60s"\)/],
+      [{ lease: '10ms' }, /^lease is "10ms"; accepted: at least 1s$/],
       [{ retention: '1.5h' as '1h' }, /retention is "1.5h"/],
       [{ onConflict: 'drop' as 'ack' }, /onConflict is "drop"/],
-      [{ retention: '40000d' }, /retention is 40000d; accepted: at most 36500d/],
-      [{ newOwner: 'me' as unknown as () => string }, /newOwner is of type string/],
+      [{ retention: '40000d' }, /retention is "40000d"; accepted: at most 36500d/],
+      [{ newOwner: 'me' as unknown as () => string }, /newOwner is "me"; accepted: a function/],
     ];
     for (const [options, text] of refused) {
-      assert.throws(
-        () => dedup(store, { clock, ...options }),
-        (error) => error instanceof ConfigError && text.test(error.message),
-      );
+      assert.throws(() => dedup(store, { clock, ...options }), refusal(Object.keys(options)[0] ?? '', text));
     }
     for (const wrong of [undefined, {}, memoryClaims]) {
-      assert.throws(() => dedup(wrong as unknown as ClaimStore, { clock }), { code: 'INVALID_STORE' });
+      assert.throws(() => dedup(wrong as unknown as ClaimStore, { clock }), refusal('store'));
     }
   });
 

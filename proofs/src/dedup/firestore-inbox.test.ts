@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Firestore, Timestamp, type Transaction } from '@google-cloud/firestore';
 import { createFaults, startFirestore } from 'pubsub-guarantees-emulator';
 import { systemClock } from '../../../shared/src/clock.ts';
-import { codeOf, ConfigError } from '../../../shared/src/errors.ts';
+import { codeOf } from '../../../shared/src/errors.ts';
 import { compose } from '../../../shared/src/handler.ts';
 import { ack, type Outcome } from '../../../shared/src/outcome.ts';
 import { memoryPublisher } from '../../../shared/src/testing/index.ts';
@@ -18,6 +18,7 @@ import { silent } from '../../../shared/src/log.ts';
 import { firestoreOutbox } from '../../../shared/src/outbox/firestore.ts';
 import { relay } from '../../../shared/src/outbox/relay.ts';
 import { aContext, aMessage } from '../../../shared/src/testing/deliveries.ts';
+import { refusal } from '../../../shared/src/testing/refusal.ts';
 
 type Server = Readonly<{ address: string; close(): Promise<void> }>;
 
@@ -282,7 +283,7 @@ test('a record that is not ours is left alone: a retry, for processing it could 
 test('options that cannot work are refused, and codes of a commit say what is known', async (t) => {
   const { firestore } = await bank(t);
   for (const bad of [{ transactionTime: '271s' }, { transactionTime: '0s' }, { maxAttempts: 0 }] as const) {
-    assert.throws(() => firestoreInbox(firestore, bad), ConfigError);
+    assert.throws(() => firestoreInbox(firestore, bad), refusal(Object.keys(bad)[0] ?? ''));
   }
   const of = (code: number) => transactionFailure(Object.assign(new Error('text'), { code })).code;
   assert.deepEqual([3, 5, 6, 9, 11].map(of), Array<string>(5).fill('TRANSACTION_REFUSED'));

@@ -1,13 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { sleep } from '../../../shared/src/clock.ts';
-import {
-  codeOf,
-  ConfigError,
-  PermanentError,
-  storeUnavailable,
-  TransientError,
-} from '../../../shared/src/errors.ts';
+import { codeOf, PermanentError, storeUnavailable, TransientError } from '../../../shared/src/errors.ts';
 import { compose } from '../../../shared/src/handler.ts';
 import { ack, deadLetter, type Outcome } from '../../../shared/src/outcome.ts';
 import type { OutgoingMessage } from '../../../shared/src/message.ts';
@@ -20,6 +14,7 @@ import { relay } from '../../../shared/src/outbox/relay.ts';
 import type { Publisher } from '../../../shared/src/publish/publisher.ts';
 import { aContext, aMessage, memoryLog } from '../../../shared/src/testing/deliveries.ts';
 import { pausable } from '../engine/pausable.ts';
+import { refusal } from '../../../shared/src/testing/refusal.ts';
 
 const said = (outcome: Outcome): string => (outcome.kind === 'ack' ? outcome.reason : codeOf(outcome.error));
 const aLetter = (text: string): OutgoingMessage => ({ topic: 't', data: Buffer.from(text), attributes: {} });
@@ -193,10 +188,10 @@ describe('the inbox', () => {
     const nothing = start((async () => undefined) as unknown as InboxHandler<MemoryTransaction>);
     assert.equal(said(await clock.until(nothing.deliver())), 'NO_OUTCOME');
     for (const name of ['onConflict', 'onStoreUnavailable']) {
-      assert.throws(() => inbox(store, { [name]: 'process' }), ConfigError);
+      assert.throws(() => inbox(store, { [name]: 'process' }), refusal(name));
     }
     const claimsAlone = memoryClaims({ clock }) as unknown as typeof store;
-    assert.throws(() => inbox(claimsAlone), { code: 'INVALID_STORE' });
+    assert.throws(() => inbox(claimsAlone), refusal('store'));
   });
 });
 

@@ -5,10 +5,11 @@ import { test, type TestContext } from 'node:test';
 import type { CloudTasksClient } from '@google-cloud/tasks';
 import { startCloudTasks, turnsDuring } from 'pubsub-guarantees-emulator';
 import { systemClock } from '../../../shared/src/clock.ts';
-import { ConfigError, PermanentError, TransientError } from '../../../shared/src/errors.ts';
+import { PermanentError, TransientError } from '../../../shared/src/errors.ts';
 import { virtualClock } from '../../../shared/src/testing/virtual-clock.ts';
 import { cloudTasksClient, cloudTasksQueue, timestampOf } from '../../../shared/src/tasks/cloud-tasks.ts';
 import type { Task } from '../../../shared/src/tasks/task-queue.ts';
+import { refusal } from '../../../shared/src/testing/refusal.ts';
 
 const LOCATION = 'projects/demo-project/locations/us-central1';
 const QUEUE = `${LOCATION}/queues/delay-queue`;
@@ -116,12 +117,15 @@ test('what could never be called is refused at the start', () => {
   const { client } = fakeClient();
   const make = (change: object) => () =>
     cloudTasksQueue(client, { queue: QUEUE, target: { appEngine: {} }, ...change });
-  assert.throws(make({ queue: 'delay-queue' }), ConfigError);
-  assert.throws(make({ target: { ...HTTP, url: 'r.example' } }), ConfigError);
-  assert.throws(make({ target: { ...HTTP, url: 'ftp://r.example' } }), ConfigError);
-  assert.throws(make({ target: { ...HTTP, url: 'http://r.example' } }), /accepted: an https URL/);
-  assert.throws(make({ target: { ...HTTP, serviceAccount: 'caller' } }), ConfigError);
-  assert.throws(make({ timeout: 'soon' }), ConfigError);
+  assert.throws(make({ queue: 'delay-queue' }), refusal('queue'));
+  assert.throws(make({ target: { ...HTTP, url: 'r.example' } }), refusal('target.url'));
+  assert.throws(make({ target: { ...HTTP, url: 'ftp://r.example' } }), refusal('target.url'));
+  assert.throws(
+    make({ target: { ...HTTP, url: 'http://r.example' } }),
+    refusal('target.url', /accepted: an https URL/),
+  );
+  assert.throws(make({ target: { ...HTTP, serviceAccount: 'caller' } }), refusal('target.serviceAccount'));
+  assert.throws(make({ timeout: 'soon' }), refusal('timeout'));
   for (const emulatorHost of [
     '127.0.0.1',
     'http://127.0.0.1:1',
@@ -130,7 +134,7 @@ test('what could never be called is refused at the start', () => {
     '127.0.0.1:65536',
     '',
   ]) {
-    assert.throws(() => cloudTasksClient({ emulatorHost }), ConfigError, emulatorHost);
+    assert.throws(() => cloudTasksClient({ emulatorHost }), refusal('emulatorHost'), emulatorHost);
   }
 });
 

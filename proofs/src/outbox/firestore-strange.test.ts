@@ -153,7 +153,7 @@ for (const [name, open] of firestoreServers('enforce')) {
         const two = await box.reserve(transaction, { sequenceKey: 'k', id: '2' });
         return [two.add(message('b')), one.add(message('c'))];
       });
-      await assert.rejects(twice, { code: 'INVALID_SLOT' });
+      await assert.rejects(twice, { name: 'ConfigError', code: 'SLOT_USED' });
       const { due: pending } = await relayed.sweep({ signal });
       assert.deepEqual([texts(), pending], [[], 0]);
       assert.equal(await relayed.reopen('nobody'), false);

@@ -6,7 +6,6 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, suite, test } from 'node:test';
 import type { Transaction } from '@google-cloud/firestore';
-import { ConfigError } from '../../../shared/src/errors.ts';
 import { silent } from '../../../shared/src/log.ts';
 import { firestoreCounters } from '../../../shared/src/sequence/firestore.ts';
 import { sequencer } from '../../../shared/src/sequence/sequencer.ts';
@@ -18,6 +17,7 @@ import { relay } from '../../../shared/src/outbox/relay.ts';
 import { message } from './world.ts';
 import { countOperations, loseReply } from '../servers/firestore-client.ts';
 import { clientOf, firestoreServers, type OpenedFirestore } from '../servers/firestore-servers.ts';
+import { refusal } from '../../../shared/src/testing/refusal.ts';
 
 const servers = firestoreServers('enforce');
 
@@ -175,9 +175,9 @@ for (const [name, open] of servers) {
 
 test('options are checked when the outbox and the relay are made', async () => {
   const firestore = clientOf('127.0.0.1:9');
-  assert.throws(() => firestoreOutbox(firestore, { retention: '1s' }), ConfigError);
+  assert.throws(() => firestoreOutbox(firestore, { retention: '1s' }), refusal('retention'));
   for (const shards of [0, 257, 1.5])
-    assert.throws(() => firestoreOutbox(firestore, { shards }), ConfigError);
+    assert.throws(() => firestoreOutbox(firestore, { shards }), refusal('shards'));
   const store = firestoreOutbox(firestore);
   for (const options of [
     { lease: '1s' },
@@ -185,7 +185,7 @@ test('options are checked when the outbox and the relay are made', async () => {
     { retryMax: '1ms' },
     { pageSize: 0 },
   ] as const) {
-    assert.throws(() => relay(store, memoryPublisher(), options), ConfigError);
+    assert.throws(() => relay(store, memoryPublisher(), options), refusal(Object.keys(options)[0] ?? ''));
   }
   await firestore.terminate();
 });

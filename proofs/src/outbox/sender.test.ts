@@ -74,7 +74,11 @@ test('one bad message is its caller’s alone; a store that is down is everybody
   await assert.rejects(send('k', message('e')), { code: 'STORE_UNAVAILABLE' });
   isDown = false;
   assert.deepEqual(await send('k', message('f')), [3]);
-  await assert.rejects(send('', message('f')), { code: 'INVALID_SEQUENCE_KEY' });
+  await assert.rejects(send('', message('f')), {
+    name: 'PermanentError',
+    code: 'INVALID_MESSAGE',
+    message: /^the sequenceKey has 0 bytes/,
+  });
 });
 
 test('a commit is no larger than a request may be', async () => {

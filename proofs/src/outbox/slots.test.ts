@@ -50,7 +50,7 @@ for (const slot of [K, {}]) {
       slots = [await box.reserve(transaction, slot), await box.reserve(transaction, slot)];
       return slots.map((one, index) => one.add(message(`${index}`)));
     });
-    await assert.rejects(both, { code: 'INVALID_SLOT' });
+    await assert.rejects(both, { name: 'ConfigError', code: 'SLOT_USED' });
     assert.equal(store.rows().length, 0);
     const second = await store.transact(async (transaction) => {
       await box.reserve(transaction, slot);

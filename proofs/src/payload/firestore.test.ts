@@ -7,11 +7,11 @@ import { after, before, describe, test } from 'node:test';
 import { Firestore } from '@google-cloud/firestore';
 import { freePort, startFirestore, turnsDuring } from 'pubsub-guarantees-emulator';
 import { systemClock } from '../../../shared/src/clock.ts';
-import { ConfigError } from '../../../shared/src/errors.ts';
 import { bytesOf, payloadRoomContract } from '../../../shared/src/payload/contract.ts';
 import { firestorePayloads } from '../../../shared/src/payload/firestore.ts';
 import { GRACE_MS, UNFINISHED_MS } from '../../../shared/src/payload/payload-room.ts';
 import { opened, type Opened } from './firestore-room.ts';
+import { refusal } from '../../../shared/src/testing/refusal.ts';
 
 const LARGE = 10_150_000;
 /** The smallest that takes two commits. */
@@ -189,6 +189,6 @@ test('a server that is down gives STORE_UNAVAILABLE in time', async () => {
 
 test('invalid settings are refused by name', async () => {
   const firestore = new Firestore({ projectId: 'demo-project' });
-  assert.throws(() => firestorePayloads(firestore, { callTimeout: '1x' as never }), ConfigError);
+  assert.throws(() => firestorePayloads(firestore, { callTimeout: '1x' as never }), refusal('callTimeout'));
   await firestore.terminate();
 });

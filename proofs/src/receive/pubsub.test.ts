@@ -10,6 +10,7 @@ import type { Message } from '../../../shared/src/message.ts';
 import { ack, retry } from '../../../shared/src/outcome.ts';
 import { receive, type ReceiveOptions } from '../../../shared/src/receive/pubsub.ts';
 import { answer } from '../../../shared/src/receive/pubsub-message.ts';
+import { refusal } from '../../../shared/src/testing/refusal.ts';
 
 // Otherwise the client looks for a machine of Google's to run on, and warns that there is none.
 process.env['METADATA_SERVER_DETECTION'] = 'none';
@@ -242,9 +243,13 @@ test('options are checked before anything is received', async (t) => {
   const wrong: object[] = [{ consumer: '' }, { consumer: undefined }, { consumer: 5 }, { source: '' }];
   wrong.push({ concurrency: 0 }, { concurrency: 1.5 }, { timeout: '0s' });
   for (const parts of wrong) {
-    assert.throws(() => start(handler, parts as Partial<ReceiveOptions>), { name: 'ConfigError' });
+    const [path = ''] = Object.keys(parts);
+    assert.throws(() => start(handler, parts as Partial<ReceiveOptions>), refusal(path));
   }
-  assert.throws(() => start(handler, { timeout: '2h' }), { code: 'INVALID_EXTENSION' });
+  assert.throws(
+    () => start(handler, { timeout: '2h' }),
+    refusal('maxExtension', /at least timeout \("2h"\)/),
+  );
 });
 
 test('a subscription object serves one receiver at a time: with two, the ack of one would settle for both', async (t) => {

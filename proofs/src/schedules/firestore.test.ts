@@ -7,13 +7,13 @@ import { after, before, suite, test } from 'node:test';
 import type { Firestore } from '@google-cloud/firestore';
 import { systemClock } from '../../../shared/src/clock.ts';
 import { memoryTasks } from '../../../shared/src/tasks/memory.ts';
-import { ConfigError } from '../../../shared/src/errors.ts';
 import { firestoreServers, onLocalStack, type OpenedFirestore } from '../servers/firestore-servers.ts';
 import { anEntry, ledgerContract } from '../../../shared/src/schedules/contract.ts';
 import { fire, markDelivered } from '../../../shared/src/schedules/decide.ts';
 import { entryId } from '../../../shared/src/schedules/entry.ts';
 import { firestoreLedger } from '../../../shared/src/schedules/firestore.ts';
 import { schedules } from '../../../shared/src/schedules/schedules.ts';
+import { refusal } from '../../../shared/src/testing/refusal.ts';
 
 const servers = firestoreServers('enforce');
 
@@ -177,6 +177,9 @@ suite('schedules over Firestore', () => {
   });
 
   test('a retention shorter than the longest of a source is refused', () => {
-    assert.throws(() => firestoreLedger(opened.firestore, { endedRetention: '30d' }), ConfigError);
+    assert.throws(
+      () => firestoreLedger(opened.firestore, { endedRetention: '30d' }),
+      refusal('endedRetention', /at least 31d$/),
+    );
   });
 });

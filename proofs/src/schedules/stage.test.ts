@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { codeOf, ConfigError, PermanentError } from '../../../shared/src/errors.ts';
+import { codeOf, PermanentError } from '../../../shared/src/errors.ts';
 import { decodeDelayed } from '../../../shared/src/tasks/task-body.ts';
 import { silent } from '../../../shared/src/log.ts';
 import { republish } from '../../../shared/src/delay/republish.ts';
@@ -8,6 +8,7 @@ import { deadLettering } from '../../../shared/src/dead-letter/dead-lettering.ts
 import { anEntry } from '../../../shared/src/schedules/contract.ts';
 import { markDelivered } from '../../../shared/src/schedules/decide.ts';
 import { play, reasonOf, SOURCE, START, TOPIC } from './play.ts';
+import { refusal } from '../../../shared/src/testing/refusal.ts';
 
 const KEY = 'order/1';
 
@@ -172,7 +173,7 @@ test('a republisher that was suspended under its lease does not publish: another
 
 test('with a ledger a publish may not take longer than a cancel reckons with', () => {
   const republisher = { publishTimeout: '31s' } as const;
-  assert.throws(() => play({ republisher }), ConfigError);
+  assert.throws(() => play({ republisher }), refusal('publishTimeout'));
 });
 
 test('only the run that fired last says that it is delivered', () => {
@@ -291,7 +292,8 @@ test('a program lists what is pending, page by page, and gets one by its key', a
     deliverAt: new Date(START + 60_000),
   });
   assert.equal(await schedules.get('none'), undefined);
-  await assert.rejects(schedules.list({ pageSize: 0 }), PermanentError);
+  await assert.rejects(schedules.list({ pageSize: 0 }), refusal('pageSize'));
+  await assert.rejects(schedules.list({ before: new Date(NaN) }), refusal('before'));
 });
 
 test('a slot is used once, a key is of the length of the wire, and a message carries no other schedule', async () => {
@@ -301,12 +303,12 @@ test('a slot is used once, a key is of the length of the wire, and a message car
     const slot = await schedules.reserve(tx, KEY);
     assert.equal(slot.found, undefined);
     slot.cancel();
-    assert.throws(() => slot.cancel(), ConfigError);
+    assert.throws(() => slot.cancel(), { name: 'ConfigError', code: 'SLOT_USED' });
   });
   for (const key of ['', 'x'.repeat(1_025), '\ud800']) {
     await assert.rejects(
       within((tx) => schedules.cancel(tx, key)),
-      { code: 'INVALID_KEY' },
+      { name: 'PermanentError', code: 'INVALID_MESSAGE', message: /^the key is / },
     );
   }
   const bad = { data: 'x', attributes: { scheduleKey: 'other' } };

@@ -11,7 +11,6 @@
 import type { Firestore, Transaction } from '@google-cloud/firestore';
 import { type Clock, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
-import { ConfigError } from '../errors.ts';
 import { sameFirestore } from '../firestore/copy.ts';
 import { documentInbox, type InboxDocuments } from './document-inbox.ts';
 import { at } from '../firestore/timestamps.ts';
@@ -20,7 +19,7 @@ import { transactionFailure } from '../firestore/errors.ts';
 import type { InboxStore } from './inbox-store.ts';
 import { firestoreOutbox } from '../outbox/firestore.ts';
 import type { OutboxStore } from '../outbox/outbox-store.ts';
-import { anything, checkOptions, clock as aClock, duration, text } from '../options.ts';
+import { checkOptions, clock as aClock, durationFrom, port, text, whole } from '../options.ts';
 
 export type FirestoreInboxOptions = Readonly<{
   /** Records of messages, shared with `firestoreClaims`: default `pubsub-guarantees-claims`. */
@@ -39,7 +38,7 @@ export type FirestoreInboxOptions = Readonly<{
   clock?: Clock;
 }>;
 
-const LONGEST_TRANSACTION_MS = 270_000;
+const LONGEST_TRANSACTION = '270s';
 
 /**
  * The caller makes the client and terminates it. Throws ConfigError for an invalid option.
@@ -54,23 +53,15 @@ export function firestoreInbox(
   sameFirestore(firestore);
   checkOptions<FirestoreInboxOptions>(options, {
     collection: text,
-    outbox: anything,
-    timeout: duration,
-    transactionTime: duration,
-    maxAttempts: anything,
+    outbox: port(['writeSlot', 'claim'], 'a store of an outbox, for example firestoreOutbox(firestore)'),
+    timeout: durationFrom('1ms'),
+    transactionTime: durationFrom('1ms', LONGEST_TRANSACTION),
+    maxAttempts: whole(1),
     clock: aClock,
   });
   const { collection = 'pubsub-guarantees-claims' } = options;
   const { timeout = '5s', transactionTime = '60s', maxAttempts = 5, clock = systemClock() } = options;
   const transactionMs = toMilliseconds(transactionTime, 'transactionTime');
-  if (transactionMs < 1 || transactionMs > LONGEST_TRANSACTION_MS) {
-    const text = `transactionTime is ${transactionTime}; accepted: 1ms to ${LONGEST_TRANSACTION_MS} ms`;
-    throw new ConfigError('INVALID_OPTION', text);
-  }
-  if (!Number.isSafeInteger(maxAttempts) || maxAttempts < 1) {
-    const text = `maxAttempts is ${JSON.stringify(maxAttempts)}; accepted: a whole number from 1`;
-    throw new ConfigError('INVALID_OPTION', text);
-  }
   const claims = sameFirestore(firestore).collection(collection);
   const { outbox = firestoreOutbox(firestore, { callTimeout: timeout, clock }) } = options;
   const documents: InboxDocuments<Transaction> = {

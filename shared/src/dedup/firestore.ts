@@ -8,7 +8,7 @@ import type { Firestore } from '@google-cloud/firestore';
 import { type Clock, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { sameFirestore } from '../firestore/copy.ts';
-import { checkOptions, clock as aClock, duration, text } from '../options.ts';
+import { checkOptions, clock as aClock, durationFrom, text } from '../options.ts';
 import type { ClaimStore } from './claim-store.ts';
 import { documentClaims } from './document-claims.ts';
 import { firestoreDocuments } from './firestore-documents.ts';
@@ -26,7 +26,11 @@ export type FirestoreClaimsOptions = Readonly<{
 /** The caller makes the client and terminates it. Throws ConfigError for a client of another copy of its package. */
 export function firestoreClaims(firestore: Firestore, options: FirestoreClaimsOptions = {}): ClaimStore {
   const client = sameFirestore(firestore);
-  checkOptions<FirestoreClaimsOptions>(options, { collection: text, timeout: duration, clock: aClock });
+  checkOptions<FirestoreClaimsOptions>(options, {
+    collection: text,
+    timeout: durationFrom('1ms'),
+    clock: aClock,
+  });
   const { collection = 'pubsub-guarantees-claims', timeout = '5s', clock = systemClock() } = options;
   const claims = client.collection(collection);
   return documentClaims(firestoreDocuments(claims, clock), clock, toMilliseconds(timeout, 'timeout'));

@@ -10,7 +10,7 @@ import type { Completion, InboxStore } from './inbox-store.ts';
 import { memoryRelayStore } from '../outbox/memory-relay.ts';
 import { freshRows, type MemoryRow, memoryTable, type Table } from '../outbox/memory-table.ts';
 import { MEMORY_PROJECT } from '../outbox/memory.ts';
-import { SHARDS } from '../shards.ts';
+import { SHARDS, someShards } from '../shards.ts';
 import { memoryDocuments } from './memory.ts';
 import { anything, callable, checkOptions, clock as aClock, required, whole } from '../options.ts';
 
@@ -67,7 +67,7 @@ export function memoryInbox(options: MemoryInboxOptions): MemoryInbox {
     maxAttempts: whole(1),
     network: callable,
     table: anything,
-    shards: anything,
+    shards: someShards,
   });
   const documents = memoryInboxDocuments(options);
   const { peek, put, rows } = documents;

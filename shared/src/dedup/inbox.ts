@@ -7,7 +7,7 @@
  * them with the next delivery of the message, or with the pass of a relay: they are rows of the outbox.
  */
 import { sleep, systemClock } from '../clock.ts';
-import { ConfigError, inProgressElsewhere, textOf, TransientError } from '../errors.ts';
+import { inProgressElsewhere, textOf, TransientError } from '../errors.ts';
 import { type Handler, withLeastTime } from '../handler.ts';
 import { LIMITS } from '../message.ts';
 import { ack, type Outcome, retry } from '../outcome.ts';
@@ -20,7 +20,7 @@ import { type InboxHandler, runInTransaction } from './inbox-run.ts';
 import type { InboxStore } from './inbox-store.ts';
 import { groupOf } from './outbox-rows.ts';
 import { checkStore, DEDUP_SHAPE, type DedupOptions, dedupSettings, leastTime } from './settings.ts';
-import { callable, checkOptions, publisher as aPublisher, text, whole } from '../options.ts';
+import { callable, checkOptions, oneOf, publisher as aPublisher, text, whole } from '../options.ts';
 
 export type InboxOptions = Omit<DedupOptions, 'onConflict' | 'onStoreUnavailable'> &
   Readonly<{
@@ -65,11 +65,13 @@ export function inbox<Tx>(
   checkStore(store, ['claim', 'renew', 'complete', 'release', 'transact', 'look', 'withdraw']);
   checkOptions<InboxOptions & DedupOptions>(options, {
     ...DEDUP_SHAPE,
+    // `process` would be a second effect.
+    onConflict: oneOf('deadLetter', 'ack'),
+    onStoreUnavailable: oneOf('retry'),
     publisher: aPublisher,
     maxBytes: whole(1),
     project: text,
   });
-  refuseProcess(options);
   const { clock = systemClock(), publisher, maxBytes = LIMITS.messageBytes, project } = options;
   const settings = dedupSettings(options);
   const observed = { ...store, ...observedClaims(store, clock) };
@@ -149,12 +151,4 @@ export function inbox<Tx>(
     });
     return withLeastTime(claimed, leastTime(settings));
   };
-}
-
-function refuseProcess(options: Readonly<Record<string, unknown>>): void {
-  for (const name of ['onConflict', 'onStoreUnavailable']) {
-    if (options[name] !== 'process') continue;
-    const text = `${name} is "process", which would be a second effect; accepted: ${name === 'onConflict' ? 'deadLetter, ack' : 'retry'}`;
-    throw new ConfigError('INVALID_OPTION', text);
-  }
 }

@@ -13,7 +13,7 @@ import type { ClaimAnswer, ClaimRequest, ClaimStore } from './claim-store.ts';
 import { redisCalls, unavailable } from './redis-calls.ts';
 import { claimValue, fingerprintOf, recordKey, recordOf } from './redis-records.ts';
 import { CLAIM, COMPLETE, RELEASE, RENEW } from './redis-scripts.ts';
-import { checkOptions, clock as aClock, duration, port, text } from '../options.ts';
+import { checkOptions, clock as aClock, durationFrom, port, text } from '../options.ts';
 
 export type RedisClaimsOptions = Readonly<{
   /** Before every key, default `ps-once:`. Each record keeps it: up to 8 characters cost no memory more. */
@@ -40,7 +40,7 @@ const TIMEOUT_MS = 5_000;
  */
 export function redisClaims(redis: Redis | Cluster, options: RedisClaimsOptions = {}): ClaimStore {
   aRedis('redis', redis);
-  checkOptions<RedisClaimsOptions>(options, { prefix: text, timeout: duration, clock: aClock });
+  checkOptions<RedisClaimsOptions>(options, { prefix: text, timeout: durationFrom('1ms'), clock: aClock });
   const { prefix = 'ps-once:', timeout = '5s', clock = systemClock() } = options;
   const timeoutMs = toMilliseconds(timeout, 'timeout');
   const call = redisCalls(redis, clock, timeoutMs);

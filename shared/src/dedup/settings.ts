@@ -3,10 +3,9 @@
  */
 import type { Clock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
-import { ConfigError } from '../errors.ts';
+import { refused } from '../errors.ts';
 import type { LeastTime } from '../handler.ts';
-import { anything, clock, duration, type Shape } from '../options.ts';
-import { propertyOf, shownValue } from '../shown-value.ts';
+import { callable, clock, duration, durationFrom, keptFor, oneOf, port, type Shape } from '../options.ts';
 
 export type DedupOptions = Readonly<{
   /** Default: the machine's. */
@@ -52,21 +51,19 @@ export type DedupSettings = Readonly<{
 
 /** The default message retention of a subscription. */
 export const SUBSCRIPTION_RETENTION_MS = 7 * 86_400_000;
-const SHORTEST_LEASE_MS = 1_000;
-const LONGEST_RETENTION_MS = 36_500 * 86_400_000;
 const LEASE = '30s';
 const RETENTION = '8d';
 
-/** One check for each option. Words and functions are checked below, with a code of their own. */
+/** One check for each option. */
 export const DEDUP_SHAPE: Shape<Required<DedupOptions>> = {
   clock,
-  lease: duration,
-  retention: duration,
+  lease: durationFrom('1s'),
+  retention: keptFor('1s'),
   waitBudget: duration,
   minimumHandlerTime: duration,
-  onConflict: anything,
-  onStoreUnavailable: anything,
-  newOwner: anything,
+  onConflict: oneOf('deadLetter', 'ack', 'process'),
+  onStoreUnavailable: oneOf('retry', 'process'),
+  newOwner: callable,
 };
 
 /** Throws ConfigError for a value that is not understood and for a lease that is not shorter than the retention. */
@@ -78,28 +75,10 @@ export function dedupSettings(options: DedupOptions): DedupSettings {
   } = options;
   const windows = dedupWindows(options);
   const { leaseMs, retentionMs } = windows;
-  if (leaseMs < SHORTEST_LEASE_MS) {
-    throw new ConfigError(
-      'INVALID_LEASE',
-      `lease is ${options.lease}; accepted: at least ${SHORTEST_LEASE_MS} ms`,
-    );
-  }
   if (leaseMs >= retentionMs) {
-    throw new ConfigError(
-      'INVALID_LEASE',
-      `lease is ${options.lease ?? LEASE} and retention ${options.retention ?? RETENTION}; accepted: a lease shorter than the retention`,
-    );
+    const accepted = `below retention ("${options.retention ?? RETENTION}"), or a record would end before the claim that it replaces`;
+    throw refused('lease', options.lease ?? LEASE, accepted);
   }
-  if (retentionMs > LONGEST_RETENTION_MS) {
-    const text = `retention is ${options.retention}; accepted: at most 36500d`;
-    throw new ConfigError('INVALID_RETENTION', text);
-  }
-  if (typeof newOwner !== 'function') {
-    const text = `newOwner is of type ${typeof newOwner}; accepted: a function`;
-    throw new ConfigError('INVALID_OWNER', text);
-  }
-  oneOf('onConflict', onConflict, ['deadLetter', 'ack', 'process']);
-  oneOf('onStoreUnavailable', onStoreUnavailable, ['retry', 'process']);
   return {
     ...windows,
     onConflict,
@@ -131,24 +110,10 @@ export function dedupWindows({
 
 /** Throws ConfigError for what is no store: a client, say, without the adapter that makes one of it. */
 export function checkStore(store: unknown, methods: readonly string[]): void {
-  const missing = methods.find((method) => typeof propertyOf(store, method) !== 'function');
-  if (missing === undefined) return;
-  const accepted = `what an adapter makes, for example redisClaims(client); it has no method ${missing}`;
-  throw new ConfigError('INVALID_STORE', `store is ${shownValue(store)}; accepted: ${accepted}`);
-}
-
-function oneOf(name: string, value: string, accepted: readonly string[]): void {
-  if (accepted.includes(value)) return;
-  throw new ConfigError(
-    'INVALID_OPTION',
-    `${name} is ${JSON.stringify(value)}; accepted: ${accepted.join(', ')}`,
-  );
+  port(methods, 'what an adapter makes, for example redisClaims(client)')('store', store);
 }
 
 function checkOwner(owner: string): string {
   if (/^[!-~]{1,64}$/.test(owner)) return owner;
-  throw new ConfigError(
-    'INVALID_OWNER',
-    `newOwner gave ${JSON.stringify(owner)}; accepted: 1 to 64 printable ASCII characters without a space`,
-  );
+  throw refused('what newOwner gives', owner, '1 to 64 printable ASCII characters without a space');
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ConfigError, PermanentError } from '../errors.ts';
+import { PermanentError } from '../errors.ts';
 import { compose, type Context, type Handler } from '../handler.ts';
 import { silent } from '../log.ts';
 import type { Message } from '../message.ts';
@@ -10,6 +10,7 @@ import { delay } from './delay.ts';
 import { MAX_TASK_BYTES } from '../tasks/task-options.ts';
 import { type MemoryTasks, memoryTasks } from '../tasks/memory.ts';
 import { decodeDelayed } from '../tasks/task-body.ts';
+import { refusal } from '../testing/refusal.ts';
 
 const TOPIC = 'projects/p/topics/out';
 const SOURCE = 'projects/p/subscriptions/in';
@@ -300,8 +301,8 @@ test('B29: an empty ordering key is none', async () => {
 
 test('a topic that is not a full name, and a cap that no queue takes, are refused at the start', () => {
   const { clock, queue } = stage();
-  assert.throws(() => delay(queue, { clock, topic: 'out' }), ConfigError);
+  assert.throws(() => delay(queue, { clock, topic: 'out' }), refusal('topic'));
   for (const maxTaskBytes of [0, -1, 1.5, NaN, 2_000_000]) {
-    assert.throws(() => delay(queue, { clock, topic: TOPIC, maxTaskBytes }), ConfigError);
+    assert.throws(() => delay(queue, { clock, topic: TOPIC, maxTaskBytes }), refusal('maxTaskBytes'));
   }
 });

@@ -20,15 +20,15 @@ import type { PayloadRoom } from '../payload/payload-room.ts';
 import { dedupIdOf } from '../publish/identity.ts';
 import type { Ledger } from '../schedules/ledger.ts';
 import { packed } from '../tasks/claim-check.ts';
-import { checkTaskBytes, checkTopic, MAX_TASK_BYTES } from '../tasks/task-options.ts';
+import { MAX_TASK_BYTES, taskBytes } from '../tasks/task-options.ts';
 import { composeDelayed, composeDue, messageKey, warnOfDropped } from '../tasks/compose-delayed.ts';
 import { ledgered } from './ledgered.ts';
 import type { TaskQueue } from '../tasks/task-queue.ts';
 import { agreedTime, scheduleTimeFor } from '../tasks/timing.ts';
 import {
-  anything,
   checkOptions,
   clock as aClock,
+  fullTopic,
   ledger as aLedger,
   oneOf,
   payloads as somePayloads,
@@ -61,15 +61,13 @@ export function delay(queue: TaskQueue, options: DelayOptions): Middleware {
   aQueue('queue', queue);
   checkOptions<DelayOptions>(options, {
     clock: required(aClock),
-    topic: anything,
-    maxTaskBytes: anything,
+    topic: required(fullTopic),
+    maxTaskBytes: taskBytes,
     payloads: somePayloads,
     ledger: aLedger,
     ledgerFor: oneOf('keys', 'all'),
   });
   const { clock, topic, payloads, maxTaskBytes = MAX_TASK_BYTES, ledger, ledgerFor = 'keys' } = options;
-  checkTopic(topic);
-  checkTaskBytes(maxTaskBytes);
 
   const viaLedger =
     ledger === undefined ? undefined : ledgered(queue, { ledger, clock, topic, maxTaskBytes, payloads });

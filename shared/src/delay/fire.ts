@@ -7,7 +7,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { type Clock, elapsedMs, momentOf } from '../clock.ts';
-import { ConfigError, leaseLost, TransientError } from '../errors.ts';
+import { leaseLost, refused, TransientError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { fire, markDeadLettered, markDelivered } from '../schedules/decide.ts';
 import { isPending, PUBLISH_MS } from '../schedules/entry.ts';
@@ -40,8 +40,7 @@ export function firing(
   newToken: () => string = randomUUID,
 ): Firing {
   if (ledger !== undefined && publishMs > PUBLISH_MS) {
-    const text = `publishTimeout is ${publishMs} ms; accepted with a ledger: at most ${PUBLISH_MS} ms`;
-    throw new ConfigError('INVALID_PUBLISH_TIMEOUT', text);
+    throw refused('publishTimeout', `${publishMs}ms`, `at most ${PUBLISH_MS}ms with a ledger`);
   }
   const needed = (): Ledger => {
     if (ledger !== undefined) return ledger;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ConfigError, PermanentError, TransientError } from '../errors.ts';
+import { PermanentError, TransientError } from '../errors.ts';
 import { deadLettering } from '../dead-letter/dead-lettering.ts';
 import { silent } from '../log.ts';
 import type { OutgoingMessage } from '../message.ts';
@@ -10,6 +10,7 @@ import { virtualClock } from '../testing/virtual-clock.ts';
 import { memoryTasks } from '../tasks/memory.ts';
 import { republish, type RepublishOptions } from './republish.ts';
 import { type Delayed, decodeDelayed, encodeDelayed, taskFor } from '../tasks/task-body.ts';
+import { refusal } from '../testing/refusal.ts';
 
 const TOPIC = 'projects/p/topics/out';
 const START = Date.UTC(2030, 0, 1);
@@ -307,6 +308,6 @@ test('lateness is counted from the publish of a message whose instant was over b
 test('no allowed topic, and a limit that is not positive, are refused at the start', () => {
   const { clock, queue, target } = republisher();
   const ports = { publisher: target, queue, deadLetters: deadLettering(target, 'dead'), clock, log: silent };
-  assert.throws(() => republish(ports, { allowedTopics: [] }), ConfigError);
-  assert.throws(() => republish(ports, { allowedTopics: [TOPIC], maxAttempts: 0 }), ConfigError);
+  assert.throws(() => republish(ports, { allowedTopics: [] }), refusal('allowedTopics'));
+  assert.throws(() => republish(ports, { allowedTopics: [TOPIC], maxAttempts: 0 }), refusal('maxAttempts'));
 });

@@ -11,7 +11,7 @@ import { contextFor } from '../context.ts';
 import { sleep, type Clock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { parseWishes } from '../attributes.ts';
-import { codeOf, ConfigError, faultOf, textOf, TransientError } from '../errors.ts';
+import { codeOf, faultOf, refused, textOf, TransientError } from '../errors.ts';
 import { compose, type Context, type Middleware } from '../handler.ts';
 import { hashOf } from '../hash.ts';
 import type { Log } from '../log.ts';
@@ -32,11 +32,10 @@ import { nextStep, scheduleTimeFor } from '../tasks/timing.ts';
 import { isPayloadLost, wholeMessages } from './whole-message.ts';
 import { bounded, noAnswer } from '../async/time-limit.ts';
 import {
-  anything,
   callable,
   checkOptions,
   clock as aClock,
-  duration,
+  durationFrom,
   ledger as aLedger,
   listOf,
   log as aLog,
@@ -46,6 +45,7 @@ import {
   signal,
   taskQueue as aQueue,
   text,
+  whole,
 } from '../options.ts';
 
 export type RepublishPorts = Readonly<{
@@ -109,8 +109,8 @@ export function republish(
   );
   checkOptions<RepublishOptions>(options, {
     allowedTopics: required(listOf(text, 'a list of topics')),
-    publishTimeout: duration,
-    maxAttempts: anything,
+    publishTimeout: durationFrom('1ms'),
+    maxAttempts: whole(1),
     stop: signal,
   });
   const { publisher, queue, deadLetters, clock } = ports;
@@ -118,12 +118,7 @@ export function republish(
   const timeoutMs = toMilliseconds(publishTimeout, 'publishTimeout');
   const messages = wholeMessages(ports.payloads);
   const schedules = firing(ports.ledger, clock, timeoutMs);
-  if (allowedTopics.length === 0) {
-    throw new ConfigError('NO_ALLOWED_TOPICS', 'allowedTopics is empty; accepted: at least one topic');
-  }
-  if (maxAttempts !== undefined && !(Number.isInteger(maxAttempts) && maxAttempts > 0)) {
-    throw new ConfigError('INVALID_MAX_ATTEMPTS', `maxAttempts is ${maxAttempts}; accepted: 1 or more`);
-  }
+  if (allowedTopics.length === 0) throw refused('allowedTopics', allowedTopics, 'at least one topic');
 
   const publish = async ({ topic, message, instantMs }: Delayed, log: Log): Promise<void> => {
     const { data, orderingKey } = message;

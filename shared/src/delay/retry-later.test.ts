@@ -15,6 +15,7 @@ import { virtualClock } from '../testing/virtual-clock.ts';
 import { memoryTasks } from '../tasks/memory.ts';
 import { republish } from './republish.ts';
 import { type RetryLaterOptions, retryLater } from './retry-later.ts';
+import { refusal } from '../testing/refusal.ts';
 
 const TOPIC = 'projects/p/topics/in';
 const MINUTE = 60_000;
@@ -296,7 +297,13 @@ test('options that are not valid are refused at the start', () => {
   const clock = virtualClock();
   const make = (change: object) => () =>
     retryLater(memoryTasks({ clock }), { clock, topic: TOPIC, ...change });
-  for (const change of [{ topic: 'in' }, { maxAttempts: 0 }, { maxTaskBytes: 0 }, { inProgress: 'x' }]) {
-    assert.throws(make(change), ConfigError);
+  for (const change of [
+    { topic: 'in' },
+    { maxAttempts: 0 },
+    { maxTaskBytes: 0 },
+    { inProgress: 'x' },
+    { inProgress: '3651d' },
+  ]) {
+    assert.throws(make(change), refusal(Object.keys(change)[0] ?? ''));
   }
 });

@@ -11,7 +11,15 @@
 import { ATTRIBUTE, LONGEST_DELAY_SECONDS } from '../attributes.ts';
 import type { Clock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
-import { codeOf, ConfigError, countsAsAttempt, PermanentError, textOf, TransientError } from '../errors.ts';
+import {
+  codeOf,
+  ConfigError,
+  countsAsAttempt,
+  PermanentError,
+  refused,
+  textOf,
+  TransientError,
+} from '../errors.ts';
 import type { Context, Handler, Middleware } from '../handler.ts';
 import { hashOf } from '../hash.ts';
 import type { Message } from '../message.ts';
@@ -23,18 +31,19 @@ import { observedStage } from '../telemetry/stages.ts';
 import { carried } from '../telemetry/trace-context.ts';
 import { packed } from '../tasks/claim-check.ts';
 import { messageKey } from '../tasks/compose-delayed.ts';
-import { checkTaskBytes, checkTopic, MAX_TASK_BYTES } from '../tasks/task-options.ts';
+import { MAX_TASK_BYTES, taskBytes } from '../tasks/task-options.ts';
 import { attemptOf, putOffMessage } from './put-off.ts';
 import type { TaskQueue } from '../tasks/task-queue.ts';
 import { scheduleTimeFor } from '../tasks/timing.ts';
 import {
-  anything,
   checkOptions,
   clock as aClock,
-  duration,
+  durationFrom,
+  fullTopic,
   payloads as somePayloads,
   required,
   taskQueue as aQueue,
+  whole,
 } from '../options.ts';
 
 export type RetryLaterOptions = Readonly<{
@@ -55,6 +64,8 @@ export type RetryLaterOptions = Readonly<{
 }>;
 
 const MAX_ATTEMPTS = 100;
+/** Ten years, as a delay on the wire. */
+const LONGEST_PAUSE = `${LONGEST_DELAY_SECONDS}s` as const;
 
 /**
  * Place it inside `deadLettering`, and outside everything that claims, holds or counts the message (`dedup`, `inbox`,
@@ -65,18 +76,13 @@ export function retryLater(queue: TaskQueue, options: RetryLaterOptions): Middle
   aQueue('queue', queue);
   checkOptions<RetryLaterOptions>(options, {
     clock: required(aClock),
-    topic: anything,
-    maxAttempts: anything,
-    inProgress: duration,
+    topic: required(fullTopic),
+    maxAttempts: whole(1),
+    inProgress: durationFrom('0ms', LONGEST_PAUSE),
     payloads: somePayloads,
-    maxTaskBytes: anything,
+    maxTaskBytes: taskBytes,
   });
   const { clock, topic, maxAttempts = MAX_ATTEMPTS, maxTaskBytes = MAX_TASK_BYTES, payloads } = options;
-  checkTopic(topic);
-  checkTaskBytes(maxTaskBytes);
-  if (!Number.isSafeInteger(maxAttempts) || maxAttempts < 1) {
-    throw new ConfigError('INVALID_MAX_ATTEMPTS', `maxAttempts is ${maxAttempts}; accepted: 1 or more`);
-  }
   const inProgressMs =
     options.inProgress === undefined ? undefined : toMilliseconds(options.inProgress, 'inProgress');
 
@@ -141,17 +147,17 @@ export function retryLater(queue: TaskQueue, options: RetryLaterOptions): Middle
 
 /** 0: no pause was asked for. Throws ConfigError for one that is not valid. */
 function pauseOf({ error, after }: Outcome & { kind: 'retry' }, inProgressMs: number | undefined): number {
-  const milliseconds = after === undefined ? askedBy(error, inProgressMs) : toMilliseconds(after, 'after');
-  if (milliseconds > LONGEST_DELAY_SECONDS * 1_000) {
-    throw new ConfigError('INVALID_DURATION', `after is ${milliseconds} ms; accepted: at most ten years`);
-  }
-  return milliseconds;
+  if (after !== undefined) durationFrom('0ms', LONGEST_PAUSE)('after', after);
+  return after === undefined ? askedBy(error, inProgressMs) : toMilliseconds(after, 'after');
 }
 
 function askedBy(error: unknown, inProgressMs = 0): number {
   if (!(error instanceof TransientError)) return 0;
   const isElsewhere = error.code === 'IN_PROGRESS_ELSEWHERE';
-  return Math.max(error.retryAfterMs ?? (isElsewhere ? inProgressMs : 0), 0);
+  const askedMs = error.retryAfterMs ?? (isElsewhere ? inProgressMs : 0);
+  if (askedMs > LONGEST_DELAY_SECONDS * 1_000)
+    throw refused('retryAfterMs', askedMs, `at most ${LONGEST_PAUSE}`);
+  return Math.max(askedMs, 0);
 }
 
 /** In a stream, or in the record of schedules: taken out of there and sent again, it would be another message. */

@@ -7,7 +7,7 @@ import { bounded } from '../async/time-limit.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { ConfigError, PermanentError, storeUnavailable, TransientError } from '../errors.ts';
-import { anything, clock as aClock, duration, type Shape } from '../options.ts';
+import { clock as aClock, type Shape, durationFrom, whole } from '../options.ts';
 import { unavailable } from './errors.ts';
 
 export type CallOptions = Readonly<{
@@ -31,18 +31,14 @@ export type Calls = Readonly<{
 
 /** One check for each option of calls, for the adapters that have them among their own. */
 export const CALL_SHAPE: Shape<Required<CallOptions>> = {
-  callTimeout: duration,
-  transactionTimeout: duration,
-  maxAttempts: anything,
+  callTimeout: durationFrom('1ms'),
+  transactionTimeout: durationFrom('1ms'),
+  maxAttempts: whole(1),
   clock: aClock,
 };
 
 export function boundedCalls(options: CallOptions): Calls {
   const { clock = systemClock(), maxAttempts = 5 } = options;
-  if (!Number.isSafeInteger(maxAttempts) || maxAttempts < 1) {
-    const text = `maxAttempts is ${JSON.stringify(maxAttempts)}; accepted: a whole number from 1`;
-    throw new ConfigError('INVALID_OPTION', text);
-  }
   const callMs = toMilliseconds(options.callTimeout ?? '10s', 'callTimeout');
   const transactionMs = toMilliseconds(options.transactionTimeout ?? '20s', 'transactionTimeout');
 
@@ -79,6 +75,7 @@ export function boundedCalls(options: CallOptions): Calls {
 
 /** What the work itself threw, or is wrong with a document of ours, is not the store's failure: it keeps its code. */
 function translated(name: string, error: unknown): unknown {
-  if (error instanceof TransientError || error instanceof PermanentError) return error;
+  if (error instanceof TransientError || error instanceof PermanentError || error instanceof ConfigError)
+    return error;
   return unavailable(error, name);
 }

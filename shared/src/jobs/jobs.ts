@@ -3,8 +3,8 @@
  */
 import { type Clock, systemClock } from '../clock.ts';
 import { toMilliseconds, type Duration } from '../duration.ts';
-import { PermanentError } from '../errors.ts';
-import { checkOptions, clock as aClock, listOf, port, refused, text } from '../options.ts';
+import { PermanentError, refused } from '../errors.ts';
+import { checkOptions, clock as aClock, listOf, port, text } from '../options.ts';
 import { type Health, type HealthOptions, judge, thresholdsOf } from './health.ts';
 import { checkName, type Enqueued, type NewJob } from './job.ts';
 import type { DeadPage, Depths, JobStore, Tidied } from './job-store.ts';

@@ -15,7 +15,6 @@ import {
   isObject,
   log as aLog,
   port,
-  refused,
 } from '../options.ts';
 import { connectionsOf, jsonOf, type PostgresPool, type Statement } from '../postgres/connection.ts';
 import { translated } from '../postgres/errors.ts';
@@ -31,6 +30,7 @@ import { operationsOf } from './postgres-operations.ts';
 import { JOB_COLUMNS } from './postgres-statements.ts';
 import { grantsOf, TABLES_VERSION, tablesOf } from './postgres-tables.ts';
 import { handlerTransaction, type JobOutbox, writeJobs } from './postgres-transaction.ts';
+import { refused } from '../errors.ts';
 
 export { inTransaction, type PostgresTransaction } from '../postgres/transaction.ts';
 export type { PostgresClient, PostgresPool, PostgresQueries } from '../postgres/connection.ts';

@@ -3,7 +3,7 @@
  */
 import { type Clock, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
-import { ConfigError } from '../errors.ts';
+import { refused } from '../errors.ts';
 import { consoleLog, type Log } from '../log.ts';
 import {
   callable,
@@ -13,7 +13,6 @@ import {
   flag,
   isObject,
   log as aLog,
-  refused,
   required,
   shaped,
   whole,
@@ -136,5 +135,5 @@ function roleSettings<Tx>(role: string, given: RoleOptions<Tx>) {
 function atLeast(path: string, value: Duration, leastMs: number): number {
   const milliseconds = toMilliseconds(value, path);
   if (milliseconds >= leastMs) return milliseconds;
-  throw new ConfigError('INVALID_OPTION', `${path} is ${value}; accepted: at least ${leastMs}ms`);
+  throw refused(path, value, `at least ${leastMs}ms`);
 }

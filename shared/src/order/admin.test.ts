@@ -10,6 +10,7 @@ import { memoryStreams, type MemoryStreams } from './memory.ts';
 import { type StreamOptions, streamPolicy } from './options.ts';
 import type { StreamFields } from './stream-state.ts';
 import { CONSUMER, heldAs, made, patchOf } from '../testing/stream-samples.ts';
+import { refusal } from '../testing/refusal.ts';
 
 const codesOf = (work: Promise<unknown>): Promise<string> => work.then((value) => String(value), codeOf);
 const K = { consumer: CONSUMER, source: 's', key: 'k' };
@@ -121,7 +122,8 @@ test('list pages through the streams of one state, the oldest first, of all sour
   );
   assert.deepEqual([second.nextPageToken, (await list(CONSUMER)).streams.length], [undefined, 4]);
   for (const pageSize of [0, 501, 1.5])
-    assert.equal(await codesOf(list(CONSUMER, { pageSize })), 'INVALID_PAGE_SIZE');
+    await assert.rejects(list(CONSUMER, { pageSize }), refusal('pageSize', /a whole number from 1 to 500$/));
+  await assert.rejects(list(CONSUMER, { state: 'late' as 'due' }), refusal('state'));
 });
 
 test('a blocked stream that is resumed is due, with all its attempts; one that is not blocked is left alone', async () => {

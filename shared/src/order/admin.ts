@@ -9,6 +9,7 @@ import { withSignal } from '../async/time-limit.ts';
 import { contextFor } from '../context.ts';
 import { PermanentError, TransientError } from '../errors.ts';
 import { silent } from '../log.ts';
+import { checkOptions, oneOf, type Shape, text, whole } from '../options.ts';
 import { type Decided, decidedCommit, type Looked } from './decided-commit.ts';
 import { type StreamPolicy, streamRef } from './options.ts';
 import { burying, isBuried, readable } from './failure.ts';
@@ -47,7 +48,7 @@ export type StreamListOptions = Readonly<{
 export type StreamOperations = Readonly<{
   /** Undefined where no message of the stream has come. Two reads, and one for each 1,000 messages that are held. */
   inspect(stream: StreamName): Promise<StreamDetails | undefined>;
-  /** Streams of a consumer, of all its sources. Rejects with PermanentError `INVALID_PAGE_SIZE`, `INVALID_PAGE`. */
+  /** Streams of a consumer, of all its sources. Rejects with ConfigError `INVALID_OPTION`. */
   list(consumer: string, options?: StreamListOptions): Promise<StreamListing>;
   /**
    * Lets a blocked stream try its number again, before anything behind it. False where it is not blocked. Rejects with
@@ -66,6 +67,11 @@ export type StreamOperations = Readonly<{
 }>;
 
 const LARGEST_PAGE = 500;
+const LIST_SHAPE: Shape<Required<StreamListOptions>> = {
+  state: oneOf('any', 'due', 'waiting', 'blocked'),
+  pageSize: whole(1, LARGEST_PAGE),
+  pageToken: text,
+};
 /** How long the publish of a dead letter may take. */
 const PUBLISH_MS = 30_000;
 
@@ -87,11 +93,9 @@ export function streamAdmin(policy: StreamPolicy, hasDeadLetters: boolean): Stre
       return streamDetails(streamView(ref, state, nowMs), state, counted, first);
     },
 
-    async list(consumer, { state = 'any', pageSize = 100, pageToken } = {}) {
-      if (!Number.isInteger(pageSize) || pageSize < 1 || pageSize > LARGEST_PAGE) {
-        const text = `pageSize is ${pageSize}; accepted: 1 to ${LARGEST_PAGE}`;
-        throw new PermanentError('INVALID_PAGE_SIZE', text);
-      }
+    async list(consumer, options = {}) {
+      checkOptions<StreamListOptions>(options, LIST_SHAPE);
+      const { state = 'any', pageSize = 100, pageToken } = options;
       const after = pageToken === undefined ? {} : { after: pageToken };
       const { streams, next } = await store.list(consumer, { state, limit: pageSize, ...after });
       return {

@@ -12,7 +12,7 @@ import {
   type Query,
   type QueryDocumentSnapshot,
 } from '@google-cloud/firestore';
-import { PermanentError } from '../errors.ts';
+import { refused } from '../errors.ts';
 import { millisOf, sortable, sortedTime } from './firestore-documents.ts';
 import type { ListedState, StreamQuery } from './stream-store.ts';
 
@@ -132,5 +132,5 @@ function placeOf(token: string): Place {
   } catch {
     // Not ours: below.
   }
-  throw new PermanentError('INVALID_PAGE', 'the page is none that a list of this state has answered');
+  throw refused('pageToken', token, 'the nextPageToken of a list of the same state');
 }

@@ -6,17 +6,17 @@
 import { randomUUID } from 'node:crypto';
 import { type Clock, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
+import { refused } from '../errors.ts';
 import type { Middleware } from '../handler.ts';
 import {
   callable,
   type Check,
   checkOptions,
   clock as aClock,
-  duration,
+  durationFrom,
   oneOf,
   payloads as somePayloads,
   port,
-  refused,
   type Shape,
   shaped,
   whole,
@@ -133,14 +133,6 @@ export type StreamPolicy = Readonly<{
 
 const METHODS = ['read', 'held', 'commit', 'transact', 'list', 'count', 'countHeld'] as const;
 
-const atLeast =
-  (leastMs: number): Check =>
-  (path, value) => {
-    duration(path, value);
-    if (toMilliseconds(value as Duration, path) < leastMs)
-      throw refused(path, value, `at least ${leastMs}ms`);
-  };
-
 const beginning: Check = (path, value) => {
   if (typeof value === 'number') whole(1)(path, value);
   else if (typeof propertyOf(value, 'read') !== 'function') {
@@ -155,14 +147,18 @@ const beginning: Check = (path, value) => {
 const SHAPE: Shape<Required<StreamOptions>> = {
   clock: aClock,
   streamScope: oneOf('source', 'consumer'),
-  lease: atLeast(1_000),
+  lease: durationFrom('1s'),
   start: beginning,
   maxAhead: whole(1),
-  retry: shaped<Required<RetryOptions>>({ min: atLeast(1), max: atLeast(1), attempts: whole(1) }),
+  retry: shaped<Required<RetryOptions>>({
+    min: durationFrom('1ms'),
+    max: durationFrom('1ms'),
+    attempts: whole(1),
+  }),
   onPoison: oneOf('block', 'skip'),
   onGap: oneOf('wait', 'skip'),
   gap: shaped<Required<GapOptions>>({
-    timeout: atLeast(1_000),
+    timeout: durationFrom('1s'),
     repair: port(['republish'], 'a repair, for example that of relay(store, publisher)'),
   }),
   onUnknownStale: oneOf('deadLetter', 'acknowledge'),

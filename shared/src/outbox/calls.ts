@@ -2,7 +2,7 @@
  * The names of calls: minted once for each transaction of the client, whose function may run again, and checked against
  * what would write two slots over each other.
  */
-import { ConfigError } from '../errors.ts';
+import { ConfigError, PermanentError, refused } from '../errors.ts';
 import { byteLength, LIMITS } from '../message.ts';
 
 type Slot = Readonly<{ sequenceKey?: string; id?: string }>;
@@ -35,15 +35,15 @@ export function callsOf<Tx extends object>(newId: () => string): (transaction: T
 
 export function checkAdd(isAdded: boolean, isLatest: boolean, count: number): void {
   const slot = (text: string): ConfigError =>
-    new ConfigError('INVALID_SLOT', `${text}; accepted: all messages of a slot in one call`);
+    new ConfigError('SLOT_USED', `${text}; accepted: all messages of a slot in one call`);
   if (isAdded) throw slot('add was called before in this run');
   if (!isLatest) throw slot('the slot was reserved again since');
-  if (count === 0) throw slot('add got no message');
+  if (count === 0) throw refused('messages', [], 'at least one message');
 }
 
 export function checkId(id: string): void {
   const bytes = byteLength(id);
   if (bytes >= 1 && bytes <= LIMITS.attributeValueBytes && id.isWellFormed()) return;
   const text = `id has ${bytes} bytes; accepted: well-formed text of 1 to ${LIMITS.attributeValueBytes} bytes`;
-  throw new ConfigError('INVALID_OPTION', text);
+  throw new PermanentError('INVALID_MESSAGE', text);
 }

@@ -15,15 +15,14 @@
  */
 import type { Firestore, Transaction } from '@google-cloud/firestore';
 import { type Duration, toMilliseconds } from '../duration.ts';
-import { ConfigError } from '../errors.ts';
 import { boundedCalls, type CallOptions } from '../firestore/calls.ts';
 import { counterDocuments, counterOf } from '../sequence/firestore.ts';
 import { sameFirestore } from '../firestore/copy.ts';
 import { firestoreRelay } from './firestore-relay.ts';
 import { newRowFields, rowOfFields } from './firestore-rows.ts';
 import type { OutboxStore } from './outbox-store.ts';
-import { anything, checkOptions, clock as aClock, duration, text } from '../options.ts';
-import { checkShards, SHARDS } from '../shards.ts';
+import { checkOptions, clock as aClock, durationFrom, keptFor, text } from '../options.ts';
+import { SHARDS, someShards } from '../shards.ts';
 
 export type FirestoreOutboxOptions = Pick<CallOptions, 'callTimeout' | 'clock'> &
   Readonly<{
@@ -56,22 +55,18 @@ export function firestoreOutbox(
 ): OutboxStore<Transaction> {
   sameFirestore(firestore);
   checkOptions<FirestoreOutboxOptions>(options, {
-    callTimeout: duration,
+    callTimeout: durationFrom('1ms'),
     clock: aClock,
     rows: text,
     streams: text,
     counters: text,
     scope: text,
-    retention: duration,
-    shards: anything,
+    retention: keptFor('1m'),
+    shards: someShards,
   });
   const { rows = 'pubsub-guarantees-outbox-rows', streams = 'pubsub-guarantees-outbox-streams' } = options;
-  const { retention = '8d', counters, scope } = options;
-  const shards = checkShards(options.shards ?? SHARDS);
+  const { retention = '8d', counters, scope, shards = SHARDS } = options;
   const retentionMs = toMilliseconds(retention, 'retention');
-  if (retentionMs < 60_000) {
-    throw new ConfigError('INVALID_OPTION', `retention is ${retention}; accepted: at least 1m`);
-  }
   const rowsOf = firestore.collection(rows);
   const counterAt = counterDocuments(firestore, {
     ...(counters !== undefined && { collection: counters }),

@@ -16,7 +16,7 @@ import {
 } from './memory-table.ts';
 import type { Head, OutboxStore } from './outbox-store.ts';
 import { anything, callable, checkOptions, clock as aClock, required, whole } from '../options.ts';
-import { checkShards, SHARDS } from '../shards.ts';
+import { SHARDS, someShards } from '../shards.ts';
 
 export type MemoryOutboxTransaction = Readonly<{
   /** Undefined when there is none. Throws after the first write. */
@@ -63,7 +63,7 @@ export function memoryOutbox(options: MemoryOutboxOptions): MemoryOutbox {
     maxAttempts: whole(1),
     stamp: callable,
     table: anything,
-    shards: anything,
+    shards: someShards,
   });
   const { clock, network = (_request, send) => send(), maxAttempts = 5 } = options;
   const { stamp = () => clock.now(), table = memoryTable(), shards = SHARDS } = options;
@@ -90,7 +90,7 @@ export function memoryOutbox(options: MemoryOutboxOptions): MemoryOutbox {
   };
 
   return {
-    ...memoryRelayStore(table, clock, network, checkShards(shards)),
+    ...memoryRelayStore(table, clock, network, shards),
     project: () => MEMORY_PROJECT,
     maxMessageBytes: MAX_MESSAGE_BYTES,
     peek: (id) => table.get(`own/${id}`)?.value,

@@ -9,7 +9,7 @@ import { randomUUID } from 'node:crypto';
 import { keyedBatch } from '../async/keyed-batch.ts';
 import { type Clock, sleep, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
-import { codeOf, ConfigError, textOf } from '../errors.ts';
+import { codeOf, refused, textOf } from '../errors.ts';
 import { consoleLog, type Log, withoutIdentifiers } from '../log.ts';
 import type { PayloadRoom } from '../payload/payload-room.ts';
 import type { Publisher } from '../publish/publisher.ts';
@@ -23,19 +23,18 @@ import type { PassContext } from './pass-work.ts';
 import type { Row, StreamRef } from './rows.ts';
 import type { DrainPorts } from './stream-lease.ts';
 import {
-  anything,
   callable,
   checkOptions,
   clock as aClock,
-  duration,
+  durationFrom,
   log as aLog,
   payloads as somePayloads,
   port,
   publisher as aPublisher,
-  refused,
   required,
   type Shape,
   signal as aSignal,
+  whole,
 } from '../options.ts';
 
 export type RelayOptions = Readonly<{
@@ -158,12 +157,12 @@ const RELAY_SHAPE: Shape<Required<RelayOptions>> = {
   clock: aClock,
   log: aLog,
   payloads: somePayloads,
-  lease: duration,
-  publishTimeout: duration,
-  retryMin: duration,
-  retryMax: duration,
-  interval: duration,
-  pageSize: anything,
+  lease: durationFrom('3s'),
+  publishTimeout: durationFrom('1ms'),
+  retryMin: durationFrom('1ms'),
+  retryMax: durationFrom('1ms'),
+  interval: durationFrom('1ms'),
+  pageSize: whole(1),
   newId: callable,
 };
 
@@ -177,12 +176,7 @@ export function portsOf(store: RelayStore, publisher: Publisher, options: RelayO
   const publishTimeoutMs = toMilliseconds(publishTimeout, 'publishTimeout');
   const retryMinMs = toMilliseconds(retryMin, 'retryMin');
   const retryMaxMs = toMilliseconds(retryMax, 'retryMax');
-  if (leaseMs < 3_000) throw refuse('lease', lease, 'at least 3s');
-  if (publishTimeoutMs < 1) throw refuse('publishTimeout', publishTimeout, 'more than zero');
-  if (retryMinMs < 1) throw refuse('retryMin', retryMin, 'at least 1ms');
-  if (retryMaxMs < retryMinMs) throw refuse('retryMax', retryMax, 'not below retryMin');
-  if (!Number.isSafeInteger(pageSize) || pageSize < 1)
-    throw refuse('pageSize', pageSize, 'a whole number from 1');
+  if (retryMaxMs < retryMinMs) throw refused('retryMax', retryMax, 'not below retryMin');
   return {
     store,
     publisher,
@@ -207,6 +201,3 @@ const checkPass = (context: unknown): void => {
   }
   required(aSignal)('context.signal', Reflect.get(context, 'signal'));
 };
-
-const refuse = (name: string, value: unknown, accepted: string): ConfigError =>
-  new ConfigError('INVALID_OPTION', `${name} is ${JSON.stringify(value)}; accepted: ${accepted}`);

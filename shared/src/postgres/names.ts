@@ -1,7 +1,7 @@
 /**
  * Names that become part of a statement, where no parameter can stand.
  */
-import { refused } from '../options.ts';
+import { refused } from '../errors.ts';
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_]{0,62}$/;
 

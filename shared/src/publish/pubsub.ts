@@ -11,13 +11,23 @@
 import { PubSub, v1 } from '@google-cloud/pubsub';
 import { systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
-import { ConfigError, TransientError } from '../errors.ts';
+import { TransientError } from '../errors.ts';
 import { guardedStart } from '../google-client.ts';
 import { checkOutgoing, LIMITS, type OutgoingMessage } from '../message.ts';
 import { batching } from './batching.ts';
 import { publishError } from './pubsub-errors.ts';
 import type { Publisher } from './publisher.ts';
-import { anything, checkOptions, duration, port, required, text, whole } from '../options.ts';
+import {
+  address,
+  checkOptions,
+  duration,
+  durationFrom,
+  hostAndPort,
+  port,
+  required,
+  text,
+  whole,
+} from '../options.ts';
 
 export type PubsubPublisherOptions = Readonly<{
   /** How long one publish may take with all its repeats; then it rejects with a TransientError. */
@@ -48,9 +58,9 @@ const REQUEST_BYTES = 1_000_000;
 export function pubsubPublisher(client: PubSub, options: PubsubPublisherOptions = {}): PubsubPublisher {
   aPubsub('client', client);
   checkOptions<PubsubPublisherOptions>(options, {
-    timeout: duration,
+    timeout: durationFrom('1ms'),
     batchDelay: duration,
-    batchMessages: anything,
+    batchMessages: whole(1, 1_000),
     maxBytes: whole(1),
   });
   const {
@@ -60,10 +70,6 @@ export function pubsubPublisher(client: PubSub, options: PubsubPublisherOptions 
     maxBytes = LIMITS.messageBytes,
   } = options;
   const timeoutMs = toMilliseconds(timeout, 'timeout');
-  if (timeoutMs === 0) throw new ConfigError('INVALID_TIMEOUT', 'timeout is zero; accepted: more');
-  if (!Number.isInteger(batchMessages) || batchMessages < 1 || batchMessages > 1_000) {
-    throw new ConfigError('INVALID_BATCH', `batchMessages is ${batchMessages}; accepted: 1 to 1000`);
-  }
   let connection: Promise<v1.PublisherClient> | undefined;
   let closing: Promise<void> | undefined;
 
@@ -142,17 +148,13 @@ export function pubsubPublisher(client: PubSub, options: PubsubPublisherOptions 
 export function pubsubClient(
   options: Readonly<{ projectId: string; emulatorHost?: string | undefined }>,
 ): PubSub {
-  checkOptions<typeof options>(options, { projectId: required(text), emulatorHost: text });
+  checkOptions<typeof options>(options, { projectId: required(text), emulatorHost: address });
   const { projectId, emulatorHost } = options;
   if (emulatorHost === undefined) return new PubSub({ projectId });
-  const [, host, port] = /^(\[[0-9A-Fa-f:.]+\]|[^:/\s[\]]+):(\d{1,5})$/.exec(emulatorHost) ?? [];
-  if (host === undefined || Number(port) < 1 || Number(port) > 65_535) {
-    const text = `emulatorHost is ${JSON.stringify(emulatorHost)}; accepted: host:port, for example 127.0.0.1:8085`;
-    throw new ConfigError('INVALID_EMULATOR_HOST', text);
-  }
+  const { host, port } = hostAndPort('emulatorHost', emulatorHost);
   const client = new PubSub({ projectId, apiEndpoint: emulatorHost, emulatorMode: true });
   client.options.servicePath = host;
-  client.options.port = Number(port);
+  client.options.port = port;
   return client;
 }
 

@@ -7,12 +7,12 @@ const FULL = /^projects\/[^/\s]+\/topics\/[^/\s]+$/;
 
 export const isFullTopicName = (topic: string): boolean => FULL.test(topic);
 
-/** A short name is one of `project`. Throws PermanentError `INVALID_TOPIC` for what is neither. */
+/** A short name is one of `project`. Throws PermanentError `INVALID_MESSAGE` for what is neither. */
 export function fullTopicName(topic: string, project: string): string {
   const full = topic.includes('/') ? topic : `projects/${project}/topics/${topic}`;
   if (isFullTopicName(full)) return full;
   throw new PermanentError(
-    'INVALID_TOPIC',
+    'INVALID_MESSAGE',
     `the topic is ${JSON.stringify(topic.slice(0, 300))}; accepted: an ID, or projects/PROJECT/topics/ID`,
   );
 }

@@ -17,14 +17,14 @@ import {
   callable,
   checkOptions,
   clock as aClock,
-  duration,
+  durationFrom,
   flag,
   isObject,
   log as aLog,
+  name,
   required,
   type Shape,
   signal,
-  text as aText,
 } from '../options.ts';
 
 export type DeliverOptions = Readonly<{
@@ -46,11 +46,11 @@ export type DeliverOptions = Readonly<{
 
 /** One check for each option. */
 const SHAPE: Shape<Required<DeliverOptions>> = {
-  consumer: required(aText),
-  source: aText,
+  consumer: required(name),
+  source: name,
   clock: required(aClock),
   log: required(aLog),
-  timeout: required(duration),
+  timeout: required(durationFrom('1ms')),
   stop: signal,
   isLastTry: flag,
   report: callable,

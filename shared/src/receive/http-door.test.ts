@@ -7,6 +7,7 @@ import type { Message } from '../message.ts';
 import { ack, deadLetter, retry } from '../outcome.ts';
 import { memoryPublisher, virtualClock } from '../testing/index.ts';
 import { httpDoor, type HttpDoorOptions, type HttpRequest, type HttpResponse } from './http-door.ts';
+import { refusal } from '../testing/refusal.ts';
 
 const BODY = {
   message: { messageId: '42', data: 'aGVsbG8=', publishTime: '2030-01-01T00:00:00Z' },
@@ -175,11 +176,11 @@ test('no log line holds the payload', async () => {
 
 test('options are checked when the door is made', () => {
   for (const consumer of ['', undefined, 5, 'half \ud800']) {
-    assert.throws(() => setUp(undefined, { consumer: consumer as string }), { code: 'INVALID_CONSUMER' });
+    assert.throws(() => setUp(undefined, { consumer: consumer as string }), refusal('consumer'));
   }
-  assert.throws(() => setUp(undefined, { source: '' }), { code: 'INVALID_SOURCE' });
+  assert.throws(() => setUp(undefined, { source: '' }), refusal('source'));
   const options = { consumer: 'c', clock: virtualClock(), log: silent, timeout: '60s' } as const;
-  assert.throws(() => httpDoor(undefined as unknown as Handler, options), { code: 'INVALID_HANDLER' });
-  assert.throws(() => setUp(undefined, { timeout: '0s' }), { name: 'ConfigError' });
-  assert.throws(() => setUp(undefined, { timeout: '1.5s' as '1s' }), { code: 'INVALID_DURATION' });
+  assert.throws(() => httpDoor(undefined as unknown as Handler, options), refusal('handler'));
+  assert.throws(() => setUp(undefined, { timeout: '0s' }), refusal('timeout'));
+  assert.throws(() => setUp(undefined, { timeout: '1.5s' as '1s' }), refusal('timeout'));
 });

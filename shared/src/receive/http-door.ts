@@ -14,14 +14,15 @@ import type { Log } from '../log.ts';
 import type { Attributes, Message } from '../message.ts';
 import type { Outcome } from '../outcome.ts';
 import type { Publisher } from '../publish/publisher.ts';
-import { checkDoor, checkTimeout } from './check-door.ts';
+import { checkTimeout } from './check-door.ts';
 import { deliver, logOutcome, outcomeFields } from './deliver.ts';
 import {
-  anything,
+  callable,
   checkOptions,
   clock as aClock,
-  duration,
+  durationFrom,
   log as aLog,
+  name,
   publisher as aPublisher,
   required,
   shaped,
@@ -58,17 +59,17 @@ export function httpDoor(
   handler: Handler,
   options: HttpDoorOptions,
 ): (request: HttpRequest) => Promise<HttpResponse> {
+  callable('handler', handler);
   checkOptions<HttpDoorOptions>(options, {
-    consumer: anything,
-    source: anything,
+    consumer: required(name),
+    source: name,
     clock: required(aClock),
     log: required(aLog),
-    timeout: required(duration),
+    timeout: required(durationFrom('1ms')),
     stop: signal,
     deadLetters: shaped<DeadLetters>({ publisher: required(aPublisher), topic: required(text) }),
   });
   const { clock, log } = options;
-  checkDoor(handler, options);
   checkTimeout(handler, options.timeout);
   const { deadLetters: _own, ...delivery } = options;
 

@@ -8,7 +8,7 @@
  */
 import { pauseAfter } from '../async/backoff.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
-import { codeOf, ConfigError } from '../errors.ts';
+import { codeOf, refused } from '../errors.ts';
 import { askedPauseMs, type Outcome } from '../outcome.ts';
 
 export type RetryOptions = Readonly<{
@@ -39,15 +39,10 @@ const MOST_KNOWN = 10_000;
 export function growingPauses(retry: RetryOptions, roomMs: number): Pauses {
   const minMs = toMilliseconds(retry.min ?? MIN, 'retry.min');
   const maxMs = toMilliseconds(retry.max ?? MAX, 'retry.max');
-  if (minMs < 1)
-    throw new ConfigError('INVALID_RETRY', `retry.min is "${retry.min}"; accepted: at least 1ms`);
-  if (maxMs < minMs) {
-    const text = `retry.max is "${retry.max ?? MAX}"; accepted: at least retry.min ("${retry.min ?? MIN}")`;
-    throw new ConfigError('INVALID_RETRY', text);
-  }
+  if (maxMs < minMs)
+    throw refused('retry.max', retry.max ?? MAX, `at least retry.min ("${retry.min ?? MIN}")`);
   if (retry.max !== undefined && maxMs > roomMs) {
-    const text = `retry.max is "${retry.max}"; accepted: at most what maxExtension leaves beside timeout (${roomMs} ms)`;
-    throw new ConfigError('LIMITS_DO_NOT_FIT', text);
+    throw refused('retry.max', retry.max, `at most what maxExtension leaves beside timeout (${roomMs} ms)`);
   }
   const known = new Map<string, Known>();
   return {

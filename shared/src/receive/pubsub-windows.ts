@@ -9,7 +9,7 @@ import { type Clock, systemClock } from '../clock.ts';
 import type { SubscriptionWindows } from '../dedup/windows.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { guardedPubsub } from '../google-client.ts';
-import { checkOptions, clock as aClock, duration, port, text } from '../options.ts';
+import { checkOptions, clock as aClock, durationFrom, port, text } from '../options.ts';
 
 type ProtoDuration = Readonly<{ seconds?: unknown; nanos?: unknown }>;
 
@@ -24,7 +24,7 @@ export async function subscriptionWindows(
     client,
   );
   text('subscription', subscription);
-  checkOptions<typeof options>(options, { timeout: duration, clock: aClock });
+  checkOptions<typeof options>(options, { timeout: durationFrom('1ms'), clock: aClock });
   const { timeout = '5s', clock = systemClock() } = options;
   const timeoutMs = toMilliseconds(timeout, 'timeout');
   const guarded = guardedPubsub(client);

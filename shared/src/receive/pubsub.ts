@@ -16,25 +16,28 @@ import {
 } from '@google-cloud/pubsub';
 import { type Clock, sleep, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
-import { codeOf, ConfigError, textOf } from '../errors.ts';
+import { codeOf, ConfigError, refused, textOf } from '../errors.ts';
 import { guardedPubsub } from '../google-client.ts';
 import type { Handler } from '../handler.ts';
 import { type Log, consoleLog } from '../log.ts';
 import type { Outcome } from '../outcome.ts';
 import {
-  anything,
+  callable,
   checkOptions,
   clock as aClock,
   duration,
+  durationFrom,
   flag,
   isObject,
   log as aLog,
+  name,
   port,
+  required,
   type Shape,
   shaped,
   whole,
 } from '../options.ts';
-import { checkDoor, checkTimeout } from './check-door.ts';
+import { checkTimeout } from './check-door.ts';
 import { deliver, logOutcome } from './deliver.ts';
 import { drainOnSigterm } from './drain-on-sigterm.ts';
 import { type Failed, growingPauses, type RetryOptions } from './pauses.ts';
@@ -100,6 +103,7 @@ export function receive(subscription: Subscription, handler: Handler, options: R
     'a subscription of Google’s client, for example pubsub.subscription(name)',
   )('subscription', subscription);
   isObject('subscription.pubsub', subscription.pubsub);
+  callable('handler', handler);
   checkOptions<ReceiveOptions>(options, RECEIVE_SHAPE);
   const {
     clock = systemClock(),
@@ -114,9 +118,11 @@ export function receive(subscription: Subscription, handler: Handler, options: R
   const closeTimeoutMs = toMilliseconds(closeTimeout, 'closeTimeout');
   const reopenMs = toMilliseconds(reopenAfter, 'reopenAfter');
   const maxExtensionMs = toMilliseconds(maxExtension, 'maxExtension');
-  checkDoor(handler, options);
   const timeoutMs = checkTimeout(handler, timeout);
-  check(concurrency, timeoutMs, maxExtensionMs);
+  if (maxExtensionMs < timeoutMs) {
+    const accepted = `at least timeout ("${timeout}"), or messages come again while they are handled`;
+    throw refused('maxExtension', maxExtension, accepted);
+  }
   const maxWaiting = options.maxWaiting ?? Math.ceil(concurrency / 2);
   const pauses = growingPauses(retry, maxExtensionMs - timeoutMs);
   if (subscription.listenerCount('message') > 0) {
@@ -259,15 +265,15 @@ export function receive(subscription: Subscription, handler: Handler, options: R
   return { close };
 }
 
-/** One check for each option; names and limits are checked with codes of their own. */
+/** One check for each option. */
 const RECEIVE_SHAPE: Shape<Required<ReceiveOptions>> = {
-  consumer: anything,
-  source: anything,
+  consumer: required(name),
+  source: name,
   clock: aClock,
   log: aLog,
-  timeout: duration,
-  concurrency: anything,
-  retry: shaped<Required<RetryOptions>>({ min: duration, max: duration }),
+  timeout: durationFrom('1ms'),
+  concurrency: whole(1),
+  retry: shaped<Required<RetryOptions>>({ min: durationFrom('1ms'), max: durationFrom('1ms') }),
   maxWaiting: whole(0),
   maxExtension: duration,
   closeTimeout: duration,
@@ -293,18 +299,3 @@ const ACK_DELAY_MS = 10;
 
 /** After the last handler, for the answers to leave; the client itself gives up a second before its time. */
 const CLIENT_CLOSE_MS = 3_000;
-
-function check(concurrency: number, timeoutMs: number, maxExtensionMs: number): void {
-  if (!Number.isInteger(concurrency) || concurrency < 1) {
-    throw new ConfigError(
-      'INVALID_CONCURRENCY',
-      `concurrency is ${concurrency}; accepted: a whole number from 1`,
-    );
-  }
-  if (maxExtensionMs < timeoutMs) {
-    throw new ConfigError(
-      'INVALID_EXTENSION',
-      `maxExtension is ${maxExtensionMs} ms; accepted: at least timeout (${timeoutMs} ms), or messages come again while they are handled`,
-    );
-  }
-}

@@ -3,7 +3,7 @@
  * an outcome with messages that nobody has published: nothing is acknowledged that is not safe somewhere else.
  */
 import { isOutcome, type Outcome } from '../outcome.ts';
-import { refused } from '../options.ts';
+import { refused } from '../errors.ts';
 
 export function settle(outcome: Outcome): 'ack' | 'nack' {
   if (!isOutcome(outcome)) throw refused('outcome', outcome, 'an outcome, for example ack()');

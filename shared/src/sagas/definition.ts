@@ -6,9 +6,9 @@
  * JavaScript it is a ConfigError. Nothing here does I/O, and a definition is never changed: each call makes another one.
  */
 import { type Duration, toMilliseconds } from '../duration.ts';
-import { ConfigError, PermanentError } from '../errors.ts';
+import { ConfigError, PermanentError, refused } from '../errors.ts';
 import { byteLength, type OutgoingMessage } from '../message.ts';
-import { callable, checkOptions, duration, isObject, refused, required, text, whole } from '../options.ts';
+import { callable, checkOptions, duration, isObject, required, text, whole } from '../options.ts';
 import type { StepKind, StepPlan } from './instance.ts';
 import { MAX_DATA_BYTES } from './instance.ts';
 import { jsonOf } from './json.ts';

@@ -12,8 +12,8 @@
 import type { Firestore, Query, QueryDocumentSnapshot, Transaction } from '@google-cloud/firestore';
 import { boundedCalls, CALL_SHAPE, type CallOptions } from '../firestore/calls.ts';
 import { sameFirestore } from '../firestore/copy.ts';
-import { anything, checkOptions, text } from '../options.ts';
-import { checkShards, SHARDS } from '../shards.ts';
+import { checkOptions, text } from '../options.ts';
+import { SHARDS, someShards } from '../shards.ts';
 import { instanceFields, instanceOf, recordFields, recordOf } from './firestore-documents.ts';
 import { bufferedTransactions } from './firestore-buffer.ts';
 import { instanceId, type SagaRef } from './instance.ts';
@@ -60,9 +60,8 @@ export function firestoreSagas(
   options: FirestoreSagasOptions = {},
 ): SagaStore<Transaction> {
   sameFirestore(firestore);
-  checkOptions<FirestoreSagasOptions>(options, { ...CALL_SHAPE, collection: text, shards: anything });
-  const { collection = 'pubsub-guarantees-sagas' } = options;
-  const shards = checkShards(options.shards ?? SHARDS);
+  checkOptions<FirestoreSagasOptions>(options, { ...CALL_SHAPE, collection: text, shards: someShards });
+  const { collection = 'pubsub-guarantees-sagas', shards = SHARDS } = options;
   const calls = boundedCalls(options);
   const instances = sameFirestore(firestore).collection(collection);
   const at = (ref: SagaRef) => instances.doc(instanceId(ref));

@@ -7,11 +7,11 @@
  */
 import type { InboxHandler } from '../dedup/inbox-run.ts';
 import { ATTRIBUTE } from '../attributes.ts';
-import { PermanentError, TransientError } from '../errors.ts';
+import { PermanentError, TransientError, refused } from '../errors.ts';
 import type { Context } from '../handler.ts';
 import { identifierHash } from '../hash.ts';
 import type { Message, OutgoingMessage } from '../message.ts';
-import { checkOptions, listOf, port, refused, required, text } from '../options.ts';
+import { checkOptions, listOf, port, required, text } from '../options.ts';
 import { ack, type Outcome, retry } from '../outcome.ts';
 import { parseForOrchestrator, SWEEP_ARM, type ToOrchestrator } from './attributes.ts';
 import { type Decision, decide, type SagaEvent } from './decide.ts';

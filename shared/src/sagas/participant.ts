@@ -4,19 +4,10 @@
  */
 import type { InboxContext, InboxHandler } from '../dedup/inbox-run.ts';
 import { ATTRIBUTE } from '../attributes.ts';
-import { ConfigError, PermanentError, TransientError } from '../errors.ts';
+import { ConfigError, PermanentError, refused as wrong, TransientError } from '../errors.ts';
 import type { Context } from '../handler.ts';
 import type { Message } from '../message.ts';
-import {
-  callable,
-  checkOptions,
-  isObject,
-  listOf,
-  port,
-  refused as wrong,
-  required,
-  text,
-} from '../options.ts';
+import { callable, checkOptions, isObject, listOf, port, required, text } from '../options.ts';
 import { ack, type Outcome, retry } from '../outcome.ts';
 import { checkCode, type Command, parseCommand } from './attributes.ts';
 import { NAME } from './definition.ts';

@@ -11,16 +11,15 @@
  */
 import type { Firestore, Query, QueryDocumentSnapshot, Transaction } from '@google-cloud/firestore';
 import { toMilliseconds, type Duration } from '../duration.ts';
-import { ConfigError } from '../errors.ts';
 import { CALL_SHAPE, boundedCalls, type CallOptions } from '../firestore/calls.ts';
 import { isRefused } from '../firestore/errors.ts';
 import { sameFirestore } from '../firestore/copy.ts';
 import { at, toVersion } from '../firestore/timestamps.ts';
-import { checkShards, SHARDS } from '../shards.ts';
+import { SHARDS, someShards } from '../shards.ts';
 import { entryOf, fieldsOf, millisOf } from './firestore-entries.ts';
 import { LEDGER_TIMES, type Page, type TransactionalLedger } from './ledger.ts';
 import { dueMsOf, dueRange, isListed, listRange, pendingRange, type Range, sweepKey } from './sort-keys.ts';
-import { anything, checkOptions, duration, text } from '../options.ts';
+import { checkOptions, durationFrom, keptFor, text } from '../options.ts';
 
 export type FirestoreLedgerOptions = CallOptions &
   Readonly<{
@@ -40,7 +39,8 @@ export type FirestoreLedgerOptions = CallOptions &
     shards?: number;
   }>;
 
-const SHORTEST_RETENTION_MS = 31 * 86_400_000;
+/** The longest that a source keeps a message: https://cloud.google.com/pubsub/quotas#resource_limits */
+const SHORTEST_RETENTION = '31d';
 
 /** The caller makes the client and terminates it. Throws ConfigError for an invalid option. */
 export function firestoreLedger(
@@ -51,18 +51,18 @@ export function firestoreLedger(
   checkOptions<FirestoreLedgerOptions>(options, {
     ...CALL_SHAPE,
     collection: text,
-    endedRetention: duration,
-    lostAfter: duration,
-    shards: anything,
+    endedRetention: keptFor(SHORTEST_RETENTION),
+    lostAfter: durationFrom('1s'),
+    shards: someShards,
   });
-  const { collection = 'pubsub-guarantees-schedules', endedRetention = '32d', lostAfter = '10m' } = options;
+  const {
+    collection = 'pubsub-guarantees-schedules',
+    endedRetention = '32d',
+    lostAfter = '10m',
+    shards = SHARDS,
+  } = options;
   const calls = boundedCalls(options);
-  const shards = checkShards(options.shards ?? SHARDS);
   const endedRetentionMs = toMilliseconds(endedRetention, 'endedRetention');
-  if (endedRetentionMs < SHORTEST_RETENTION_MS) {
-    const text = `endedRetention is ${endedRetention}; accepted: 31d or more, the longest that a source keeps a message`;
-    throw new ConfigError('INVALID_OPTION', text);
-  }
   const times = { ...LEDGER_TIMES, endedRetentionMs, lostGraceMs: toMilliseconds(lostAfter, 'lostAfter') };
   const entries = sameFirestore(firestore).collection(collection);
 

@@ -9,9 +9,9 @@ import type { Clock } from '../clock.ts';
 import { TransientError } from '../errors.ts';
 import { type Entry, expiresAtMs, type LedgerTimes, sweepAtMs } from './entry.ts';
 import { type Found, LEDGER_TIMES, type Page, type TransactionalLedger } from './ledger.ts';
-import { checkShards, SHARDS } from '../shards.ts';
+import { SHARDS, someShards } from '../shards.ts';
 import { dueRange, isListed, listRange, pendingRange, type Range, sortKeys } from './sort-keys.ts';
-import { anything, checkOptions, clock as aClock, number, required, type Shape, shaped } from '../options.ts';
+import { checkOptions, clock as aClock, required, type Shape, shaped, whole } from '../options.ts';
 
 type MemoryLedgerTransaction = Readonly<{
   reads: Map<string, number>;
@@ -37,10 +37,10 @@ type Row = Readonly<{ entry: Entry; revision: number }>;
 const ATTEMPTS = 5;
 
 const TIMES: Shape<LedgerTimes> = {
-  firingLeaseMs: number,
-  unscheduledGraceMs: number,
-  lostGraceMs: number,
-  endedRetentionMs: number,
+  firingLeaseMs: whole(0),
+  unscheduledGraceMs: whole(0),
+  lostGraceMs: whole(0),
+  endedRetentionMs: whole(0),
 };
 
 /** Throws ConfigError for an option that is not valid. */
@@ -48,10 +48,9 @@ export function memoryLedger(options: MemoryLedgerOptions): MemoryLedger {
   checkOptions<MemoryLedgerOptions>(options, {
     clock: required(aClock),
     times: shaped(TIMES),
-    shards: anything,
+    shards: someShards,
   });
-  const { clock, times: given = {} } = options;
-  const shards = checkShards(options.shards ?? SHARDS);
+  const { clock, times: given = {}, shards = SHARDS } = options;
   const times = { ...LEDGER_TIMES, ...given };
   const rows = new Map<string, Row>();
   let revisions = 0;

@@ -10,7 +10,7 @@ import { parseWishes } from '../attributes.ts';
 import type { Clock } from '../clock.ts';
 import { stowed } from '../tasks/claim-check.ts';
 import { composeDelayed } from '../tasks/compose-delayed.ts';
-import { checkTaskBytes, checkTopic, MAX_TASK_BYTES } from '../tasks/task-options.ts';
+import { MAX_TASK_BYTES, taskBytes } from '../tasks/task-options.ts';
 import type { Delayed } from '../tasks/task-body.ts';
 import type { TaskQueue } from '../tasks/task-queue.ts';
 import { ConfigError, PermanentError } from '../errors.ts';
@@ -18,6 +18,7 @@ import { byteLength } from '../message.ts';
 import type { PayloadRoom } from '../payload/payload-room.ts';
 import { type MessageParts, outgoing } from '../publish/compose-message.ts';
 import { dedupIdOf } from '../publish/identity.ts';
+import { shownValue } from '../shown-value.ts';
 import { ATTR, count } from '../telemetry/instruments.ts';
 import {
   type Answered,
@@ -40,14 +41,14 @@ import {
 import type { TransactionalLedger } from './ledger.ts';
 import { type ListOptions, lister, type ScheduleList, type ScheduleView, viewOf } from './views.ts';
 import {
-  anything,
   checkOptions,
   clock as aClock,
+  fullTopic,
   ledger as aLedger,
+  name,
   payloads as somePayloads,
   required,
   taskQueue as aQueue,
-  text,
 } from '../options.ts';
 
 export type SchedulesOptions = Readonly<{
@@ -129,15 +130,13 @@ export function schedules<Transaction extends object>(
   aQueue('queue', queue);
   checkOptions<SchedulesOptions>(options, {
     clock: required(aClock),
-    consumer: required(text),
-    source: required(text),
-    topic: anything,
-    maxTaskBytes: anything,
+    consumer: required(name),
+    source: required(name),
+    topic: required(fullTopic),
+    maxTaskBytes: taskBytes,
     payloads: somePayloads,
   });
   const { clock, consumer, source, topic, payloads } = options;
-  checkTopic(topic);
-  checkTaskBytes(options.maxTaskBytes ?? MAX_TASK_BYTES);
   const maxTaskBytes = Math.min(options.maxTaskBytes ?? MAX_TASK_BYTES, MAX_ENTRY_BYTES);
   const attempts = new WeakMap<Transaction, Map<string, Attempted>>();
 
@@ -145,8 +144,8 @@ export function schedules<Transaction extends object>(
     const isKey = typeof key === 'string' && key !== '' && byteLength(key) <= KEY_BYTES && key.isWellFormed();
     if (isKey) return { consumer, source, key };
     throw new PermanentError(
-      'INVALID_KEY',
-      `the key is ${JSON.stringify(key)}; accepted: 1 to ${KEY_BYTES} bytes`,
+      'INVALID_MESSAGE',
+      `the key is ${shownValue(key)}; accepted: well-formed text of 1 to ${KEY_BYTES} bytes`,
     );
   };
   const attemptedIn = (transaction: Transaction, id: string, fresh: () => Attempted): Attempted => {

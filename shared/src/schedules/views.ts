@@ -1,7 +1,8 @@
 /**
  * What a program sees of schedules: nothing of generations and tasks.
  */
-import { PermanentError } from '../errors.ts';
+import { anyText, type Check, checkOptions, text, whole } from '../options.ts';
+import { refused, refusedAs } from '../errors.ts';
 import { type Entry, type EntryState, isPending } from './entry.ts';
 import type { Ledger } from './ledger.ts';
 
@@ -44,17 +45,21 @@ export function viewOf(entry: Entry): ScheduleView {
   };
 }
 
+const date: Check = (path, value) => {
+  if (!(value instanceof Date)) throw refused(path, value, 'a Date');
+  if (Number.isNaN(value.getTime())) throw refusedAs(path, 'an invalid Date', 'a valid one');
+};
+
 export const lister =
   (ledger: Ledger, consumer: string, source: string) =>
   async (options: ListOptions = {}): Promise<ScheduleList> => {
+    checkOptions<ListOptions>(options, {
+      before: date,
+      prefix: anyText,
+      pageSize: whole(1, LARGEST_PAGE),
+      pageToken: text,
+    });
     const { before, prefix = '', pageSize = PAGE, pageToken } = options;
-    if (!Number.isInteger(pageSize) || pageSize < 1 || pageSize > LARGEST_PAGE) {
-      const text = `pageSize is ${pageSize}; accepted: 1 to ${LARGEST_PAGE}`;
-      throw new PermanentError('INVALID_PAGE_SIZE', text);
-    }
-    if (before !== undefined && Number.isNaN(before.getTime())) {
-      throw new PermanentError('INVALID_BEFORE', 'before is an invalid Date; accepted: a valid one');
-    }
     const { items, next } = await ledger.list({
       consumer,
       source,

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { codeOf, ConfigError, storeUnavailable, TransientError } from '../errors.ts';
+import { codeOf, storeUnavailable, TransientError } from '../errors.ts';
 import { memoryPublisher } from '../testing/memory-publisher.ts';
 import type { CounterStore } from './counter-store.ts';
 import { memoryCounters } from './memory.ts';
 import { sequencer } from './sequencer.ts';
+import { refusal } from '../testing/refusal.ts';
 
 type Call = 'ok' | 'reply lost' | 'refused' | 'contention';
 
@@ -166,10 +167,18 @@ test('what no topic would take is refused before a number is taken', async () =>
   await assert.rejects(number('k', { ...good, attributes: { delay: '60' } }), { name: 'PermanentError' });
   await assert.rejects(numberBatch('k', [good, empty]), { code: 'RESERVED_ATTRIBUTE' });
   await assert.rejects(number('k', empty), { code: 'RESERVED_ATTRIBUTE' });
-  await assert.rejects(next(''), ConfigError);
-  await assert.rejects(next('ł'.repeat(513)), { code: 'INVALID_SEQUENCE_KEY' });
+  await assert.rejects(next(''), {
+    name: 'PermanentError',
+    code: 'INVALID_MESSAGE',
+    message: /^the sequenceKey has 0 bytes/,
+  });
+  await assert.rejects(next('ł'.repeat(513)), {
+    name: 'PermanentError',
+    code: 'INVALID_MESSAGE',
+    message: /^the sequenceKey has 1026 bytes/,
+  });
   assert.equal(counters.calls.length, 0);
-  assert.throws(() => sequencer(counters, { tries: 0 }), /tries is 0/);
+  assert.throws(() => sequencer(counters, { tries: 0 }), refusal('tries', /tries is 0/));
 });
 
 test('B50: an empty message, and what is no message, is refused as it is given, before a number is taken', async () => {

@@ -9,11 +9,11 @@
 import { randomUUID } from 'node:crypto';
 import { keyedBatch } from '../async/keyed-batch.ts';
 import { ATTRIBUTE, parseWishes } from '../attributes.ts';
-import { ConfigError, TransientError } from '../errors.ts';
+import { PermanentError, TransientError } from '../errors.ts';
 import { byteLength, checkOutgoing, LIMITS, type OutgoingMessage } from '../message.ts';
 import type { Publisher } from '../publish/publisher.ts';
 import type { CounterStore, NumberRange } from './counter-store.ts';
-import { anything, anyText, callable, checkOptions, port } from '../options.ts';
+import { anyText, callable, checkOptions, port, whole } from '../options.ts';
 
 export type SequencerOptions = Readonly<{
   /** How often a request of unknown outcome is asked again, under the same ID, before it is given up (default 3). */
@@ -56,14 +56,8 @@ export type Sequencer = Readonly<{
 
 export function sequencer(counters: CounterStore, options: SequencerOptions = {}): Sequencer {
   port(['take'], 'a store of counters, for example firestoreCounters(firestore)')('counters', counters);
-  checkOptions<SequencerOptions>(options, { tries: anything, newId: callable });
+  checkOptions<SequencerOptions>(options, { tries: whole(1), newId: callable });
   const { tries = 3, newId = randomUUID } = options;
-  if (!Number.isSafeInteger(tries) || tries < 1) {
-    throw new ConfigError(
-      'INVALID_OPTION',
-      `tries is ${JSON.stringify(tries)}; accepted: a whole number from 1`,
-    );
-  }
   const take = keyedBatch<number, Numbered>({
     async run(key, counts) {
       const total = counts.reduce((sum, count) => sum + count, 0);
@@ -153,8 +147,8 @@ export function checkSequenceKey(key: string): void {
   anyText('sequenceKey', key);
   const bytes = byteLength(key);
   if (!key.isWellFormed() || bytes < 1 || bytes > LIMITS.attributeValueBytes) {
-    throw new ConfigError(
-      'INVALID_SEQUENCE_KEY',
+    throw new PermanentError(
+      'INVALID_MESSAGE',
       `the sequenceKey has ${bytes} bytes; accepted: well-formed text of 1 to ${LIMITS.attributeValueBytes}`,
     );
   }

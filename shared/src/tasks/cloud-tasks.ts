@@ -9,19 +9,21 @@ import { CloudTasksClient } from '@google-cloud/tasks';
 import { credentials } from '@grpc/grpc-js';
 import { type Clock, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
-import { ConfigError } from '../errors.ts';
+import { refused } from '../errors.ts';
 import { guardedStart } from '../google-client.ts';
 import { retryMomentary } from '../async/backoff.ts';
 import { isAlreadyThere, isMomentary, translate } from './cloud-tasks-errors.ts';
 import type { TaskQueue } from './task-queue.ts';
 import { bounded, noAnswer } from '../async/time-limit.ts';
 import {
-  anyText,
+  address,
   callable,
   type Check,
   checkOptions,
   clock as aClock,
   duration,
+  durationFrom,
+  hostAndPort,
   number,
   port,
   required,
@@ -68,9 +70,9 @@ const localClients = new WeakSet<CloudTasksClient>();
 export function cloudTasksQueue(client: CloudTasksClient, options: CloudTasksOptions): TaskQueue {
   port(['createTask'], 'a client of Cloud Tasks, for example cloudTasksClient()')('client', client);
   checkOptions<CloudTasksOptions>(options, {
-    queue: required(text),
+    queue: required(queueName),
     target: required(taskTarget),
-    timeout: duration,
+    timeout: durationFrom('1ms'),
     patience: duration,
     clock: aClock,
     random: callable,
@@ -79,12 +81,6 @@ export function cloudTasksQueue(client: CloudTasksClient, options: CloudTasksOpt
   const { clock = systemClock(), random = Math.random } = options;
   const timeoutMs = toMilliseconds(timeout, 'timeout');
   const patienceMs = toMilliseconds(patience, 'patience');
-  if (!/^projects\/[^/\s]+\/locations\/[^/\s]+\/queues\/[^/\s]+$/.test(queue)) {
-    throw new ConfigError(
-      'INVALID_QUEUE',
-      `queue is ${JSON.stringify(queue)}; accepted: projects/PROJECT/locations/LOCATION/queues/QUEUE`,
-    );
-  }
   const requestWith = requestFor(target, localClients.has(client));
   guardedStart(client);
   return {
@@ -131,21 +127,14 @@ export function cloudTasksClient(
 ): CloudTasksClient {
   checkOptions<{ projectId: string; emulatorHost: string }>(options, {
     projectId: text,
-    emulatorHost: anyText,
+    emulatorHost: address,
   });
   const { emulatorHost, ...project } = options;
   if (emulatorHost === undefined) return new CloudTasksClient(project);
-  const match = /^(\[[0-9a-fA-F:]+\]|[^:/\s]+):([0-9]{1,5})$/.exec(emulatorHost);
-  const [apiEndpoint, port] = [match?.[1], Number(match?.[2])];
-  if (apiEndpoint === undefined || port < 1 || port > 65_535) {
-    throw new ConfigError(
-      'INVALID_EMULATOR_HOST',
-      `the host of the Cloud Tasks emulator is ${JSON.stringify(emulatorHost)}; accepted: HOST:PORT, for example 127.0.0.1:8123`,
-    );
-  }
+  const { host, port } = hostAndPort('emulatorHost', emulatorHost);
   const client = new CloudTasksClient({
     ...project,
-    apiEndpoint,
+    apiEndpoint: host,
     port,
     sslCreds: credentials.createInsecure(),
   });
@@ -161,10 +150,20 @@ export function timestampOf(milliseconds: number): { seconds: number; nanos: num
   return { seconds, nanos: (whole - seconds * 1_000) * 1_000_000 };
 }
 
+const queueName: Check = (path, value) => {
+  if (typeof value !== 'string' || !/^projects\/[^/\s]+\/locations\/[^/\s]+\/queues\/[^/\s]+$/.test(value))
+    throw refused(path, value, 'projects/PROJECT/locations/LOCATION/queues/QUEUE');
+};
+
+const account: Check = (path, value) => {
+  if (typeof value !== 'string' || !/^[^@\s]+@[^@\s]+$/.test(value))
+    throw refused(path, value, 'the e-mail address of a service account');
+};
+
 const taskTarget: Check = (path, value) => {
   const isAppEngine = typeof value === 'object' && value !== null && 'appEngine' in value;
   if (!isAppEngine) {
-    const own = { url: required(text), serviceAccount: required(text), audience: text };
+    const own = { url: required(text), serviceAccount: required(account), audience: text };
     return checkOptions<{ url: string; serviceAccount: string; audience: string }>(value, own, path);
   }
   const service = shaped<{ service: string }>({ service: text });
@@ -181,12 +180,6 @@ function requestFor(target: TaskTarget, isLocal: boolean): (body: Uint8Array | s
     });
   }
   const url = urlOf(target.url, isLocal);
-  if (!/^[^@\s]+@[^@\s]+$/.test(target.serviceAccount)) {
-    throw new ConfigError(
-      'INVALID_SERVICE_ACCOUNT',
-      `serviceAccount is ${JSON.stringify(target.serviceAccount)}; accepted: the e-mail address of a service account`,
-    );
-  }
   const oidcToken = { serviceAccountEmail: target.serviceAccount, audience: target.audience ?? target.url };
   return (body) => ({ httpRequest: { ...common, url, oidcToken, body } });
 }
@@ -196,9 +189,10 @@ function urlOf(text: string, isLocal: boolean): string {
   const url = URL.parse(text);
   const isCalled = url?.protocol === 'https:' || (isLocal && url?.protocol === 'http:');
   if (url === null || !isCalled) {
-    throw new ConfigError(
-      'INVALID_URL',
-      `the republisher's URL is ${JSON.stringify(text)}; accepted: an https URL, or http with a client for a local server (emulatorHost)`,
+    throw refused(
+      'target.url',
+      text,
+      'an https URL, or http with a client for a local server (emulatorHost)',
     );
   }
   if (url.pathname === '/') url.pathname = PATH;

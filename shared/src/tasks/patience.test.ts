@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { CloudTasksClient } from '@google-cloud/tasks';
-import { ConfigError, PermanentError, TransientError } from '../errors.ts';
+import { PermanentError, TransientError } from '../errors.ts';
 import { virtualClock } from '../testing/virtual-clock.ts';
 import { type CloudTasksOptions, cloudTasksQueue } from './cloud-tasks.ts';
+import { refusal } from '../testing/refusal.ts';
 
 const QUEUE = 'projects/p/locations/l/queues/q';
 const TASK = { name: 'a-name', scheduleTimeMs: Date.UTC(2030, 0, 2), body: Buffer.from('x') };
@@ -106,5 +107,5 @@ test('patience can be switched off, and is checked when the queue is made', asyn
   await assert.rejects(clock.until(queue.create(TASK)), TransientError);
   assert.deepEqual(calls, [{ atMs: 0, timeout: 10_000 }]);
   const wrong = { patience: 'long' } as unknown as Partial<CloudTasksOptions>;
-  assert.throws(() => queueOf(['ok'], wrong), ConfigError);
+  assert.throws(() => queueOf(['ok'], wrong), refusal('patience'));
 });

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ConfigError, TransientError } from '../errors.ts';
+import { TransientError } from '../errors.ts';
 import { hashOf } from '../hash.ts';
 import { virtualClock } from '../testing/virtual-clock.ts';
 import { memoryTasks } from './memory.ts';
 import { severalQueues } from './several-queues.ts';
 import type { CreateLimits, Task, TaskQueue } from './task-queue.ts';
+import { refusal } from '../testing/refusal.ts';
 
 const queueName = (id: number): string => `projects/p/locations/l/queues/q${id}`;
 const task = (n: number): Task => ({ name: hashOf(String(n)), scheduleTimeMs: 0, body: Buffer.from('x') });
@@ -102,11 +103,14 @@ test('the largest overhead counts, and the limits of the call are handed on', as
 
 test('no queue, and a name that comes twice, are refused at the start', () => {
   const queue = memoryTasks({ clock: virtualClock() });
-  assert.throws(() => severalQueues([]), ConfigError);
+  assert.throws(() => severalQueues([]), refusal('queues'));
   const twice = [
     { name: 'a', queue },
     { name: 'a', queue },
   ];
-  assert.throws(() => severalQueues(twice), ConfigError);
+  assert.throws(
+    () => severalQueues(twice),
+    refusal('queues[1].name', /"a" again; accepted: each name once$/),
+  );
   assert.equal(severalQueues([{ name: 'a', queue }]), queue);
 });

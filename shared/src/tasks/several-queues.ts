@@ -7,7 +7,7 @@
  * the highest weight (rendezvous hashing): a queue that is added or removed moves the tasks of that queue alone, one in
  * n, and a message whose redelivery falls into that change may be delivered twice, under one `dedupId`.
  */
-import { ConfigError } from '../errors.ts';
+import { refused, refusedAs } from '../errors.ts';
 import { hashOf } from '../hash.ts';
 import type { TaskQueue } from './task-queue.ts';
 import { listOf, required, shaped, taskQueue as aQueue, text } from '../options.ts';
@@ -26,15 +26,12 @@ export function severalQueues(queues: readonly NamedQueue[]): TaskQueue {
   )('queues', queues);
   const [first, ...others] = queues;
   if (first === undefined) {
-    throw new ConfigError('NO_QUEUES', 'queues is empty; accepted: at least one queue');
+    throw refused('queues', queues, 'at least one queue');
   }
   const names = queues.map(({ name }) => name);
-  const twice = names.find((name, index) => names.indexOf(name) !== index);
-  if (twice !== undefined) {
-    throw new ConfigError(
-      'QUEUE_TWICE',
-      `queues has ${JSON.stringify(twice)} twice; accepted: each name once`,
-    );
+  const again = names.findIndex((name, index) => names.indexOf(name) !== index);
+  if (again >= 0) {
+    throw refusedAs(`queues[${again}].name`, `${JSON.stringify(names[again])} again`, 'each name once');
   }
   if (others.length === 0) return first.queue;
   return {
