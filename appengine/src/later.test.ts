@@ -26,7 +26,7 @@ async function later(t: TestContext, queues = QUEUES.slice(0, 1)) {
   for (const name of queues) await client.createQueue({ parent: LOCATION, queue: { name } });
   // Their time limits run on real time, because the calls do.
   const queueOf = (queue: string) =>
-    cloudTasksQueue(client, { queue, target: { appEngine: {} }, timeout: '5s' });
+    cloudTasksQueue(client, { queue, target: { appEngine: {} }, callTimeout: '5s' });
   const queue = severalQueues(queues.map((name) => ({ name, queue: queueOf(name) })));
   const server = await startServer(
     {

@@ -54,7 +54,7 @@ function setUp(target: string, environment: Readonly<Record<string, string>> = {
       subscription: 'projects/p/subscriptions/s',
     };
     const before = published.length;
-    const options = { consumer: target, clock, log, timeout: '60s' } as const;
+    const options = { consumer: target, clock, log, handlerTimeout: '60s' } as const;
     assert.equal(settle(await clock.until(deliver(handler, message, options))), 'ack');
     return published
       .slice(before)

@@ -24,7 +24,7 @@ export async function claimStore(
     return {
       claims: firestoreClaims(await firestore(), {
         collection: `${config.firestore.collectionPrefix}-claims`,
-        timeout: claimCall(dedup.lease),
+        callTimeout: claimCall(dedup.lease),
       }),
     };
   }
@@ -46,7 +46,7 @@ export async function claimStore(
   return {
     claims: redisClaims(redis, {
       prefix: dedup.redisPrefix ?? redisPrefix(config.firestore.collectionPrefix),
-      timeout: claimCall(dedup.lease),
+      callTimeout: claimCall(dedup.lease),
     }),
     evictionPolicy: policy,
   };

@@ -61,7 +61,7 @@ async function register(config: Config, clock: Clock): Promise<void> {
     ...(config.source !== undefined && { source: config.source }),
     clock,
     log,
-    timeout: config.timeout,
+    handlerTimeout: config.timeout,
     deadLetters: { publisher: ports.publisher, topic: config.deadLetterTopic },
     stop,
   });

@@ -45,7 +45,7 @@ function fifo(environment: Readonly<Record<string, string>>) {
         subscription: `projects/p/subscriptions/${subscription}`,
       };
       const source = config.source === undefined ? {} : { source: config.source };
-      const options = { consumer: 'c', clock, log: silent, timeout: '60s', ...source } as const;
+      const options = { consumer: 'c', clock, log: silent, handlerTimeout: '60s', ...source } as const;
       assert.equal(settle(await clock.until(deliver(handler, message, options))), 'ack');
     }
   };

@@ -63,7 +63,7 @@ function play(environment: Record<string, string> = {}) {
     return { id: String(ids), data: Buffer.from(data), attributes, publishTime, subscription: 'in' };
   };
   const receive = async (received: Message): Promise<string> => {
-    const options = { consumer: 'c', clock, log: silent, timeout: '30s' } as const;
+    const options = { consumer: 'c', clock, log: silent, handlerTimeout: '30s' } as const;
     const outcome = await clock.until(deliver(handler, received, options));
     return outcome.kind === 'ack' ? outcome.reason : outcome.kind;
   };

@@ -58,7 +58,7 @@ function setUp(
       publishTime: new Date(clock.now()),
       subscription: 'projects/p/subscriptions/in',
     };
-    const options = { consumer: 'c', clock, log: silent, timeout: '60s' } as const;
+    const options = { consumer: 'c', clock, log: silent, handlerTimeout: '60s' } as const;
     return settle(await clock.until(deliver(handler, message, options)));
   };
   const topics = (): string[] => published.map(({ topic }) => topic);

@@ -56,7 +56,9 @@ test('pipeline: what another delivery is at work on comes back by a task, and no
   const receive = (id: string, attributes: Message['attributes']): Promise<unknown> => {
     const publishTime = new Date(clock.now());
     const message = { id, data: Buffer.from('x'), attributes, publishTime, subscription: 'in' };
-    return clock.until(deliver(handler, message, { consumer: 'c', clock, log: silent, timeout: '30s' }));
+    return clock.until(
+      deliver(handler, message, { consumer: 'c', clock, log: silent, handlerTimeout: '30s' }),
+    );
   };
   const outcome = (await receive('1', {})) as { kind: string; reason?: string };
   assert.deepEqual([outcome.kind, outcome.reason], ['ack', 'scheduled']);

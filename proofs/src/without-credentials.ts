@@ -35,14 +35,14 @@ const request = {
   retentionMs: 50_000,
   mayTakeOver: true,
 };
-const publisher = pubsubPublisher(pubsub, { timeout: '2s' });
+const publisher = pubsubPublisher(pubsub, { publishTimeout: '2s' });
 const publish = (): Promise<string> =>
   publisher.publish({ topic: 'topic-1', data: Buffer.from('x'), attributes: {} });
 const queue = cloudTasksQueue(tasks, {
   queue: 'projects/p/locations/l/queues/q',
   target: { appEngine: {} },
-  patience: '0s',
-  timeout: '2s',
+  retryTimeout: '0s',
+  callTimeout: '2s',
 });
 const ref = { consumer: 'c', source: 's', key: 'k' };
 
@@ -61,7 +61,7 @@ async function received(): Promise<never> {
 
 const CALLS: Readonly<Record<string, () => Promise<unknown>>> = {
   publish,
-  claim: () => firestoreClaims(firestore, { timeout: '2s' }).claim(request),
+  claim: () => firestoreClaims(firestore, { callTimeout: '2s' }).claim(request),
   inbox: () => firestoreInbox(firestore).claim(request),
   'inbox rows': () => firestoreInbox(firestore).outbox.pending(0, 0, undefined, 10),
   task: () => queue.create({ name: 'n', scheduleTimeMs: 0, body: Buffer.from('x') }),

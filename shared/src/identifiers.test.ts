@@ -49,7 +49,7 @@ async function delivered(handler: Handler, messages: readonly Message[]): Promis
         consumer: 'c',
         clock,
         log: ownLog(lines),
-        timeout: '60s',
+        handlerTimeout: '60s',
         report: (outcome, log) => logOutcome(message, outcome, log),
       }),
     );

@@ -125,7 +125,7 @@ const OPTIONS: Readonly<Record<string, Case>> = {
   delay: { before: [queue], valid: { clock, topic }, near: ['ledgerFr', 'ledgerFor'] },
   deliver: {
     before: [handler, { id: '1', attributes: {}, data: Buffer.alloc(0), publishTime: new Date(0) }],
-    valid: { consumer: 'c', source: 's', clock, log: silent, timeout: '1s' },
+    valid: { consumer: 'c', source: 's', clock, log: silent, handlerTimeout: '1s' },
     near: ['sourse', 'source'],
   },
   forward: { before: ['out'], valid: {}, near: ['maxByte', 'maxBytes'] },
@@ -136,7 +136,7 @@ const OPTIONS: Readonly<Record<string, Case>> = {
   },
   httpDoor: {
     before: [handler],
-    valid: { consumer: 'c', clock, log: silent, timeout: '1s' },
+    valid: { consumer: 'c', clock, log: silent, handlerTimeout: '1s' },
     near: ['deadLetter', 'deadLetters'],
   },
   inbox: { before: [memoryInbox({ clock })], valid: {}, near: ['publisherr', 'publisher'] },
@@ -204,7 +204,7 @@ const OPTIONS: Readonly<Record<string, Case>> = {
     end: (answer) => (answer as { stop(): Promise<void> }).stop(),
   },
   firestoreClaims: { before: [firestore], valid: {}, near: ['colection', 'collection'] },
-  firestoreInbox: { before: [firestore], valid: {}, near: ['transactiontime', 'transactionTime'] },
+  firestoreInbox: { before: [firestore], valid: {}, near: ['attempttimeout', 'attemptTimeout'] },
   firestoreStreams: { before: [firestore], valid: {}, near: ['shard', 'shards'] },
   firestoreCounterStart: { before: [firestore], valid: {}, near: ['scopes', 'scope'] },
   wakeTasks: {
@@ -226,7 +226,7 @@ const OPTIONS: Readonly<Record<string, Case>> = {
   cloudTasksQueue: {
     before: [tasks],
     valid: { queue: 'projects/p/locations/l/queues/q', target: { appEngine: {} } },
-    near: ['patince', 'patience'],
+    near: ['retryTimout', 'retryTimeout'],
   },
   pubsubClient: { before: [], valid: { projectId }, near: ['projectID', 'projectId'], end: closed },
   pubsubPublisher: { before: [pubsub], valid: {}, near: ['batchdelay', 'batchDelay'], end: closed },
@@ -236,7 +236,11 @@ const OPTIONS: Readonly<Record<string, Case>> = {
     near: ['concurency', 'concurrency'],
     end: closed,
   },
-  subscriptionWindows: { before: [pubsub, 'sub-1'], valid: { timeout: '1ms' }, near: ['timout', 'timeout'] },
+  subscriptionWindows: {
+    before: [pubsub, 'sub-1'],
+    valid: { callTimeout: '1ms' },
+    near: ['callTimout', 'callTimeout'],
+  },
 };
 
 /** Those that have no options: values, checks of a message, clocks. */

@@ -38,7 +38,7 @@ async function closing({ firestore }: World, waiting: number): Promise<number> {
   };
   const handler = orderedDelivery(store).middleware(next);
   const begun = performance.now();
-  const options = { consumer: CONSUMER, clock: systemClock(), log: silent, timeout: TIMEOUT } as const;
+  const options = { consumer: CONSUMER, clock: systemClock(), log: silent, handlerTimeout: TIMEOUT } as const;
   const outcome = await deliver(handler, messageOf(key, 1), options);
   if (outcome.kind !== 'ack' || last !== waiting + 1) {
     throw new Error(`of ${waiting + 1} messages ${last} ran, and the delivery ended as ${outcome.kind}`);

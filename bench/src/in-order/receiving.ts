@@ -31,7 +31,12 @@ export const pulled: Receiving = {
 export const pushed: Receiving = {
   name: 'push',
   async start(subscription, handler) {
-    const door = httpDoor(handler, { consumer: CONSUMER, clock: systemClock(), log: silent, timeout: '50s' });
+    const door = httpDoor(handler, {
+      consumer: CONSUMER,
+      clock: systemClock(),
+      log: silent,
+      handlerTimeout: '50s',
+    });
     const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
       const chunks: Buffer[] = [];
       for await (const chunk of request) chunks.push(chunk as Buffer);

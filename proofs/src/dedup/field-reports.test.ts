@@ -45,7 +45,7 @@ test('B36: nobody listens where Redis should be: a retry, or a marked run where 
         marks.push(possibleDuplicate);
         return ack();
       },
-      [dedup(redisClaims(redis, { timeout: '200ms' }), options)],
+      [dedup(redisClaims(redis, { callTimeout: '200ms' }), options)],
     )(aMessage('1'), aContext(systemClock()));
   try {
     const refused = await deliver({});

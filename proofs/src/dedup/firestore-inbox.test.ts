@@ -206,7 +206,7 @@ test('B47: the heartbeat goes on beside the open transaction of a handler slower
 test('B47: a handler that takes too long is cut off, deaf or not, and nothing of it is committed', async (t) => {
   let isSlow = true;
   const { deliver, read } = await bank(t, {
-    store: { transactionTime: '100ms' },
+    store: { attemptTimeout: '100ms' },
     handler: async () => {
       if (isSlow) await pause(400);
       return ack();
@@ -282,7 +282,7 @@ test('a record that is not ours is left alone: a retry, for processing it could 
 
 test('options that cannot work are refused, and codes of a commit say what is known', async (t) => {
   const { firestore } = await bank(t);
-  for (const bad of [{ transactionTime: '271s' }, { transactionTime: '0s' }, { maxAttempts: 0 }] as const) {
+  for (const bad of [{ attemptTimeout: '271s' }, { attemptTimeout: '0s' }, { maxAttempts: 0 }] as const) {
     assert.throws(() => firestoreInbox(firestore, bad), refusal(Object.keys(bad)[0] ?? ''));
   }
   const of = (code: number) => transactionFailure(Object.assign(new Error('text'), { code })).code;

@@ -171,7 +171,7 @@ function suite(name: string, start: () => Promise<Server>): void {
       const clock = systemClock();
       let runs = 0;
       // The official emulator needs longer than the usual bound for so many at once.
-      const patient = firestoreClaims(firestore, { collection: COLLECTION, timeout: '30s' });
+      const patient = firestoreClaims(firestore, { collection: COLLECTION, callTimeout: '30s' });
       const deliver = compose(async () => {
         runs += 1;
         return ack();
@@ -218,11 +218,11 @@ test('a Firestore that is down is unavailable within the bound, and the late cla
   await once(probe, 'close');
   const firestore = connect({ address: `127.0.0.1:${port}`, close: async () => {} });
   const asked = request();
-  const { claim } = firestoreClaims(firestore, { timeout: '300ms' });
+  const { claim } = firestoreClaims(firestore, { callTimeout: '300ms' });
   assert.ok((await turnsDuring(() => assert.rejects(claim(asked), unavailable))) < 3_000);
   // The client goes on trying by itself, so its request arrives when the server is back.
   const server = await startFirestore({ port, clock: systemClock() });
-  const store = firestoreClaims(firestore, { timeout: '10s' });
+  const store = firestoreClaims(firestore, { callTimeout: '10s' });
   assert.equal((await claimed(store, asked)).held.request.owner, asked.owner);
   assert.equal((await store.claim(request({ key: asked.key }))).kind, 'inProgress');
   await firestore.terminate();

@@ -21,7 +21,7 @@ async function withRedis(run: (outage: Outage) => Promise<void>): Promise<void> 
   const redis = new Redis(port, '127.0.0.1', { retryStrategy: () => 50 }).on('error', () => {});
   try {
     await run({
-      store: redisClaims(redis, { timeout: '300ms' }),
+      store: redisClaims(redis, { callTimeout: '300ms' }),
       takeDown: () => server.close(),
       bringUp: async () => void (server = await startRedis(port)),
     });
@@ -40,7 +40,7 @@ async function withFirestore(run: (outage: Outage) => Promise<void>): Promise<vo
   try {
     let up = Promise.resolve();
     await run({
-      store: firestoreClaims(firestore, { timeout: '1s' }),
+      store: firestoreClaims(firestore, { callTimeout: '1s' }),
       async takeDown() {
         await faults.restart('firestore', { state: 'kept', downMs: DOWN_MS });
         up = pause(DOWN_MS);

@@ -78,7 +78,7 @@ function work(task: WorkerTask, store: ClaimStore): void {
   receive(client.subscription(task.subscription), compose(handler, [noted, once]), {
     consumer: 'worker',
     concurrency: 8,
-    timeout: '8s',
+    handlerTimeout: '8s',
     log: silent,
   });
 }
@@ -91,7 +91,7 @@ async function storeOf({ store }: WorkerTask): Promise<ClaimStore> {
       import('../../../shared/src/dedup/redis.ts'),
     ]);
     const redis = new Redis(store.port, '127.0.0.1').on('error', () => {});
-    return redisClaims(redis, { timeout: '1s' });
+    return redisClaims(redis, { callTimeout: '1s' });
   }
   const [{ Firestore }, { firestoreClaims }] = await Promise.all([
     import('@google-cloud/firestore'),
@@ -99,7 +99,7 @@ async function storeOf({ store }: WorkerTask): Promise<ClaimStore> {
   ]);
   const [host = '', port] = store.address.split(':');
   const firestore = new Firestore({ projectId: 'demo-project', host, port: Number(port), ssl: false });
-  return firestoreClaims(firestore, { timeout: '1s' });
+  return firestoreClaims(firestore, { callTimeout: '1s' });
 }
 
 process.once('disconnect', () => process.exit());

@@ -29,7 +29,7 @@ async function withRedis(
   const server = await startRedis(undefined, flags);
   const redis = connect(server);
   try {
-    await run({ server, redis, store: redisClaims(redis, { prefix: PREFIX, timeout: '500ms' }) });
+    await run({ server, redis, store: redisClaims(redis, { prefix: PREFIX, callTimeout: '500ms' }) });
   } finally {
     redis.disconnect();
     await server.close();
@@ -204,7 +204,7 @@ if (!hasRedisServer()) {
         for (const client of [lazy, tooEarly]) client.on('error', () => {});
         try {
           await claimed(redisClaims(lazy, { prefix: PREFIX }), request());
-          const early = redisClaims(tooEarly, { prefix: PREFIX, timeout: '300ms' });
+          const early = redisClaims(tooEarly, { prefix: PREFIX, callTimeout: '300ms' });
           await assert.rejects(early.claim(request()), unavailable);
           isUp = true;
           await once(tooEarly, 'ready');

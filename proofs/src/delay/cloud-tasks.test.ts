@@ -89,7 +89,7 @@ test('B20: ALREADY_EXISTS is success', async () => {
 });
 
 test('only what can never succeed is permanent; a missing queue and everything unknown is tried again', async () => {
-  const options = { queue: QUEUE, target: { appEngine: {} }, patience: '0s' } as const;
+  const options = { queue: QUEUE, target: { appEngine: {} }, retryTimeout: '0s' } as const;
   for (let code = 0; code <= 17; code += 1) {
     if (code === 6) continue;
     const queue = cloudTasksQueue(failing(code), options);
@@ -108,7 +108,12 @@ test('only what can never succeed is permanent; a missing queue and everything u
 test('B21: a call that hangs is a transient error after its time limit', async () => {
   const clock = virtualClock();
   const { client } = fakeClient(() => new Promise(() => {}));
-  const queue = cloudTasksQueue(client, { queue: QUEUE, target: { appEngine: {} }, timeout: '3s', clock });
+  const queue = cloudTasksQueue(client, {
+    queue: QUEUE,
+    target: { appEngine: {} },
+    callTimeout: '3s',
+    clock,
+  });
   await assert.rejects(clock.until(queue.create(task())), (error) => error instanceof TransientError);
   assert.equal(clock.monotonic(), 3_000);
 });
@@ -125,7 +130,7 @@ test('what could never be called is refused at the start', () => {
     refusal('target.url', /accepted: an https URL/),
   );
   assert.throws(make({ target: { ...HTTP, serviceAccount: 'caller' } }), refusal('target.serviceAccount'));
-  assert.throws(make({ timeout: 'soon' }), refusal('timeout'));
+  assert.throws(make({ callTimeout: 'soon' }), refusal('callTimeout'));
   for (const emulatorHost of [
     '127.0.0.1',
     'http://127.0.0.1:1',
@@ -162,7 +167,7 @@ async function local(t: TestContext) {
     target.closeAllConnections();
     target.close();
   });
-  const queue = cloudTasksQueue(client, { queue: QUEUE, target: { appEngine: {} }, timeout: '5s' });
+  const queue = cloudTasksQueue(client, { queue: QUEUE, target: { appEngine: {} }, callTimeout: '5s' });
   const createQueue = () => client.createQueue({ parent: LOCATION, queue: { name: QUEUE } });
   return { client, queue, createQueue, received };
 }
@@ -209,7 +214,7 @@ test('against a local server: what the queue says it adds is not less than what 
 
 test('a server that is not there is a transient error within the time limit', async () => {
   const client = cloudTasksClient({ emulatorHost: '127.0.0.1:9' });
-  const options = { queue: QUEUE, target: { appEngine: {} }, timeout: '2s', patience: '1s' } as const;
+  const options = { queue: QUEUE, target: { appEngine: {} }, callTimeout: '2s', retryTimeout: '1s' } as const;
   const queue = cloudTasksQueue(client, options);
   const rejects = () => assert.rejects(queue.create(task()), (error) => error instanceof TransientError);
   assert.ok((await turnsDuring(rejects)) < 4_000);

@@ -51,6 +51,6 @@ clock.after(task.sweepEveryMs, function again() {
 const client = new PubSub({ projectId: 'demo-project', apiEndpoint: task.pubsub });
 receive(client.subscription(task.subscription), compose(handler, [streams.middleware]), {
   consumer: CONSUMER,
-  timeout: '20s',
+  handlerTimeout: '20s',
   log: silent,
 });

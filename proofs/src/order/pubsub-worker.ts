@@ -103,7 +103,7 @@ flushCompileCache();
 receive(client.subscription(task.subscription), compose(handler, [streams.middleware]), {
   consumer: CONSUMER,
   concurrency: 20,
-  timeout: '20s',
+  handlerTimeout: '20s',
   log: silent,
 });
 process.send?.('ready');

@@ -29,7 +29,7 @@ const [host = '', port] = task.firestore.split(':');
 const firestore = new Firestore({ projectId: 'demo-project', host, port: Number(port), ssl: false });
 const pubsub = new PubSub({ projectId: 'demo-project', apiEndpoint: task.pubsub });
 const store = firestoreOutbox(firestore);
-const relayed = relay(store, pubsubPublisher(pubsub, { timeout: '2s' }), {
+const relayed = relay(store, pubsubPublisher(pubsub, { publishTimeout: '2s' }), {
   log: silent,
   lease: '3s',
   publishTimeout: '2s',

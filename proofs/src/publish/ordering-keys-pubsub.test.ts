@@ -123,7 +123,7 @@ test('publishes that fail, or whose replies are lost, change the order of no key
 
 test('a key whose publish hangs holds no other; what waited behind it is rejected with it, and the key goes on', async (t) => {
   const { send, insist, received } = await setUp(t, [{ nth: [1], action: { type: 'delay', ms: 3_000 } }], {
-    timeout: '1s',
+    publishTimeout: '1s',
   });
   const answers = [1, 2].map((number) => send('stuck', number).catch((error: unknown) => error));
   await pause(20);

@@ -224,9 +224,9 @@ test('an ordering key that failed takes messages again', async (t) => {
 
 test('a server that is down or silent gives a transient error in time, not a hang', async (t) => {
   const closed = new PubSub({ apiEndpoint: '127.0.0.1:9', projectId: 'test-project' });
-  const down = pubsubPublisher(closed, { timeout: '300ms' });
+  const down = pubsubPublisher(closed, { publishTimeout: '300ms' });
   t.after(() => closed.close());
-  const { publisher: silent } = await fake(t, () => {}, { timeout: '300ms' });
+  const { publisher: silent } = await fake(t, () => {}, { publishTimeout: '300ms' });
   for (const publisher of [down, silent]) {
     const rejects = () => assert.rejects(publisher.publish(out('a', {}, 'k1')), { name: 'TransientError' });
     assert.ok((await turnsDuring(rejects)) < 2_000);
@@ -285,8 +285,8 @@ test('options are checked when the publisher is made', async (t) => {
   const client = new PubSub({ apiEndpoint: '127.0.0.1:9', projectId: 'test-project' });
   t.after(() => client.close());
   for (const options of [
-    { timeout: '0s' },
-    { timeout: '1.5s' },
+    { publishTimeout: '0s' },
+    { publishTimeout: '1.5s' },
     { batchMessages: 0 },
     { batchMessages: 1_001 },
   ]) {
@@ -322,7 +322,7 @@ test('a client finds an emulator by its IPv6 address, which Google’s own takes
   }
   const own = relay.address() as AddressInfo;
   const client = pubsubClient({ projectId: 'test-project', emulatorHost: `[::1]:${own.port}` });
-  const publisher = pubsubPublisher(client, { timeout: '5s' });
+  const publisher = pubsubPublisher(client, { publishTimeout: '5s' });
   t.after(async () => {
     await publisher.close();
     await client.close();

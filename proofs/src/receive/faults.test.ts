@@ -43,7 +43,7 @@ for (const [error, level, event, fault] of [
       source: 's',
       clock,
       log,
-      timeout: '10s',
+      handlerTimeout: '10s',
       report: (outcome, traced) => logOutcome(message, outcome, traced),
     });
     assert.deepEqual(

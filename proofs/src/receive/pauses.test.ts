@@ -127,7 +127,7 @@ test('a pause is at least as long as the handler asked for, and ends before the 
     [async () => retry(new Error('no'), '1h'), 10_000],
   ];
   for (const [handler, pauseMs] of asked) {
-    const { send, runs, run, close } = instant(handler, { timeout: '5s', maxExtension: '10s' });
+    const { send, runs, run, close } = instant(handler, { handlerTimeout: '5s', maxExtension: '10s' });
     send('a');
     await run(pauseMs - 50);
     assert.equal(runs.length, 1, String(pauseMs));

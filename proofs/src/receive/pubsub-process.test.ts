@@ -83,7 +83,7 @@ test('B53: a handler longer than the ack deadline keeps its message, and one tha
       if (began.length === 1) await pause(12_500);
       return ack();
     },
-    { consumer: 'c', timeout: '13s', concurrency: 10, drainOnSigterm: false },
+    { consumer: 'c', handlerTimeout: '13s', concurrency: 10, drainOnSigterm: false },
   );
   t.after(() => receiver.close());
   await publish('slow');

@@ -68,7 +68,7 @@ test('a server that does not answer is not known, within the time given', async 
     for (const socket of sockets) socket.destroy();
   });
   const turns = await turnsDuring(async () =>
-    assert.equal(await subscriptionWindows(client, 's', { timeout: '300ms' }), undefined),
+    assert.equal(await subscriptionWindows(client, 's', { callTimeout: '300ms' }), undefined),
   );
   assert.ok(turns < 3_000);
 });

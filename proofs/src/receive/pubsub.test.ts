@@ -205,7 +205,9 @@ test('close does not wait for ever', async (t) => {
 
 test('B53: a handler past its deadline gives its message back', async (t) => {
   const { start, publish, handled, lines } = await setUp(t);
-  start(() => (handled.length === 1 ? new Promise(() => {}) : Promise.resolve(ack())), { timeout: '100ms' });
+  start(() => (handled.length === 1 ? new Promise(() => {}) : Promise.resolve(ack())), {
+    handlerTimeout: '100ms',
+  });
   await publish('a');
   await untilTrue(() => handled.length === 2);
   assert.match(lines.join('\n'), /HANDLER_TIMEOUT/);
@@ -241,14 +243,14 @@ test('options are checked before anything is received', async (t) => {
   const { start } = await setUp(t);
   const handler: Handler = async () => ack();
   const wrong: object[] = [{ consumer: '' }, { consumer: undefined }, { consumer: 5 }, { source: '' }];
-  wrong.push({ concurrency: 0 }, { concurrency: 1.5 }, { timeout: '0s' });
+  wrong.push({ concurrency: 0 }, { concurrency: 1.5 }, { handlerTimeout: '0s' });
   for (const parts of wrong) {
     const [path = ''] = Object.keys(parts);
     assert.throws(() => start(handler, parts as Partial<ReceiveOptions>), refusal(path));
   }
   assert.throws(
-    () => start(handler, { timeout: '2h' }),
-    refusal('maxExtension', /at least timeout \("2h"\)/),
+    () => start(handler, { handlerTimeout: '2h' }),
+    refusal('maxExtension', /at least handlerTimeout \("2h"\)/),
   );
 });
 

@@ -196,7 +196,7 @@ test('no key, message ID or dedupId stands in an attribute of any metric', async
     source: 'projects/p/subscriptions/s',
     clock,
     log: silent,
-    timeout: '60s',
+    handlerTimeout: '60s',
   } as const;
   for (let index = 0; index < 20; index += 1)
     await deliver(async () => ack(), aMessage(`secret-${index}`), options);
@@ -233,7 +233,7 @@ test('an SDK that fails in every call changes no outcome, and work runs once', a
     runs += 1;
     return ack();
   }, [middleware]);
-  const options = { consumer: 'c', source: 's', clock, log: silent, timeout: '60s' } as const;
+  const options = { consumer: 'c', source: 's', clock, log: silent, handlerTimeout: '60s' } as const;
   assert.deepEqual(await deliver(handler, aMessage('1'), options), ack());
   assert.deepEqual(await deliver(handler, aMessage('1'), options), ack('duplicate'));
   assert.equal(runs, 1);
@@ -282,7 +282,7 @@ for (const runsWork of [true, false]) {
       return id === 'bad' ? Promise.reject(new TypeError('x')) : ack();
     };
     const handler = compose(work, [dedup(memoryClaims({ clock }), { clock })]);
-    const options = { consumer: 'c', source: 's', clock, log: silent, timeout: '60s' } as const;
+    const options = { consumer: 'c', source: 's', clock, log: silent, handlerTimeout: '60s' } as const;
     assert.deepEqual(await deliver(handler, aMessage('1'), options), ack());
     assert.deepEqual(await deliver(handler, aMessage('1'), options), ack('duplicate'));
     assert.equal((await deliver(handler, aMessage('bad'), options)).kind, 'retry');

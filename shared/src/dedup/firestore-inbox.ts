@@ -27,12 +27,12 @@ export type FirestoreInboxOptions = Readonly<{
   /** Where outgoing messages wait: default `firestoreOutbox(firestore)`. One relay over it serves both. */
   outbox?: OutboxStore<Transaction>;
   /** Bound on each operation but the transaction, default `5s`. */
-  timeout?: Duration;
+  callTimeout?: Duration;
   /**
-   * How long one call of the handler may take, default `60s`, at most `270s`. Firestore ends a transaction after 270 s,
+   * How long one attempt, and so one call of the handler, may take: default `60s`, at most `270s`. Firestore ends a transaction after 270 s,
    * and after 60 s in which it hears nothing of it: https://cloud.google.com/firestore/quotas#writes_and_transactions
    */
-  transactionTime?: Duration;
+  attemptTimeout?: Duration;
   /** How often the client runs a transaction that met another one, default 5, the client's own. */
   maxAttempts?: number;
   clock?: Clock;
@@ -54,16 +54,16 @@ export function firestoreInbox(
   checkOptions<FirestoreInboxOptions>(options, {
     collection: text,
     outbox: port(['writeSlot', 'claim'], 'a store of an outbox, for example firestoreOutbox(firestore)'),
-    timeout: durationFrom('1ms'),
-    transactionTime: durationFrom('1ms', LONGEST_TRANSACTION),
+    callTimeout: durationFrom('1ms'),
+    attemptTimeout: durationFrom('1ms', LONGEST_TRANSACTION),
     maxAttempts: whole(1),
     clock: aClock,
   });
   const { collection = 'pubsub-guarantees-claims' } = options;
-  const { timeout = '5s', transactionTime = '60s', maxAttempts = 5, clock = systemClock() } = options;
-  const transactionMs = toMilliseconds(transactionTime, 'transactionTime');
+  const { callTimeout = '5s', attemptTimeout = '60s', maxAttempts = 5, clock = systemClock() } = options;
+  const transactionMs = toMilliseconds(attemptTimeout, 'attemptTimeout');
   const claims = sameFirestore(firestore).collection(collection);
-  const { outbox = firestoreOutbox(firestore, { callTimeout: timeout, clock }) } = options;
+  const { outbox = firestoreOutbox(firestore, { callTimeout, clock }) } = options;
   const documents: InboxDocuments<Transaction> = {
     ...firestoreDocuments(claims, clock),
     transactionMs,
@@ -93,5 +93,5 @@ export function firestoreInbox(
       }
     },
   };
-  return documentInbox(documents, clock, toMilliseconds(timeout, 'timeout'));
+  return documentInbox(documents, clock, toMilliseconds(callTimeout, 'callTimeout'));
 }

@@ -19,7 +19,7 @@ export type FirestoreClaimsOptions = Readonly<{
   /** Default `pubsub-guarantees-claims`. Wants a TTL policy on `expiresAt`, and no single-field indexes. */
   collection?: string;
   /** Bound on each operation, default `5s`: the client itself waits for minutes when its server is down. */
-  timeout?: Duration;
+  callTimeout?: Duration;
   clock?: Clock;
 }>;
 
@@ -28,10 +28,10 @@ export function firestoreClaims(firestore: Firestore, options: FirestoreClaimsOp
   const client = sameFirestore(firestore);
   checkOptions<FirestoreClaimsOptions>(options, {
     collection: text,
-    timeout: durationFrom('1ms'),
+    callTimeout: durationFrom('1ms'),
     clock: aClock,
   });
-  const { collection = 'pubsub-guarantees-claims', timeout = '5s', clock = systemClock() } = options;
+  const { collection = 'pubsub-guarantees-claims', callTimeout = '5s', clock = systemClock() } = options;
   const claims = client.collection(collection);
-  return documentClaims(firestoreDocuments(claims, clock), clock, toMilliseconds(timeout, 'timeout'));
+  return documentClaims(firestoreDocuments(claims, clock), clock, toMilliseconds(callTimeout, 'callTimeout'));
 }

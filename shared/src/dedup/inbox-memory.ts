@@ -4,6 +4,7 @@
  * another revision; reads come before writes.
  */
 import { type Clock, sleep } from '../clock.ts';
+import { type Duration, toMilliseconds } from '../duration.ts';
 import { TransientError } from '../errors.ts';
 import { documentInbox, type InboxDocuments } from './document-inbox.ts';
 import type { Completion, InboxStore } from './inbox-store.ts';
@@ -12,7 +13,15 @@ import { freshRows, type MemoryRow, memoryTable, type Table } from '../outbox/me
 import { MEMORY_PROJECT } from '../outbox/memory.ts';
 import { SHARDS, someShards } from '../shards.ts';
 import { memoryDocuments } from './memory.ts';
-import { anything, callable, checkOptions, clock as aClock, required, whole } from '../options.ts';
+import {
+  anything,
+  callable,
+  checkOptions,
+  clock as aClock,
+  durationFrom,
+  required,
+  whole,
+} from '../options.ts';
 
 export type MemoryTransaction = Readonly<{
   /** Undefined when there is none. Throws after the first write. */
@@ -34,8 +43,8 @@ export type MemoryInbox = InboxStore<MemoryTransaction> &
 
 export type MemoryInboxOptions = Readonly<{
   clock: Clock;
-  /** How long one call of the handler may take, default 60,000. */
-  transactionMs?: number;
+  /** How long one attempt, and so one call of the handler, may take (default `60s`, at least `1ms`). */
+  attemptTimeout?: Duration;
   /** How often a transaction is tried, default 5. */
   maxAttempts?: number;
   /** Every request passes through it: where a test loses, delays or repeats one. */
@@ -63,7 +72,7 @@ const MAX_MESSAGE_BYTES = 1_040_000;
 export function memoryInbox(options: MemoryInboxOptions): MemoryInbox {
   checkOptions<MemoryInboxOptions>(options, {
     clock: required(aClock),
-    transactionMs: whole(1),
+    attemptTimeout: durationFrom('1ms'),
     maxAttempts: whole(1),
     network: callable,
     table: anything,
@@ -76,7 +85,7 @@ export function memoryInbox(options: MemoryInboxOptions): MemoryInbox {
 
 /** For tests that put faults between the protocol and its documents. */
 export function memoryInboxDocuments(options: MemoryInboxOptions): MemoryInboxDocuments {
-  const { clock, transactionMs = 60_000, maxAttempts = 5, network = (_request, send) => send() } = options;
+  const { clock, attemptTimeout = '60s', maxAttempts = 5, network = (_request, send) => send() } = options;
   const claims = memoryDocuments(options);
   const values = new Map<string, Versioned>();
   const table = options.table ?? memoryTable();
@@ -123,7 +132,7 @@ export function memoryInboxDocuments(options: MemoryInboxOptions): MemoryInboxDo
 
   return {
     ...claims,
-    transactionMs,
+    transactionMs: toMilliseconds(attemptTimeout, 'attemptTimeout'),
     maxMessageBytes: MAX_MESSAGE_BYTES,
     peek: (id) => values.get(id)?.value,
     put,

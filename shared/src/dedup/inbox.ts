@@ -45,7 +45,7 @@ const FIRST_PAUSE_MS = 500;
  *   another writer was in the way or a reply was lost. One call's writes are committed, never two. It must write through
  *   `transaction` alone, and look at `signal` before anything else that has an effect: whatever it does outside of the
  *   transaction (another database, an HTTP call, a publish of its own) is not covered and may happen more than once.
- * - It has `store.transactionMs` for one call (Firestore: 60 s unless configured), then its signal is aborted and its
+ * - It has `store.transactionMs` for one call (Firestore: `attemptTimeout`, 60 s by default), then its signal is aborted and its
  *   writes are dropped. An outcome other than `ack`, and a throw, drops them as well.
  * - A dead letter, a retry, and everything about conflicts, waiting and leases is as with `dedup`. A record that is not
  *   the library's is a retry (`FOREIGN_CLAIM`) until somebody removes it: processing it could be a second effect.

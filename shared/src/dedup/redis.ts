@@ -19,7 +19,7 @@ export type RedisClaimsOptions = Readonly<{
   /** Before every key, default `ps-once:`. Each record keeps it: up to 8 characters cost no memory more. */
   prefix?: string;
   /** Bound on each operation, default `5s`. */
-  timeout?: Duration;
+  callTimeout?: Duration;
   clock?: Clock;
 }>;
 
@@ -40,9 +40,13 @@ const TIMEOUT_MS = 5_000;
  */
 export function redisClaims(redis: Redis | Cluster, options: RedisClaimsOptions = {}): ClaimStore {
   aRedis('redis', redis);
-  checkOptions<RedisClaimsOptions>(options, { prefix: text, timeout: durationFrom('1ms'), clock: aClock });
-  const { prefix = 'ps-once:', timeout = '5s', clock = systemClock() } = options;
-  const timeoutMs = toMilliseconds(timeout, 'timeout');
+  checkOptions<RedisClaimsOptions>(options, {
+    prefix: text,
+    callTimeout: durationFrom('1ms'),
+    clock: aClock,
+  });
+  const { prefix = 'ps-once:', callTimeout = '5s', clock = systemClock() } = options;
+  const timeoutMs = toMilliseconds(callTimeout, 'callTimeout');
   const call = redisCalls(redis, clock, timeoutMs);
 
   return {

@@ -39,7 +39,7 @@ function world() {
   });
   const handler = enqueueing(jobs(store, { clock }), toJob);
   const given = async (one: Message): Promise<Outcome> =>
-    deliver(handler, one, { consumer: 'intake', source: 's', clock, log: silent, timeout: '10s' });
+    deliver(handler, one, { consumer: 'intake', source: 's', clock, log: silent, handlerTimeout: '10s' });
   const told = async (one: Message): Promise<string> => {
     const outcome = await given(one);
     return outcome.kind === 'ack'

@@ -31,7 +31,7 @@ import {
 
 export type PubsubPublisherOptions = Readonly<{
   /** How long one publish may take with all its repeats; then it rejects with a TransientError. */
-  timeout?: Duration;
+  publishTimeout?: Duration;
   /** How long the first message of a request waits for others. */
   batchDelay?: Duration;
   /** The largest request: at most 1,000 messages (https://cloud.google.com/pubsub/quotas#resource_limits). */
@@ -58,18 +58,18 @@ const REQUEST_BYTES = 1_000_000;
 export function pubsubPublisher(client: PubSub, options: PubsubPublisherOptions = {}): PubsubPublisher {
   aPubsub('client', client);
   checkOptions<PubsubPublisherOptions>(options, {
-    timeout: durationFrom('1ms'),
+    publishTimeout: durationFrom('1ms'),
     batchDelay: duration,
     batchMessages: whole(1, 1_000),
     maxBytes: whole(1),
   });
   const {
-    timeout = '10s',
+    publishTimeout = '10s',
     batchDelay = '0ms',
     batchMessages = 100,
     maxBytes = LIMITS.messageBytes,
   } = options;
-  const timeoutMs = toMilliseconds(timeout, 'timeout');
+  const timeoutMs = toMilliseconds(publishTimeout, 'publishTimeout');
   let connection: Promise<v1.PublisherClient> | undefined;
   let closing: Promise<void> | undefined;
 

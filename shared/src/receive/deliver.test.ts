@@ -17,7 +17,7 @@ const message: Message = {
   subscription: 'projects/p/subscriptions/s',
 };
 const clock = virtualClock();
-const options: DeliverOptions = { consumer: 'c', clock, log: silent, timeout: '10s' };
+const options: DeliverOptions = { consumer: 'c', clock, log: silent, handlerTimeout: '10s' };
 const codeOf = (outcome: Outcome): unknown =>
   outcome.kind !== 'ack' && (outcome.error as { code?: string }).code;
 

@@ -35,7 +35,7 @@ export type DeliverOptions = Readonly<{
   clock: Clock;
   log: Log;
   /** How long a handler may take. Keep it below the subscription's ack deadline (at most 600 s for push). */
-  timeout: Duration;
+  handlerTimeout: Duration;
   /** Ends the delivery before its deadline: whoever called is going away. */
   stop?: AbortSignal;
   /** The handler has answered nothing for this message before: doing so again gives it up. Default: false. */
@@ -50,7 +50,7 @@ const SHAPE: Shape<Required<DeliverOptions>> = {
   source: name,
   clock: required(aClock),
   log: required(aLog),
-  timeout: required(durationFrom('1ms')),
+  handlerTimeout: required(durationFrom('1ms')),
   stop: signal,
   isLastTry: flag,
   report: callable,
@@ -96,7 +96,7 @@ function tell({ report }: DeliverOptions, outcome: Outcome, log: Log): void {
 
 function run(handler: Handler, message: Message, source: string, options: DeliverOptions): Promise<Outcome> {
   const { clock, consumer, log } = options;
-  const timeoutMs = toMilliseconds(options.timeout, 'timeout');
+  const timeoutMs = toMilliseconds(options.handlerTimeout, 'handlerTimeout');
   const controller = new AbortController();
   const context = contextFor(clock, {
     consumer,
@@ -117,7 +117,7 @@ function run(handler: Handler, message: Message, source: string, options: Delive
     };
     const onStop = (): void => end(new TransientError('DELIVERY_STOPPED', 'the receiver is closing'));
     const cancel = clock.after(timeoutMs, () => {
-      end(new TransientError('HANDLER_TIMEOUT', `the handler took longer than ${options.timeout}`));
+      end(new TransientError('HANDLER_TIMEOUT', `the handler took longer than ${options.handlerTimeout}`));
     });
     const release = (): void => {
       cancel();

@@ -36,7 +36,7 @@ function setUp(handler: Handler = async () => ack(), parts: Partial<HttpDoorOpti
       consumer: 'c',
       clock,
       log: jsonLog((line) => lines.push(line)),
-      timeout: '60s',
+      handlerTimeout: '60s',
       deadLetters: { publisher, topic: 'dead-letters' },
       ...parts,
     },
@@ -179,8 +179,8 @@ test('options are checked when the door is made', () => {
     assert.throws(() => setUp(undefined, { consumer: consumer as string }), refusal('consumer'));
   }
   assert.throws(() => setUp(undefined, { source: '' }), refusal('source'));
-  const options = { consumer: 'c', clock: virtualClock(), log: silent, timeout: '60s' } as const;
+  const options = { consumer: 'c', clock: virtualClock(), log: silent, handlerTimeout: '60s' } as const;
   assert.throws(() => httpDoor(undefined as unknown as Handler, options), refusal('handler'));
-  assert.throws(() => setUp(undefined, { timeout: '0s' }), refusal('timeout'));
-  assert.throws(() => setUp(undefined, { timeout: '1.5s' as '1s' }), refusal('timeout'));
+  assert.throws(() => setUp(undefined, { handlerTimeout: '0s' }), refusal('handlerTimeout'));
+  assert.throws(() => setUp(undefined, { handlerTimeout: '1.5s' as '1s' }), refusal('handlerTimeout'));
 });

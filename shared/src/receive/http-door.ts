@@ -47,14 +47,14 @@ export type HttpDoorOptions = Readonly<{
   clock: Clock;
   log: Log;
   /** How long a handler may take; below the subscription's ack deadline and the platform's request timeout. */
-  timeout: Duration;
+  handlerTimeout: Duration;
   /** Where deliveries go that cannot be read. Without it they are refused with 503, so that Pub/Sub keeps them. */
   deadLetters?: DeadLetters;
   /** Aborted when the process has to end: a delivery that is not done then is answered 503, and its signal aborted. */
   stop?: AbortSignal;
 }>;
 
-/** Throws ConfigError for a handler, a consumer or a source that is none, and for a timeout that is not a duration or too short for a part of the handler. */
+/** Throws ConfigError for a handler, a consumer or a source that is none, and for a `handlerTimeout` that is not a duration or too short for a part of the handler. */
 export function httpDoor(
   handler: Handler,
   options: HttpDoorOptions,
@@ -65,12 +65,12 @@ export function httpDoor(
     source: name,
     clock: required(aClock),
     log: required(aLog),
-    timeout: required(durationFrom('1ms')),
+    handlerTimeout: required(durationFrom('1ms')),
     stop: signal,
     deadLetters: shaped<DeadLetters>({ publisher: required(aPublisher), topic: required(text) }),
   });
   const { clock, log } = options;
-  checkTimeout(handler, options.timeout);
+  checkTimeout(handler, options.handlerTimeout);
   const { deadLetters: _own, ...delivery } = options;
 
   return async (request) => {

@@ -33,9 +33,14 @@ const subscription = (): Subscription =>
 
 const DOORS = {
   receive: (handler: Handler, timeout: Duration) =>
-    void receive(subscription(), handler, { consumer: 'c', clock, log: silent, timeout }).close(),
+    void receive(subscription(), handler, {
+      consumer: 'c',
+      clock,
+      log: silent,
+      handlerTimeout: timeout,
+    }).close(),
   httpDoor: (handler: Handler, timeout: Duration) =>
-    void httpDoor(handler, { consumer: 'c', clock, log: silent, timeout }),
+    void httpDoor(handler, { consumer: 'c', clock, log: silent, handlerTimeout: timeout }),
 };
 
 const HANDLERS: Readonly<Record<string, Handler>> = {
@@ -57,8 +62,10 @@ for (const [door, open] of Object.entries(DOORS)) {
         assert.throws(
           () => open(handler, timeout),
           refusal(
-            'timeout',
-            new RegExp(`^timeout is "${timeout}"; accepted: more than minimumHandlerTime .*\\(5000 ms\\)`),
+            'handlerTimeout',
+            new RegExp(
+              `^handlerTimeout is "${timeout}"; accepted: more than minimumHandlerTime .*\\(5000 ms\\)`,
+            ),
           ),
         );
       }
@@ -70,6 +77,9 @@ for (const [door, open] of Object.entries(DOORS)) {
     open(done, '1ms');
     open(compose(done, [deadLetters]), '1ms');
     open(compose(done, [quick]), '501ms');
-    assert.throws(() => open(done, '0s'), refusal('timeout', /^timeout is "0s"; accepted: at least 1ms$/));
+    assert.throws(
+      () => open(done, '0s'),
+      refusal('handlerTimeout', /^handlerTimeout is "0s"; accepted: at least 1ms$/),
+    );
   });
 }

@@ -42,7 +42,11 @@ export function growingPauses(retry: RetryOptions, roomMs: number): Pauses {
   if (maxMs < minMs)
     throw refused('retry.max', retry.max ?? MAX, `at least retry.min ("${retry.min ?? MIN}")`);
   if (retry.max !== undefined && maxMs > roomMs) {
-    throw refused('retry.max', retry.max, `at most what maxExtension leaves beside timeout (${roomMs} ms)`);
+    throw refused(
+      'retry.max',
+      retry.max,
+      `at most what maxExtension leaves beside handlerTimeout (${roomMs} ms)`,
+    );
   }
   const known = new Map<string, Known>();
   return {

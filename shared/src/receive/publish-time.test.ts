@@ -106,7 +106,7 @@ function world() {
     delay(tasks, { clock, topic: 'projects/p/topics/out' }),
     publishing(target),
   ]);
-  const door = httpDoor(handler, { consumer: 'c', clock, log, timeout: '10s' });
+  const door = httpDoor(handler, { consumer: 'c', clock, log, handlerTimeout: '10s' });
   return { clock, tasks, target, dead, warnings, door };
 }
 

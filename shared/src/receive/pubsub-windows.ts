@@ -13,20 +13,20 @@ import { checkOptions, clock as aClock, durationFrom, port, text } from '../opti
 
 type ProtoDuration = Readonly<{ seconds?: unknown; nanos?: unknown }>;
 
-/** Within `timeout`, default 5 s; undefined when nothing is known. Rejects with ConfigError for wrong arguments alone. `client` stays the caller's. */
+/** Within `callTimeout`, default 5 s; undefined when nothing is known. Rejects with ConfigError for wrong arguments alone. `client` stays the caller's. */
 export async function subscriptionWindows(
   client: PubSub,
   subscription: string,
-  options: Readonly<{ timeout?: Duration; clock?: Clock }> = {},
+  options: Readonly<{ callTimeout?: Duration; clock?: Clock }> = {},
 ): Promise<SubscriptionWindows | undefined> {
   port(['subscription', 'getClientConfig'], 'a client for Pub/Sub, for example new PubSub()')(
     'client',
     client,
   );
   text('subscription', subscription);
-  checkOptions<typeof options>(options, { timeout: durationFrom('1ms'), clock: aClock });
-  const { timeout = '5s', clock = systemClock() } = options;
-  const timeoutMs = toMilliseconds(timeout, 'timeout');
+  checkOptions<typeof options>(options, { callTimeout: durationFrom('1ms'), clock: aClock });
+  const { callTimeout = '5s', clock = systemClock() } = options;
+  const timeoutMs = toMilliseconds(callTimeout, 'callTimeout');
   const guarded = guardedPubsub(client);
   const quietly = async <Value>(read: () => Promise<Value>): Promise<Value | undefined> => {
     try {

@@ -54,7 +54,7 @@ export type ReceiveOptions = Readonly<{
   /** Gets a line for everything that is not acknowledged. Default: warnings and errors as JSON on standard error. */
   log?: Log;
   /** How long a handler may take. */
-  timeout?: Duration;
+  handlerTimeout?: Duration;
   /** How many handlers run at once. */
   concurrency?: number;
   /**
@@ -68,7 +68,7 @@ export type ReceiveOptions = Readonly<{
    * and this many messages.
    */
   maxWaiting?: number;
-  /** How long the client goes on extending a lease; at least `timeout`. The client's own default is 60 minutes. */
+  /** How long the client goes on extending a lease; at least `handlerTimeout`. The client's own default is 60 minutes. */
   maxExtension?: Duration;
   /** How long `close` waits for handlers that are running; then their signals are aborted. */
   closeTimeout?: Duration;
@@ -108,7 +108,7 @@ export function receive(subscription: Subscription, handler: Handler, options: R
   const {
     clock = systemClock(),
     log = consoleLog(),
-    timeout = '60s',
+    handlerTimeout = '60s',
     concurrency = 100,
     consumer,
     source,
@@ -118,9 +118,9 @@ export function receive(subscription: Subscription, handler: Handler, options: R
   const closeTimeoutMs = toMilliseconds(closeTimeout, 'closeTimeout');
   const reopenMs = toMilliseconds(reopenAfter, 'reopenAfter');
   const maxExtensionMs = toMilliseconds(maxExtension, 'maxExtension');
-  const timeoutMs = checkTimeout(handler, timeout);
+  const timeoutMs = checkTimeout(handler, handlerTimeout);
   if (maxExtensionMs < timeoutMs) {
-    const accepted = `at least timeout ("${timeout}"), or messages come again while they are handled`;
+    const accepted = `at least handlerTimeout ("${handlerTimeout}"), or messages come again while they are handled`;
     throw refused('maxExtension', maxExtension, accepted);
   }
   const maxWaiting = options.maxWaiting ?? Math.ceil(concurrency / 2);
@@ -147,7 +147,7 @@ export function receive(subscription: Subscription, handler: Handler, options: R
         consumer,
         clock,
         log,
-        timeout,
+        handlerTimeout,
         stop: giveUp.signal,
         isLastTry: pauses.noOutcomes(received.id) >= MOST_NO_OUTCOMES - 1,
         report: (outcome, traced) => logOutcome(message, outcome, traced),
@@ -271,7 +271,7 @@ const RECEIVE_SHAPE: Shape<Required<ReceiveOptions>> = {
   source: name,
   clock: aClock,
   log: aLog,
-  timeout: durationFrom('1ms'),
+  handlerTimeout: durationFrom('1ms'),
   concurrency: whole(1),
   retry: shaped<Required<RetryOptions>>({ min: durationFrom('1ms'), max: durationFrom('1ms') }),
   maxWaiting: whole(0),

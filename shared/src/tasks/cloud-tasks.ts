@@ -45,9 +45,9 @@ export type CloudTasksOptions = Readonly<{
   queue: string;
   target: TaskTarget;
   /** For one call. Default 10 s, well under the ack deadline of a push subscription. */
-  timeout?: Duration;
+  callTimeout?: Duration;
   /** How long a call that is refused for the moment is repeated. Default 20 s; never beyond the delivery. `0s`: not at all. */
-  patience?: Duration;
+  retryTimeout?: Duration;
   clock?: Clock;
   /** Spreads the pauses; default Math.random. */
   random?: () => number;
@@ -72,15 +72,15 @@ export function cloudTasksQueue(client: CloudTasksClient, options: CloudTasksOpt
   checkOptions<CloudTasksOptions>(options, {
     queue: required(queueName),
     target: required(taskTarget),
-    timeout: durationFrom('1ms'),
-    patience: duration,
+    callTimeout: durationFrom('1ms'),
+    retryTimeout: duration,
     clock: aClock,
     random: callable,
   });
-  const { queue, target, timeout = '10s', patience = '20s' } = options;
+  const { queue, target, callTimeout = '10s', retryTimeout = '20s' } = options;
   const { clock = systemClock(), random = Math.random } = options;
-  const timeoutMs = toMilliseconds(timeout, 'timeout');
-  const patienceMs = toMilliseconds(patience, 'patience');
+  const callMs = toMilliseconds(callTimeout, 'callTimeout');
+  const retryMs = toMilliseconds(retryTimeout, 'retryTimeout');
   const requestWith = requestFor(target, localClients.has(client));
   guardedStart(client);
   return {
@@ -96,10 +96,10 @@ export function cloudTasksQueue(client: CloudTasksClient, options: CloudTasksOpt
         ...requestWith(body),
       };
       const end = deadline - RESERVE_MS;
-      const until = Math.min(clock.monotonic() + patienceMs, end - LEAST_CALL_MS);
+      const until = Math.min(clock.monotonic() + retryMs, end - LEAST_CALL_MS);
       try {
         await retryMomentary(clock, { until, signal, isMomentary, random }, () => {
-          const limitMs = Math.min(timeoutMs, Math.max(end - clock.monotonic(), LEAST_CALL_MS));
+          const limitMs = Math.min(callMs, Math.max(end - clock.monotonic(), LEAST_CALL_MS));
           // The client's own time limit does not cover its search for credentials, so the call has one of ours as well.
           const call = client.createTask({ parent: queue, task }, { timeout: limitMs });
           return bounded(

@@ -41,12 +41,12 @@ test('B21: the first reply was lost, and the repeat finds the task: that is succ
 });
 
 test('the pauses grow to five seconds and half of each is chance', async () => {
-  const { clock, calls, queue } = queueOf([code(14)], { patience: '60s', random: () => 0 });
+  const { clock, calls, queue } = queueOf([code(14)], { retryTimeout: '60s', random: () => 0 });
   await assert.rejects(clock.until(queue.create(TASK)), { code: 'TASK_QUEUE_UNAVAILABLE' });
   assert.deepEqual(pauses(calls).slice(0, 7), [100, 200, 400, 800, 1_600, 2_500, 2_500]);
 });
 
-test('patience ends after 20 s, and the error of the last call is the answer', async () => {
+test('repeats end after 20 s, and the error of the last call is the answer', async () => {
   const { clock, calls, queue } = queueOf([code(8), code(14)]);
   await assert.rejects(clock.until(queue.create(TASK)), (error) => {
     assert.ok(error instanceof TransientError);
@@ -102,10 +102,10 @@ test('nothing else is repeated: not what can never succeed, not the deployment, 
   assert.equal(calls.length, 1);
 });
 
-test('patience can be switched off, and is checked when the queue is made', async () => {
-  const { clock, calls, queue } = queueOf([code(14), 'ok'], { patience: '0s' });
+test('repeats can be switched off, and is checked when the queue is made', async () => {
+  const { clock, calls, queue } = queueOf([code(14), 'ok'], { retryTimeout: '0s' });
   await assert.rejects(clock.until(queue.create(TASK)), TransientError);
   assert.deepEqual(calls, [{ atMs: 0, timeout: 10_000 }]);
-  const wrong = { patience: 'long' } as unknown as Partial<CloudTasksOptions>;
-  assert.throws(() => queueOf(['ok'], wrong), refusal('patience'));
+  const wrong = { retryTimeout: 'long' } as unknown as Partial<CloudTasksOptions>;
+  assert.throws(() => queueOf(['ok'], wrong), refusal('retryTimeout'));
 });
