@@ -35,8 +35,8 @@ async function later(t: TestContext, queues = QUEUES.slice(0, 1)) {
         async () => ({ certificates: {}, maxAgeMs: 0 }),
       ),
       republish: republish(
-        { publisher, queue, deadLetters: deadLettering(publisher, 'dead-letters'), clock, log: silent },
-        { allowedTopics: [TOPIC] },
+        { publisher, queue, deadLetters: deadLettering(publisher, 'dead-letters') },
+        { allowedTopics: [TOPIC], clock, log: silent },
       ),
       log: silent,
     },

@@ -78,8 +78,8 @@ async function republisher(
     {
       authenticate: authentication(callers, keys, time),
       republish: republish(
-        { publisher, queue, deadLetters: deadLettering(publisher, 'dead-letters'), clock, log },
-        { allowedTopics },
+        { publisher, queue, deadLetters: deadLettering(publisher, 'dead-letters') },
+        { allowedTopics, clock, log },
       ),
       log,
     },

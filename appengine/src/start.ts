@@ -52,6 +52,10 @@ export async function start(
         publisher,
         queue: severalQueues(named),
         deadLetters: deadLettering(publisher, config.deadLetterTopic),
+      },
+      {
+        clock,
+        log,
         // As the functions name them. Nothing is loaded or read before a task asks for it.
         ledger: lazyLedger(async () => {
           const { firestoreLedger } = await import('pubsub-guarantees/schedules/firestore');
@@ -70,10 +74,6 @@ export async function start(
           }),
           room,
         ),
-        clock,
-        log,
-      },
-      {
         allowedTopics: config.allowedTopics,
         stop: stop.signal,
         ...(config.maxAttempts !== undefined && { maxAttempts: config.maxAttempts }),

@@ -53,8 +53,8 @@ function play(environment: Record<string, string> = {}) {
     evictionPolicy: Promise.resolve(undefined),
   });
   const answer = republish(
-    { publisher, queue, ledger, deadLetters: deadLettering(publisher, 'dead'), clock, log: silent },
-    { allowedTopics: [SOURCE] },
+    { publisher, queue, deadLetters: deadLettering(publisher, 'dead') },
+    { allowedTopics: [SOURCE], ledger, clock, log: silent },
   );
   let ids = 0;
   const message = (attributes: Message['attributes'], data: Uint8Array = Buffer.from('x')): Message => {

@@ -67,8 +67,8 @@ test('pipeline: what another delivery is at work on comes back by a task, and no
 
   await clock.advance(60_000);
   const run = republish(
-    { publisher, queue, deadLetters: (next) => next, clock, log: silent },
-    { allowedTopics: [SOURCE] },
+    { publisher, queue, deadLetters: (next) => next },
+    { allowedTopics: [SOURCE], clock, log: silent },
   );
   assert.deepEqual(await run({ body: tasks[0]!.body }), { status: 204 });
   const back = publisher.published[0]!;

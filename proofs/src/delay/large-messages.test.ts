@@ -53,8 +53,14 @@ function world(options: Readonly<{ payloads?: PayloadRoom; maxAttempts?: number;
   const stage = compose(async () => ack(), [deadLetters, delay(queue, { clock, topic: TOPIC, payloads })]);
   const { maxAttempts } = options;
   const run = republish(
-    { publisher, queue, deadLetters, payloads, clock, log: silent },
-    { allowedTopics: [TOPIC], ...(maxAttempts !== undefined && { maxAttempts }) },
+    { publisher, queue, deadLetters },
+    {
+      allowedTopics: [TOPIC],
+      payloads,
+      clock,
+      log: silent,
+      ...(maxAttempts !== undefined && { maxAttempts }),
+    },
   );
   const context: Context = {
     consumer: 'c',

@@ -71,10 +71,8 @@ test('a task whose topic is missing is answered 503 and told of as the deploymen
       publisher: { publish: () => Promise.reject(publishError(answered(5), topic)) },
       queue: memoryTasks({ clock }),
       deadLetters: deadLettering(memoryPublisher(), 'dead'),
-      clock,
-      log,
     },
-    { allowedTopics: [topic] },
+    { allowedTopics: [topic], clock, log },
   );
   const at = clock.now();
   const task = { key: 'k', topic, instantMs: at, scheduleTimeMs: at, attempt: 0, hop: 0, message };

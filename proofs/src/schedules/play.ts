@@ -66,10 +66,16 @@ export function play(options: PlayOptions = {}) {
       return target.publish(message);
     },
   };
-  const ports = { publisher, queue, deadLetters: deadLettering(dead, 'dead'), clock: worker, log: silent };
   const fire = republish(
-    { ...ports, ledger: options.wrapFiring?.(memory) ?? ledger, ...room },
-    { allowedTopics: [TOPIC], ...options.republisher },
+    { publisher, queue, deadLetters: deadLettering(dead, 'dead') },
+    {
+      allowedTopics: [TOPIC],
+      ledger: options.wrapFiring?.(memory) ?? ledger,
+      clock: worker,
+      log: silent,
+      ...room,
+      ...options.republisher,
+    },
   );
   const dispatch = ({ body, scheduleTimeMs }: Task, retryCount = 0) =>
     fire({ body, etaMs: scheduleTimeMs, retryCount });

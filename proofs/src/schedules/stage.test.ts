@@ -239,10 +239,8 @@ test('a republisher without a ledger neither publishes nor gives up what belongs
     publisher: target,
     queue: tasks,
     deadLetters: deadLettering(target, 'dead'),
-    clock,
-    log: silent,
   };
-  const run = republish(ports, { allowedTopics: [TOPIC] });
+  const run = republish(ports, { allowedTopics: [TOPIC], clock, log: silent });
   assert.deepEqual(await clock.until(run({ body: tasks.created[0]!.body })), { status: 503 });
   assert.equal(target.published.length, 0);
 });

@@ -140,8 +140,8 @@ test('a delay is one trace: through the task to the republisher and to what it p
   await door(push({ delay: '60', traceparent: PARENT }));
   const later = named('later');
   const answer = republish(
-    { publisher, queue: tasks, deadLetters: deadLettering(publisher, 'dead'), clock, log: silent },
-    { allowedTopics: [TOPIC] },
+    { publisher, queue: tasks, deadLetters: deadLettering(publisher, 'dead') },
+    { allowedTopics: [TOPIC], clock, log: silent },
   );
   await clock.advance(60_000);
   assert.equal((await answer({ body: tasks.created[0]!.body })).status, 204);

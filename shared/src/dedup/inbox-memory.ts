@@ -3,7 +3,7 @@
  * what another has changed since is not committed, and its function runs again; a commit is refused when the claim has
  * another revision; reads come before writes.
  */
-import { type Clock, sleep } from '../clock.ts';
+import { type Clock, sleep, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { TransientError } from '../errors.ts';
 import { documentInbox, type InboxDocuments } from './document-inbox.ts';
@@ -13,15 +13,7 @@ import { freshRows, type MemoryRow, memoryTable, type Table } from '../outbox/me
 import { MEMORY_PROJECT } from '../outbox/memory.ts';
 import { SHARDS, someShards } from '../shards.ts';
 import { memoryDocuments } from './memory.ts';
-import {
-  anything,
-  callable,
-  checkOptions,
-  clock as aClock,
-  durationFrom,
-  required,
-  whole,
-} from '../options.ts';
+import { anything, callable, checkOptions, clock as aClock, durationFrom, whole } from '../options.ts';
 
 export type MemoryTransaction = Readonly<{
   /** Undefined when there is none. Throws after the first write. */
@@ -42,7 +34,8 @@ export type MemoryInbox = InboxStore<MemoryTransaction> &
   }>;
 
 export type MemoryInboxOptions = Readonly<{
-  clock: Clock;
+  /** Default: the machine's. */
+  clock?: Clock;
   /** How long one attempt, and so one call of the handler, may take (default `60s`, at least `1ms`). */
   attemptTimeout?: Duration;
   /** How often a transaction is tried, default 5. */
@@ -69,24 +62,30 @@ const PAUSE_MS = 1_000;
 /** As Firestore's, so that a test finds what would not fit there. */
 const MAX_MESSAGE_BYTES = 1_040_000;
 
-export function memoryInbox(options: MemoryInboxOptions): MemoryInbox {
+export function memoryInbox(options: MemoryInboxOptions = {}): MemoryInbox {
   checkOptions<MemoryInboxOptions>(options, {
-    clock: required(aClock),
+    clock: aClock,
     attemptTimeout: durationFrom('1ms'),
     maxAttempts: whole(1),
     network: callable,
     table: anything,
     shards: someShards,
   });
-  const documents = memoryInboxDocuments(options);
+  const { clock = systemClock() } = options;
+  const documents = memoryInboxDocuments({ ...options, clock });
   const { peek, put, rows } = documents;
-  return { ...documentInbox(documents, options.clock, TIMEOUT_MS), peek, put, rows };
+  return { ...documentInbox(documents, clock, TIMEOUT_MS), peek, put, rows };
 }
 
 /** For tests that put faults between the protocol and its documents. */
-export function memoryInboxDocuments(options: MemoryInboxOptions): MemoryInboxDocuments {
-  const { clock, attemptTimeout = '60s', maxAttempts = 5, network = (_request, send) => send() } = options;
-  const claims = memoryDocuments(options);
+export function memoryInboxDocuments(options: MemoryInboxOptions = {}): MemoryInboxDocuments {
+  const {
+    clock = systemClock(),
+    attemptTimeout = '60s',
+    maxAttempts = 5,
+    network = (_request, send) => send(),
+  } = options;
+  const claims = memoryDocuments({ clock });
   const values = new Map<string, Versioned>();
   const table = options.table ?? memoryTable();
   let version = 0;

@@ -2,7 +2,7 @@
  * Claims in this process's memory, by the same protocol as Firestore's: for tests, and for a single process that
  * accepts to forget everything when it ends.
  */
-import type { Clock } from '../clock.ts';
+import { type Clock, systemClock } from '../clock.ts';
 import type { ClaimStore } from './claim-store.ts';
 import {
   type ClaimDocuments,
@@ -11,7 +11,7 @@ import {
   documentClaims,
   type Written,
 } from './document-claims.ts';
-import { checkOptions, clock as aClock, required } from '../options.ts';
+import { checkOptions, clock as aClock } from '../options.ts';
 
 /** A memory answers at once; the bound is there because the protocol has one. */
 const TIMEOUT_MS = 5_000;
@@ -20,9 +20,9 @@ const FIRST_CLEARING = 1_024;
 
 /** The store's clock is `clock.monotonic()`; fencing tokens follow `clock.now()`, in microseconds. */
 /** Throws ConfigError without a clock. */
-export function memoryClaims(options: Readonly<{ clock: Clock }>): ClaimStore {
-  checkOptions<typeof options>(options, { clock: required(aClock) });
-  const { clock } = options;
+export function memoryClaims(options: Readonly<{ clock?: Clock }> = {}): ClaimStore {
+  checkOptions<{ clock: Clock }>(options, { clock: aClock });
+  const { clock = systemClock() } = options;
   return documentClaims(memoryDocuments({ clock }), clock, TIMEOUT_MS);
 }
 

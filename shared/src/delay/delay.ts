@@ -11,7 +11,7 @@
  * under the same `dedupId`; where the message has an entry in the schedule ledger it does not (ledgered.ts).
  */
 import { parseWishes, refuseSchedule, type Wishes } from '../attributes.ts';
-import type { Clock } from '../clock.ts';
+import { type Clock, systemClock } from '../clock.ts';
 import type { Context, Handler, Middleware } from '../handler.ts';
 import type { Message } from '../message.ts';
 import { ack } from '../outcome.ts';
@@ -37,7 +37,8 @@ import {
 } from '../options.ts';
 
 export type DelayOptions = Readonly<{
-  clock: Clock;
+  /** Default: the machine's. */
+  clock?: Clock;
   /** `projects/…/topics/…`: where the republisher publishes the message when its time has come. */
   topic: string;
   /**
@@ -60,14 +61,21 @@ export type DelayOptions = Readonly<{
 export function delay(queue: TaskQueue, options: DelayOptions): Middleware {
   aQueue('queue', queue);
   checkOptions<DelayOptions>(options, {
-    clock: required(aClock),
+    clock: aClock,
     topic: required(fullTopic),
     maxTaskBytes: taskBytes,
     payloads: somePayloads,
     ledger: aLedger,
     ledgerFor: oneOf('keys', 'all'),
   });
-  const { clock, topic, payloads, maxTaskBytes = MAX_TASK_BYTES, ledger, ledgerFor = 'keys' } = options;
+  const {
+    clock = systemClock(),
+    topic,
+    payloads,
+    maxTaskBytes = MAX_TASK_BYTES,
+    ledger,
+    ledgerFor = 'keys',
+  } = options;
 
   const viaLedger =
     ledger === undefined ? undefined : ledgered(queue, { ledger, clock, topic, maxTaskBytes, payloads });

@@ -25,8 +25,10 @@ async function travel(attributes: Record<string, string>, skew: Skew = {}) {
   const publisher: Publisher = {
     publish: async () => String(arrivals.push((clock.now() - started) / 1_000)),
   };
-  const ports = { publisher, queue, clock: skewed(skew.republisherMs), log: silent };
-  const run = republish({ ...ports, deadLetters: (next) => next }, { allowedTopics: [TOPIC] });
+  const run = republish(
+    { publisher, queue, deadLetters: (next) => next },
+    { allowedTopics: [TOPIC], clock: skewed(skew.republisherMs), log: silent },
+  );
   // As Cloud Tasks says it: seconds with a fraction, later on a repeat.
   queue.dispatchTo(async (task, retryCount) => {
     // A task that is never done would be tried for eleven years.

@@ -52,8 +52,8 @@ function world(wraps: Wraps = {}) {
     ],
   );
   const run = republish(
-    { publisher: target, queue, deadLetters, payloads, ledger, clock, log: silent },
-    { allowedTopics: [TOPIC] },
+    { publisher: target, queue, deadLetters },
+    { allowedTopics: [TOPIC], payloads, ledger, clock, log: silent },
   );
   const context: Context = {
     consumer: 'c',

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { PermanentError, TransientError } from '../errors.ts';
 import { deadLettering } from '../dead-letter/dead-lettering.ts';
-import { silent } from '../log.ts';
 import type { OutgoingMessage } from '../message.ts';
 import type { Publisher } from '../publish/publisher.ts';
 import { memoryPublisher } from '../testing/memory-publisher.ts';
@@ -28,10 +27,9 @@ function republisher(options: Partial<RepublishOptions> = {}) {
     publisher,
     queue,
     deadLetters: deadLettering(dead, 'dead'),
-    clock,
-    log: { info: write, warn: write, error: write },
   };
-  const run = republish(ports, { allowedTopics: [TOPIC], ...options });
+  const log = { info: write, warn: write, error: write };
+  const run = republish(ports, { allowedTopics: [TOPIC], clock, log, ...options });
   const delayed = (change: Partial<Delayed> = {}): Delayed => ({
     key: 'k',
     topic: TOPIC,
@@ -306,8 +304,8 @@ test('lateness is counted from the publish of a message whose instant was over b
 });
 
 test('no allowed topic, and a limit that is not positive, are refused at the start', () => {
-  const { clock, queue, target } = republisher();
-  const ports = { publisher: target, queue, deadLetters: deadLettering(target, 'dead'), clock, log: silent };
+  const { queue, target } = republisher();
+  const ports = { publisher: target, queue, deadLetters: deadLettering(target, 'dead') };
   assert.throws(() => republish(ports, { allowedTopics: [] }), refusal('allowedTopics'));
   assert.throws(() => republish(ports, { allowedTopics: [TOPIC], maxAttempts: 0 }), refusal('maxAttempts'));
 });

@@ -8,13 +8,13 @@
  * gets another task.
  */
 import { contextFor } from '../context.ts';
-import { sleep, type Clock } from '../clock.ts';
+import { sleep, type Clock, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { parseWishes } from '../attributes.ts';
 import { codeOf, faultOf, refused, textOf, TransientError } from '../errors.ts';
 import { compose, type Context, type Middleware } from '../handler.ts';
 import { hashOf } from '../hash.ts';
-import type { Log } from '../log.ts';
+import { consoleLog, type Log } from '../log.ts';
 import { checkOutgoing, LIMITS, type Message } from '../message.ts';
 import { ack, deadLetter, type Outcome, outcomeOf, retry } from '../outcome.ts';
 import type { PayloadRoom } from '../payload/payload-room.ts';
@@ -54,15 +54,17 @@ export type RepublishPorts = Readonly<{
   queue: TaskQueue;
   /** `deadLettering(publisher, topic)`: says `published` on a dead letter that is confirmed, `retry` otherwise. */
   deadLetters: Middleware;
+}>;
+
+export type RepublishOptions = Readonly<{
+  /** Default: the machine's. */
+  clock?: Clock;
+  /** Default: warnings and errors as JSON lines on standard error. */
+  log?: Log;
   /** Where messages stand that are larger than a task: the stage's own room. Absent: such a task is tried again. */
   payloads?: PayloadRoom;
   /** The stage's own. Absent: a task that belongs to an entry of it is tried again. */
   ledger?: Ledger;
-  clock: Clock;
-  log: Log;
-}>;
-
-export type RepublishOptions = Readonly<{
   /**
    * `projects/…/topics/…`, exactly. For any other topic nothing is published, dead letters included: whoever may make
    * a task must not choose what is written where. The task stays in its queue until somebody mends the list.
@@ -100,24 +102,25 @@ export function republish(
       publisher: required(aPublisher),
       queue: required(aQueue),
       deadLetters: required(callable),
-      payloads: somePayloads,
-      ledger: aLedger,
-      clock: required(aClock),
-      log: required(aLog),
     },
     'ports',
   );
   checkOptions<RepublishOptions>(options, {
+    clock: aClock,
+    log: aLog,
+    payloads: somePayloads,
+    ledger: aLedger,
     allowedTopics: required(listOf(text, 'a list of topics')),
     publishTimeout: durationFrom('1ms'),
     maxAttempts: whole(1),
     stop: signal,
   });
-  const { publisher, queue, deadLetters, clock } = ports;
+  const { publisher, queue, deadLetters } = ports;
+  const { clock = systemClock(), log: given = consoleLog(), payloads, ledger } = options;
   const { allowedTopics, publishTimeout = '30s', maxAttempts, stop = new AbortController().signal } = options;
   const timeoutMs = toMilliseconds(publishTimeout, 'publishTimeout');
-  const messages = wholeMessages(ports.payloads);
-  const schedules = firing(ports.ledger, clock, timeoutMs);
+  const messages = wholeMessages(payloads);
+  const schedules = firing(ledger, clock, timeoutMs);
   if (allowedTopics.length === 0) throw refused('allowedTopics', allowedTopics, 'at least one topic');
 
   const publish = async ({ topic, message, instantMs }: Delayed, log: Log): Promise<void> => {
@@ -258,7 +261,7 @@ export function republish(
     const isNearlyLast = maxAttempts !== undefined && retryCount + 1 >= Math.max(maxAttempts - 1, 1);
     const task = read(body);
     const message = 'error' in task ? unreadable(body, clock) : task.delayed.message;
-    const outcome = await observedRepublish(message, ports.log, async (log) => {
+    const outcome = await observedRepublish(message, given, async (log) => {
       const work =
         'error' in task
           ? bury(message, task.error, log)

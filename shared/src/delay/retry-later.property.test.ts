@@ -77,8 +77,8 @@ async function play(program: Program) {
     },
   };
   const run = republish(
-    { publisher, queue, deadLetters: deadLettering(dead, 'dead'), clock, log: silent },
-    { allowedTopics: [TOPIC] },
+    { publisher, queue, deadLetters: deadLettering(dead, 'dead') },
+    { allowedTopics: [TOPIC], clock, log: silent },
   );
   const early: number[] = [];
   queue.dispatchTo(async ({ body, scheduleTimeMs }, retryCount) => {

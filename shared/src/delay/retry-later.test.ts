@@ -72,8 +72,8 @@ function world(
     },
   };
   const run = republish(
-    { publisher, queue, deadLetters: deadLettering(dead, 'dead'), clock, log: silent },
-    { allowedTopics: [TOPIC] },
+    { publisher, queue, deadLetters: deadLettering(dead, 'dead') },
+    { allowedTopics: [TOPIC], clock, log: silent },
   );
   queue.dispatchTo(({ body, scheduleTimeMs }, retryCount) =>
     run({ body, etaMs: scheduleTimeMs, retryCount }),

@@ -9,7 +9,7 @@
  * When the queue cannot take it, the message is delivered again as after any other retry.
  */
 import { ATTRIBUTE, LONGEST_DELAY_SECONDS } from '../attributes.ts';
-import type { Clock } from '../clock.ts';
+import { type Clock, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import {
   codeOf,
@@ -47,7 +47,8 @@ import {
 } from '../options.ts';
 
 export type RetryLaterOptions = Readonly<{
-  clock: Clock;
+  /** Default: the machine's. */
+  clock?: Clock;
   /** `projects/…/topics/…`: the topic of the subscription that is served here. The republisher must allow it. */
   topic: string;
   /**
@@ -75,14 +76,20 @@ const LONGEST_PAUSE = `${LONGEST_DELAY_SECONDS}s` as const;
 export function retryLater(queue: TaskQueue, options: RetryLaterOptions): Middleware {
   aQueue('queue', queue);
   checkOptions<RetryLaterOptions>(options, {
-    clock: required(aClock),
+    clock: aClock,
     topic: required(fullTopic),
     maxAttempts: whole(1),
     inProgress: durationFrom('0ms', LONGEST_PAUSE),
     payloads: somePayloads,
     maxTaskBytes: taskBytes,
   });
-  const { clock, topic, maxAttempts = MAX_ATTEMPTS, maxTaskBytes = MAX_TASK_BYTES, payloads } = options;
+  const {
+    clock = systemClock(),
+    topic,
+    maxAttempts = MAX_ATTEMPTS,
+    maxTaskBytes = MAX_TASK_BYTES,
+    payloads,
+  } = options;
   const inProgressMs =
     options.inProgress === undefined ? undefined : toMilliseconds(options.inProgress, 'inProgress');
 

@@ -4,8 +4,8 @@
  * A transaction takes no lock: it is run again when another commit came between its reads and its own commit. So a
  * process that stops in the middle of one keeps no other from the stream.
  */
-import { checkOptions, clock as aClock, required, whole } from '../options.ts';
-import type { Clock } from '../clock.ts';
+import { checkOptions, clock as aClock, whole } from '../options.ts';
+import { type Clock, systemClock } from '../clock.ts';
 import { storeUnavailable } from '../errors.ts';
 import { patched, type StreamState } from './stream-state.ts';
 import type {
@@ -32,8 +32,8 @@ export type MemoryStreams = StreamStore &
   }>;
 
 export type MemoryStreamsOptions = Readonly<{
-  /** The store's clock. */
-  clock: Clock;
+  /** The store's clock (default: the machine's). */
+  clock?: Clock;
   /** Default 1,000,000, as a Firestore document would allow. */
   maxHeldBytes?: number;
 }>;
@@ -49,9 +49,9 @@ const MOST_REPEATS = 1_000;
  * @example
  * const store = memoryStreams({ clock: systemClock() });
  */
-export function memoryStreams(options: MemoryStreamsOptions): MemoryStreams {
-  checkOptions<MemoryStreamsOptions>(options, { clock: required(aClock), maxHeldBytes: whole(1) });
-  const { clock, maxHeldBytes = 1_000_000 } = options;
+export function memoryStreams(options: MemoryStreamsOptions = {}): MemoryStreams {
+  checkOptions<MemoryStreamsOptions>(options, { clock: aClock, maxHeldBytes: whole(1) });
+  const { clock = systemClock(), maxHeldBytes = 1_000_000 } = options;
   const entries = new Map<string, Entry>();
   const heldBy = new Map<string, Map<number, HeldMessage>>();
   // Versions are commit times in microseconds, made strictly increasing.

@@ -7,20 +7,20 @@
  * the sweep finds it. A crash leaves a lease that expires. A task's name is its stream and its second, so that many
  * requests for one second are one task.
  */
-import { type Clock, sleep } from '../clock.ts';
+import { type Clock, sleep, systemClock } from '../clock.ts';
 import type { Handler } from '../handler.ts';
 import {
   checkOptions,
   clock as aClock,
   log as aLog,
+  name,
   required,
   taskQueue as aQueue,
-  text,
 } from '../options.ts';
 import type { TaskQueue } from '../tasks/task-queue.ts';
 import { PermanentError, textOf } from '../errors.ts';
 import { hashOf } from '../hash.ts';
-import { type Log, withoutIdentifiers } from '../log.ts';
+import { consoleLog, type Log, withoutIdentifiers } from '../log.ts';
 import { mendGap, mendsGaps } from './gaps.ts';
 import { type StreamPolicy, streamRef } from './options.ts';
 import { named, requestWake } from './report.ts';
@@ -91,8 +91,10 @@ function dueTime(state: StreamState, nowMs: number): number | undefined {
 export type WakeTasksOptions = Readonly<{
   /** The consumer whose streams these are. */
   consumer: string;
-  clock: Clock;
-  log: Log;
+  /** Default: the machine's. */
+  clock?: Clock;
+  /** Default: warnings and errors as JSON lines on standard error. */
+  log?: Log;
 }>;
 
 export type WakeTasks = Readonly<{
@@ -127,12 +129,12 @@ const VERSION = 2;
 export function wakeTasks(queue: TaskQueue, options: WakeTasksOptions): WakeTasks {
   aQueue('queue', queue);
   checkOptions<WakeTasksOptions>(options, {
-    consumer: required(text),
-    clock: required(aClock),
-    log: required(aLog),
+    consumer: required(name),
+    clock: aClock,
+    log: aLog,
   });
-  const { consumer, clock } = options;
-  const log = withoutIdentifiers(options.log);
+  const { consumer, clock = systemClock(), log: given = consoleLog() } = options;
+  const log = withoutIdentifiers(given);
   const asked = new Set<Promise<void>>();
 
   const create = async ({ source, key }: WakeStream, atMs: number): Promise<void> => {

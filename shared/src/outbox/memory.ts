@@ -3,7 +3,7 @@
  * has changed since is not committed, and its function runs again with the same transaction object; reads come before
  * writes; writes under a version that has changed are refused. Nothing survives the process.
  */
-import { type Clock, sleep } from '../clock.ts';
+import { type Clock, sleep, systemClock } from '../clock.ts';
 import { storeUnavailable, TransientError } from '../errors.ts';
 import { memoryRelayStore } from './memory-relay.ts';
 import {
@@ -15,7 +15,7 @@ import {
   type Table,
 } from './memory-table.ts';
 import type { Head, OutboxStore } from './outbox-store.ts';
-import { anything, callable, checkOptions, clock as aClock, required, whole } from '../options.ts';
+import { anything, callable, checkOptions, clock as aClock, whole } from '../options.ts';
 import { SHARDS, someShards } from '../shards.ts';
 
 export type MemoryOutboxTransaction = Readonly<{
@@ -35,7 +35,8 @@ export type MemoryOutbox = OutboxStore<MemoryOutboxTransaction> &
   }>;
 
 export type MemoryOutboxOptions = Readonly<{
-  clock: Clock;
+  /** Default: the machine's. */
+  clock?: Clock;
   network?: Network;
   /** How often a transaction is tried, default 5. */
   maxAttempts?: number;
@@ -56,16 +57,16 @@ const MAX_MESSAGE_BYTES = 1_040_000;
 /** Of topics that are given by their ID. */
 export const MEMORY_PROJECT = 'memory';
 
-export function memoryOutbox(options: MemoryOutboxOptions): MemoryOutbox {
+export function memoryOutbox(options: MemoryOutboxOptions = {}): MemoryOutbox {
   checkOptions<MemoryOutboxOptions>(options, {
-    clock: required(aClock),
+    clock: aClock,
     network: callable,
     maxAttempts: whole(1),
     stamp: callable,
     table: anything,
     shards: someShards,
   });
-  const { clock, network = (_request, send) => send(), maxAttempts = 5 } = options;
+  const { clock = systemClock(), network = (_request, send) => send(), maxAttempts = 5 } = options;
   const { stamp = () => clock.now(), table = memoryTable(), shards = SHARDS } = options;
   const internals = new WeakMap<MemoryOutboxTransaction, Internals>();
 

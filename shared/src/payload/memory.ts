@@ -2,7 +2,7 @@
  * The payload room in memory, for tests of stages and handlers: it keeps to what the port promises, on the clock that it
  * is given. Everything is gone with the process.
  */
-import type { Clock } from '../clock.ts';
+import { type Clock, systemClock } from '../clock.ts';
 import { PermanentError, storeUnavailable } from '../errors.ts';
 import { hashOf } from '../hash.ts';
 import {
@@ -13,7 +13,7 @@ import {
   type PayloadRoom,
   REPEAT_MARGIN_MS,
 } from './payload-room.ts';
-import { checkOptions, clock as aClock, required } from '../options.ts';
+import { checkOptions, clock as aClock } from '../options.ts';
 
 export type MemoryPayloads = PayloadRoom &
   Readonly<{
@@ -29,9 +29,9 @@ export type MemoryPayloads = PayloadRoom &
 
 type Kept = Readonly<{ content?: Buffer; contentUntil: number; until: number; isDone: boolean }>;
 
-export function memoryPayloads(options: Readonly<{ clock: Clock }>): MemoryPayloads {
-  checkOptions<typeof options>(options, { clock: required(aClock) });
-  const { clock } = options;
+export function memoryPayloads(options: Readonly<{ clock?: Clock }> = {}): MemoryPayloads {
+  checkOptions<{ clock: Clock }>(options, { clock: aClock });
+  const { clock = systemClock() } = options;
   const kept = new Map<string, Kept>();
   const failures = new Map<number, 'refused' | 'reply lost'>();
   let calls = 0;

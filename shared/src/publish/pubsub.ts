@@ -9,7 +9,7 @@
  * `dedupId`.
  */
 import { PubSub, v1 } from '@google-cloud/pubsub';
-import { systemClock } from '../clock.ts';
+import { type Clock, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { TransientError } from '../errors.ts';
 import { guardedStart } from '../google-client.ts';
@@ -20,6 +20,7 @@ import type { Publisher } from './publisher.ts';
 import {
   address,
   checkOptions,
+  clock as aClock,
   duration,
   durationFrom,
   hostAndPort,
@@ -38,6 +39,8 @@ export type PubsubPublisherOptions = Readonly<{
   batchMessages?: number;
   /** Replaces the limit on data and attributes together, in bytes. */
   maxBytes?: number;
+  /** Default: the machine's. */
+  clock?: Clock;
 }>;
 
 export type PubsubPublisher = Publisher &
@@ -62,12 +65,14 @@ export function pubsubPublisher(client: PubSub, options: PubsubPublisherOptions 
     batchDelay: duration,
     batchMessages: whole(1, 1_000),
     maxBytes: whole(1),
+    clock: aClock,
   });
   const {
     publishTimeout = '10s',
     batchDelay = '0ms',
     batchMessages = 100,
     maxBytes = LIMITS.messageBytes,
+    clock = systemClock(),
   } = options;
   const timeoutMs = toMilliseconds(publishTimeout, 'publishTimeout');
   let connection: Promise<v1.PublisherClient> | undefined;
@@ -114,7 +119,7 @@ export function pubsubPublisher(client: PubSub, options: PubsubPublisherOptions 
     },
   };
   const batches = batching(send, {
-    clock: systemClock(),
+    clock,
     timeoutMs,
     delayMs: toMilliseconds(batchDelay, 'batchDelay'),
     maxMessages: batchMessages,

@@ -36,8 +36,8 @@ function world() {
   const tasks = memoryTasks({ clock });
   const [target, dead] = [memoryPublisher(), memoryPublisher()];
   const deadLetters = deadLettering(dead, 'dead');
-  const ports = { publisher: target, queue: tasks, deadLetters, clock, log: silent };
-  tasks.dispatchTo(republish(ports, { allowedTopics: [TOPIC] }) as never);
+  const ports = { publisher: target, queue: tasks, deadLetters };
+  tasks.dispatchTo(republish(ports, { allowedTopics: [TOPIC], clock, log: silent }) as never);
   const context: Context = contextFor(clock, {
     consumer: 'c',
     source: 'projects/p/subscriptions/s',

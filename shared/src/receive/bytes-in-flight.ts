@@ -7,9 +7,9 @@
  * for ever.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Clock } from '../clock.ts';
+import { type Clock, systemClock } from '../clock.ts';
 import { TransientError } from '../errors.ts';
-import type { Log } from '../log.ts';
+import { consoleLog, type Log } from '../log.ts';
 import { checkOptions, clock as aClock, log as aLog, number, required, text, whole } from '../options.ts';
 import type { PayloadRoom } from '../payload/payload-room.ts';
 import { ATTR, type Capability, count } from '../telemetry/instruments.ts';
@@ -34,8 +34,10 @@ export type BytesInFlight = Readonly<{
 export type BytesInFlightOptions = Readonly<{
   /** In bytes, more than zero. */
   limit: number;
-  clock: Clock;
-  log: Log;
+  /** Default: the machine's. */
+  clock?: Clock;
+  /** Default: warnings and errors as JSON lines on standard error. */
+  log?: Log;
   capability: Capability;
 }>;
 
@@ -61,11 +63,11 @@ const LINE_EVERY_MS = 60_000;
 export function bytesInFlight(options: BytesInFlightOptions): BytesInFlight {
   checkOptions<BytesInFlightOptions>(options, {
     limit: required(whole(1)),
-    clock: required(aClock),
-    log: required(aLog),
+    clock: aClock,
+    log: aLog,
     capability: required(text),
   });
-  const { limit, clock, log, capability } = options;
+  const { limit, clock = systemClock(), log = consoleLog(), capability } = options;
   const requests = new AsyncLocalStorage<{ own: number }>();
   let total = 0;
   let refused = 0;

@@ -3,11 +3,11 @@
  * handler does after the deadline may be repeated: its signal is aborted, its late answer is logged and ignored.
  */
 import { contextFor } from '../context.ts';
-import type { Clock } from '../clock.ts';
+import { type Clock, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { codeOf, ConfigError, faultOf, stackOf, textOf, TransientError } from '../errors.ts';
 import { compose, type Handler } from '../handler.ts';
-import { type Log, type LogFields, withoutIdentifiers } from '../log.ts';
+import { type Log, type LogFields, withoutIdentifiers, consoleLog } from '../log.ts';
 import { ATTRIBUTE } from '../attributes.ts';
 import type { Message } from '../message.ts';
 import { type Outcome, retry } from '../outcome.ts';
@@ -32,8 +32,10 @@ export type DeliverOptions = Readonly<{
   consumer: string;
   /** The subscription. Default: as delivered. */
   source?: string;
-  clock: Clock;
-  log: Log;
+  /** Default: the machine's. */
+  clock?: Clock;
+  /** Default: warnings and errors as JSON lines on standard error. */
+  log?: Log;
   /** How long a handler may take. Keep it below the subscription's ack deadline (at most 600 s for push). */
   handlerTimeout: Duration;
   /** Ends the delivery before its deadline: whoever called is going away. */
@@ -48,8 +50,8 @@ export type DeliverOptions = Readonly<{
 const SHAPE: Shape<Required<DeliverOptions>> = {
   consumer: required(name),
   source: name,
-  clock: required(aClock),
-  log: required(aLog),
+  clock: aClock,
+  log: aLog,
   handlerTimeout: required(durationFrom('1ms')),
   stop: signal,
   isLastTry: flag,
@@ -61,13 +63,13 @@ export async function deliver(handler: Handler, message: Message, options: Deliv
   callable('handler', handler);
   isObject('message', message);
   checkOptions<DeliverOptions>(options, SHAPE);
-  const source = options.source ?? message.subscription;
-  const parts = {
-    consumer: options.consumer,
-    source: source ?? 'unknown',
-    clock: options.clock,
-    log: withoutIdentifiers(options.log),
-  };
+  const {
+    consumer,
+    source = message.subscription,
+    clock = systemClock(),
+    log: given = consoleLog(),
+  } = options;
+  const parts = { consumer, source: source ?? 'unknown', clock, log: withoutIdentifiers(given) };
   return observedDelivery(message, parts, async (log) => {
     if (message.assumedPublishTime !== undefined) {
       log.warn('the publish time is not usable: the time of arrival counts', {
@@ -79,7 +81,7 @@ export async function deliver(handler: Handler, message: Message, options: Deliv
     const outcome =
       source === undefined
         ? retry(unknownSource(message))
-        : await run(handler, message, source, { ...options, log });
+        : await run(handler, message, source, { ...options, clock, log });
     tell(options, outcome, log);
     return outcome;
   });
@@ -94,7 +96,9 @@ function tell({ report }: DeliverOptions, outcome: Outcome, log: Log): void {
   }
 }
 
-function run(handler: Handler, message: Message, source: string, options: DeliverOptions): Promise<Outcome> {
+type Run = DeliverOptions & Readonly<{ clock: Clock; log: Log }>;
+
+function run(handler: Handler, message: Message, source: string, options: Run): Promise<Outcome> {
   const { clock, consumer, log } = options;
   const timeoutMs = toMilliseconds(options.handlerTimeout, 'handlerTimeout');
   const controller = new AbortController();

@@ -8,9 +8,9 @@
 import type { Duration } from '../duration.ts';
 import { composeDeadLetter, legalAttributes } from '../dead-letter/compose-dead-letter.ts';
 import { codeOf, PermanentError, textOf } from '../errors.ts';
-import type { Clock } from '../clock.ts';
+import { type Clock, systemClock } from '../clock.ts';
 import type { Handler } from '../handler.ts';
-import type { Log } from '../log.ts';
+import { consoleLog, type Log } from '../log.ts';
 import type { Attributes, Message } from '../message.ts';
 import type { Outcome } from '../outcome.ts';
 import type { Publisher } from '../publish/publisher.ts';
@@ -44,8 +44,10 @@ export type HttpDoorOptions = Readonly<{
   consumer: string;
   /** The subscription. Default: as delivered. */
   source?: string;
-  clock: Clock;
-  log: Log;
+  /** Default: the machine's. */
+  clock?: Clock;
+  /** Default: warnings and errors as JSON lines on standard error. */
+  log?: Log;
   /** How long a handler may take; below the subscription's ack deadline and the platform's request timeout. */
   handlerTimeout: Duration;
   /** Where deliveries go that cannot be read. Without it they are refused with 503, so that Pub/Sub keeps them. */
@@ -63,15 +65,16 @@ export function httpDoor(
   checkOptions<HttpDoorOptions>(options, {
     consumer: required(name),
     source: name,
-    clock: required(aClock),
-    log: required(aLog),
+    clock: aClock,
+    log: aLog,
     handlerTimeout: required(durationFrom('1ms')),
     stop: signal,
     deadLetters: shaped<DeadLetters>({ publisher: required(aPublisher), topic: required(text) }),
   });
-  const { clock, log } = options;
+  const { clock = systemClock(), log = consoleLog() } = options;
   checkTimeout(handler, options.handlerTimeout);
-  const { deadLetters: _own, ...delivery } = options;
+  const { deadLetters, ...rest } = options;
+  const delivery = { ...rest, clock, log };
 
   return async (request) => {
     if (request.method !== 'POST') {
@@ -82,7 +85,7 @@ export function httpDoor(
     try {
       message = readPush(request, clock.now());
     } catch (error) {
-      return await unreadable(request, error, options);
+      return await unreadable(request, error, { ...delivery, deadLetters });
     }
     const report = (outcome: Outcome, traced: Log): void => logOutcome(message, outcome, traced);
     const outcome = await deliver(handler, message, { ...delivery, report });
@@ -94,12 +97,13 @@ export function httpDoor(
   };
 }
 
+type Unread = Readonly<{ deadLetters: DeadLetters | undefined; log: Log; consumer: string; source?: string }>;
+
 async function unreadable(
   request: HttpRequest,
   error: unknown,
-  options: HttpDoorOptions,
+  { deadLetters, log, consumer, source }: Unread,
 ): Promise<HttpResponse> {
-  const { deadLetters, log, consumer, source } = options;
   const [code, reason] = [codeOf(error), textOf(error)];
   if (!(error instanceof PermanentError) || code === 'NOT_FROM_PUBSUB') {
     log.warn('refused a request that is no delivery', { status: 400, code, error: reason });

@@ -2,9 +2,9 @@
  * Sagas and step records in this process's memory, in the transactions of a `memoryInbox`: for tests, under
  * `virtualClock()`. They keep to what the ports promise; everything is gone with the process.
  */
-import type { Clock } from '../clock.ts';
+import { type Clock, systemClock } from '../clock.ts';
 import type { MemoryInbox, MemoryTransaction } from '../dedup/inbox-memory.ts';
-import { checkOptions, clock as aClock, port, required } from '../options.ts';
+import { checkOptions, clock as aClock, port } from '../options.ts';
 import { SHARDS } from '../shards.ts';
 import { committed, type Instance, instanceId, isEnded } from './instance.ts';
 import { type Page, SAGA_TIMES, type SagaStore } from './saga-store.ts';
@@ -35,10 +35,10 @@ const values = port(['peek', 'put'], 'an inbox in memory, for example memoryInbo
  * const claims = memoryInbox({ clock });
  * const handler = inbox(claims, { publisher, clock })(orchestrator(memorySagas(claims, { clock }), [placeOrder], { topic: 'saga' }));
  */
-export function memorySagas(inbox: Values, options: Readonly<{ clock: Clock }>): MemorySagas {
+export function memorySagas(inbox: Values, options: Readonly<{ clock?: Clock }> = {}): MemorySagas {
   values('inbox', inbox);
-  checkOptions<typeof options>(options, { clock: required(aClock) });
-  const { clock } = options;
+  checkOptions<{ clock: Clock }>(options, { clock: aClock });
+  const { clock = systemClock() } = options;
   const shards = SHARDS;
   const known = new Set<string>();
   const { endedRetentionMs } = SAGA_TIMES;

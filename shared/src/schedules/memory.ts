@@ -5,13 +5,13 @@
  * A transaction that finds at its end that another has changed what it read is run again, with the same transaction
  * object, as Firestore's client does.
  */
-import type { Clock } from '../clock.ts';
+import { type Clock, systemClock } from '../clock.ts';
 import { TransientError } from '../errors.ts';
 import { type Entry, expiresAtMs, type LedgerTimes, sweepAtMs } from './entry.ts';
 import { type Found, LEDGER_TIMES, type Page, type TransactionalLedger } from './ledger.ts';
 import { SHARDS, someShards } from '../shards.ts';
 import { dueRange, isListed, listRange, pendingRange, type Range, sortKeys } from './sort-keys.ts';
-import { checkOptions, clock as aClock, required, type Shape, shaped, whole } from '../options.ts';
+import { checkOptions, clock as aClock, type Shape, shaped, whole } from '../options.ts';
 
 type MemoryLedgerTransaction = Readonly<{
   reads: Map<string, number>;
@@ -26,7 +26,8 @@ export type MemoryLedger = TransactionalLedger<MemoryLedgerTransaction> &
   }>;
 
 export type MemoryLedgerOptions = Readonly<{
-  clock: Clock;
+  /** Default: the machine's. */
+  clock?: Clock;
   times?: Partial<LedgerTimes>;
   /** Default 16. */
   shards?: number;
@@ -44,13 +45,13 @@ const TIMES: Shape<LedgerTimes> = {
 };
 
 /** Throws ConfigError for an option that is not valid. */
-export function memoryLedger(options: MemoryLedgerOptions): MemoryLedger {
+export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
   checkOptions<MemoryLedgerOptions>(options, {
-    clock: required(aClock),
+    clock: aClock,
     times: shaped(TIMES),
     shards: someShards,
   });
-  const { clock, times: given = {}, shards = SHARDS } = options;
+  const { clock = systemClock(), times: given = {}, shards = SHARDS } = options;
   const times = { ...LEDGER_TIMES, ...given };
   const rows = new Map<string, Row>();
   let revisions = 0;

@@ -7,7 +7,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { parseWishes } from '../attributes.ts';
-import type { Clock } from '../clock.ts';
+import { type Clock, systemClock } from '../clock.ts';
 import { stowed } from '../tasks/claim-check.ts';
 import { composeDelayed } from '../tasks/compose-delayed.ts';
 import { MAX_TASK_BYTES, taskBytes } from '../tasks/task-options.ts';
@@ -52,7 +52,8 @@ import {
 } from '../options.ts';
 
 export type SchedulesOptions = Readonly<{
-  clock: Clock;
+  /** Default: the machine's. */
+  clock?: Clock;
   /** The consumer and the source of the delay stage whose keys these are: `context.consumer` and `context.source` there. */
   consumer: string;
   source: string;
@@ -129,14 +130,14 @@ export function schedules<Transaction extends object>(
   aLedger('ledger', ledger);
   aQueue('queue', queue);
   checkOptions<SchedulesOptions>(options, {
-    clock: required(aClock),
+    clock: aClock,
     consumer: required(name),
     source: required(name),
     topic: required(fullTopic),
     maxTaskBytes: taskBytes,
     payloads: somePayloads,
   });
-  const { clock, consumer, source, topic, payloads } = options;
+  const { clock = systemClock(), consumer, source, topic, payloads } = options;
   const maxTaskBytes = Math.min(options.maxTaskBytes ?? MAX_TASK_BYTES, MAX_ENTRY_BYTES);
   const attempts = new WeakMap<Transaction, Map<string, Attempted>>();
 

@@ -7,7 +7,7 @@
  * dies leaves nothing but a task that may be created twice under one name.
  */
 import { forEachAtMost } from '../async/pool.ts';
-import type { Clock } from '../clock.ts';
+import { type Clock, systemClock } from '../clock.ts';
 import { codeOf, PermanentError, textOf } from '../errors.ts';
 import type { TaskQueue } from '../tasks/task-queue.ts';
 import type { SweepContext } from '../handler.ts';
@@ -17,13 +17,7 @@ import { markRefusedKept, markScheduled, markTried, recover } from './decide.ts'
 import { enqueue } from './enqueue.ts';
 import type { Entry } from './entry.ts';
 import type { DueEntry, Ledger } from './ledger.ts';
-import {
-  checkOptions,
-  clock as aClock,
-  ledger as aLedger,
-  required,
-  taskQueue as aQueue,
-} from '../options.ts';
+import { checkOptions, clock as aClock, ledger as aLedger, taskQueue as aQueue } from '../options.ts';
 
 /** `due`: entries that were past their grace. `done`: those that have a task now. */
 export type ScheduleSweep = Sweep<{
@@ -56,12 +50,12 @@ const UNREADABLE_PAUSE_MS = 600_000;
 export function sweepSchedules(
   ledger: Ledger,
   queue: TaskQueue,
-  options: Readonly<{ clock: Clock }>,
+  options: Readonly<{ clock?: Clock }> = {},
 ): ScheduleSweep {
   aLedger('ledger', ledger);
   aQueue('queue', queue);
-  checkOptions<typeof options>(options, { clock: required(aClock) });
-  const { clock } = options;
+  checkOptions<{ clock: Clock }>(options, { clock: aClock });
+  const { clock = systemClock() } = options;
   const recovered = async (id: string, context: SweepContext): Promise<boolean> => {
     const { answer } = await ledger.change(id, recover(ledger.times));
     if (answer === 'movedOn') return false;

@@ -2,10 +2,10 @@
  * The task queue port in memory, for tests of handlers and stages: it keeps to what the port promises, remembers
  * names, and dispatches on the clock that it is given. Everything is gone with the process.
  */
-import type { Clock } from '../clock.ts';
+import { type Clock, systemClock } from '../clock.ts';
 import { PermanentError, TransientError } from '../errors.ts';
 import type { Task, TaskQueue } from './task-queue.ts';
-import { checkOptions, clock as aClock, required } from '../options.ts';
+import { checkOptions, clock as aClock } from '../options.ts';
 
 type Dispatch = (task: Task, retryCount: number) => Promise<Readonly<{ status: number }>>;
 
@@ -26,9 +26,9 @@ export type MemoryTasks = TaskQueue &
 /** 30 days (https://cloud.google.com/tasks/docs/quotas). */
 const LONGEST_MS = 720 * 3_600_000;
 
-export function memoryTasks(options: Readonly<{ clock: Clock }>): MemoryTasks {
-  checkOptions<typeof options>(options, { clock: required(aClock) });
-  const { clock } = options;
+export function memoryTasks(options: Readonly<{ clock?: Clock }> = {}): MemoryTasks {
+  checkOptions<{ clock: Clock }>(options, { clock: aClock });
+  const { clock = systemClock() } = options;
   const created: Task[] = [];
   const names = new Set<string>();
   const pending = new Set<Task>();
