@@ -89,7 +89,7 @@ function ordered(config: Config, ports: Ports, around: (stages: Stages) => Guard
     streamScope: scope,
     lease,
     start: start === 'counter' ? needed(ports.counters, 'counter store') : start,
-    retry: { attempts: maxAttempts },
+    retry: { maxAttempts: maxAttempts },
     onPoison: poison,
     onGap: gap.policy,
     gap: { timeout: gap.timeout, ...(ports.outbox !== undefined && { repair: ports.outbox.repair }) },

@@ -80,7 +80,7 @@ const CASES: Readonly<Record<string, () => Promise<readonly Line[]>>> = {
     delivered(failing, [{ ...messageOf('1', { sequence: '1', sequenceKey: SECRET }), orderingKey: SECRET }]),
   'a stream that fails': async () => {
     const clock = virtualClock();
-    const streams = orderedDelivery(memoryStreams({ clock }), { clock, retry: { attempts: 1 } });
+    const streams = orderedDelivery(memoryStreams({ clock }), { clock, retry: { maxAttempts: 1 } });
     return delivered(compose(failing, [streams.middleware]), [
       messageOf('1', { sequence: '1', sequenceKey: SECRET }),
     ]);

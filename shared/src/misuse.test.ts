@@ -168,7 +168,7 @@ const OPTIONS: Readonly<Record<string, Case>> = {
     valid: { clock, topic, consumer: 'c', source: 's' },
     near: ['payload', 'payloads'],
   },
-  sequencer: { before: [memoryCounters()], valid: {}, near: ['trys', 'tries'] },
+  sequencer: { before: [memoryCounters()], valid: {}, near: ['maxAttempt', 'maxAttempts'] },
   sweepSchedules: { before: [ledger, queue], valid: { clock }, near: ['clocc', 'clock'] },
   correlated: { before: [], valid: { traces }, near: ['trace', 'traces'] },
   defineSaga: { before: ['place-order'], valid: { version: 1 }, near: ['versions', 'version'] },

@@ -135,6 +135,52 @@ export const shaped =
   (path, value) =>
     checkOptions<Options>(value, shape, path);
 
+/** Pauses between attempts: the first one, doubled with each failure in a row, up to the longest. */
+export type RetryPauses = Readonly<{
+  /** After the first failure; at least `1ms`. */
+  min?: Duration;
+  /** The longest; not below `min`. */
+  max?: Duration;
+}>;
+export const RETRY_SHAPE: Shape<Required<RetryPauses>> = {
+  min: durationFrom('1ms'),
+  max: durationFrom('1ms'),
+};
+/** In milliseconds. Throws ConfigError where `max` is below `min`. */
+export function retryPauses(
+  { min, max }: RetryPauses = {},
+  standardMin: Duration,
+  standardMax: Duration,
+): Readonly<{ minMs: number; maxMs: number }> {
+  checkAtMost(
+    { path: 'retry.min', given: min, standard: standardMin },
+    { path: 'retry.max', given: max, standard: standardMax },
+  );
+  return { minMs: toMilliseconds(min ?? standardMin), maxMs: toMilliseconds(max ?? standardMax) };
+}
+
+/** A length of time among options, and what it is where it is not given. */
+type Length = Readonly<{ path: string; given: Duration | undefined; standard: Duration }>;
+
+/**
+ * Two lengths of time that are right by themselves, and must fit each other: throws ConfigError with both values unless
+ * the first is at most the second, or below it. It names the one that was given, and of two the first.
+ */
+const checkAtMost = (small: Length, large: Length, because?: string): void =>
+  checkFit(small, large, false, because);
+
+function checkFit(small: Length, large: Length, isBelow: boolean, because = ''): void {
+  const [low, high] = [small.given ?? small.standard, large.given ?? large.standard];
+  const [lowMs, highMs] = [toMilliseconds(low, small.path), toMilliseconds(high, large.path)];
+  if (isBelow ? lowMs < highMs : lowMs <= highMs) return;
+  const reason = because === '' ? '' : `, because ${because}`;
+  if (small.given === undefined && large.given !== undefined) {
+    const word = isBelow ? 'more than' : 'at least';
+    throw refused(large.path, high, `${word} ${small.path} ("${low}")${reason}`);
+  }
+  throw refused(small.path, low, `${isBelow ? 'below' : 'at most'} ${large.path} ("${high}")${reason}`);
+}
+
 /** An object with these methods. `example` says where one comes from. */
 export const port =
   (methods: readonly string[], example: string): Check =>

@@ -40,7 +40,11 @@ function refusing(): Readonly<{ letters: string[]; deadLetters: Middleware }> {
 for (const [name, other] of Object.entries(OTHERS)) {
   test(`${name} gives nothing up, even where the attempts are used up and the dead letter was refused`, async () => {
     const { letters, deadLetters } = refusing();
-    const { clock, worker, runs, state } = bench({ onPoison: 'skip', deadLetters, retry: { attempts: 2 } });
+    const { clock, worker, runs, state } = bench({
+      onPoison: 'skip',
+      deadLetters,
+      retry: { maxAttempts: 2 },
+    });
     const { deliver, sweep } = worker({ handler: inTurn(failed, failed, other, other) });
     await deliver(1);
     for (let round = 0; round < 4; round += 1) {
@@ -55,7 +59,7 @@ for (const [name, other] of Object.entries(OTHERS)) {
     const { worker, runs, state } = bench({
       onPoison: 'skip',
       deadLetters,
-      retry: { attempts: 2 },
+      retry: { maxAttempts: 2 },
       maxHeldBytes: 1,
     });
     const { deliver } = worker({ handler: inTurn(failed, failed, other) });
@@ -64,7 +68,7 @@ for (const [name, other] of Object.entries(OTHERS)) {
   });
 
   test(`${name} does not use up attempts: a head blocks after its own failures and no sooner`, async () => {
-    const { clock, worker, runs, state } = bench({ retry: { attempts: 2 } });
+    const { clock, worker, runs, state } = bench({ retry: { maxAttempts: 2 } });
     const { deliver, sweep } = worker({ handler: inTurn(other, failed, other, other, failed) });
     await deliver(1);
     for (let round = 0; round < 6; round += 1) {
@@ -78,7 +82,7 @@ for (const [name, other] of Object.entries(OTHERS)) {
 
 test('a run that was aborted gives nothing up, even where the attempts are used up', async () => {
   const { letters, deadLetters } = refusing();
-  const { clock, worker, state } = bench({ onPoison: 'skip', deadLetters, retry: { attempts: 1 } });
+  const { clock, worker, state } = bench({ onPoison: 'skip', deadLetters, retry: { maxAttempts: 1 } });
   const first = worker({ handler: inTurn(failed) });
   await first.deliver(1);
   const aborted = worker({
@@ -109,7 +113,7 @@ test('a failure whose commit did not arrive is written again, and not taken for 
 });
 
 test('a stream that is resumed, or goes on behind what was skipped, has all its attempts again', async () => {
-  const { clock, store, worker, runs, state } = bench({ retry: { attempts: 2 } });
+  const { clock, store, worker, runs, state } = bench({ retry: { maxAttempts: 2 } });
   const deadLetters: Middleware = (next) => async (message, context) => {
     const outcome = await next(message, context);
     return outcome.kind === 'deadLetter' ? { ...outcome, published: true } : outcome;

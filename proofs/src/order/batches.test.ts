@@ -82,7 +82,7 @@ test('what ran before a failure stays done, also where the failed number cannot 
 });
 
 test('failures of a number that has got through are not those of the number behind it', async () => {
-  const { clock, worker, state } = bench({ retry: { attempts: 3 } });
+  const { clock, worker, state } = bench({ retry: { maxAttempts: 3 } });
   const failures = new Map([
     [1, 2],
     [2, 2],

@@ -141,7 +141,7 @@ test('mutant: deliveries that start what has failed use up the attempts of innoc
     const seen = rule ? store : mutations.withoutRuleOfFailedNumbers.store?.(store);
     // Another process each time, so that nothing is remembered.
     const deliver = (number: number) =>
-      compose(handler, [orderedDelivery(seen ?? store, { clock, retry: { attempts: 100 } }).middleware])(
+      compose(handler, [orderedDelivery(seen ?? store, { clock, retry: { maxAttempts: 100 } }).middleware])(
         messageOf(number),
         contextFor(clock, 60_000, CONSUMER),
       );

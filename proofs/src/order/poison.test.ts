@@ -83,7 +83,7 @@ test('resume runs the number and what waits behind it, in order, before live tra
 });
 
 test('a number is poison after the attempts failures, counted across processes', async () => {
-  const made = bench({ retry: { attempts: 4 } });
+  const made = bench({ retry: { maxAttempts: 4 } });
   const { worker, runs, state } = made;
   const handler = failing(1, 100, down);
   await worker({ handler }).deliver(1);
@@ -95,7 +95,7 @@ test('a number is poison after the attempts failures, counted across processes',
 });
 
 test('a number that kills its processes is poison after the attempts starts, and then not started again', async () => {
-  const made = bench({ retry: { attempts: 3 } });
+  const made = bench({ retry: { maxAttempts: 3 } });
   const { clock, worker, runs, state } = made;
   const dies: Handler = () => new Promise(() => undefined);
   const crash = { kind: 'crash', when: 'before' } as const;
@@ -112,7 +112,7 @@ test('a number that kills its processes is poison after the attempts starts, and
 });
 
 test('claims in progress elsewhere, lost leases and stores that are down never make poison', async () => {
-  const made = bench({ retry: { attempts: 2 } });
+  const made = bench({ retry: { maxAttempts: 2 } });
   const { worker, state, runs } = made;
   const errors = [
     inProgressElsewhere('x'),
@@ -231,7 +231,7 @@ test('skip without dead letters, and unknown policies, are refused', () => {
   const { store } = bench();
   assert.throws(() => orderedDelivery(store, { onPoison: 'skip' }), /deadLetters/);
   assert.throws(() => orderedDelivery(store, { onPoison: 'drop' as never }), /onPoison is "drop"/);
-  assert.throws(() => orderedDelivery(store, { retry: { attempts: 0 } }), /retry.attempts is 0/);
+  assert.throws(() => orderedDelivery(store, { retry: { maxAttempts: 0 } }), /retry.maxAttempts is 0/);
   assert.throws(() => orderedDelivery(store, { onGap: 'x' as never }), /onGap/);
   assert.throws(() => orderedDelivery(store, { gap: { timeout: '10ms' } }), /gap.timeout/);
 });

@@ -116,14 +116,14 @@ async function killed(made: Bench, rounds: number, content?: string): Promise<Ou
 }
 
 test('P16: a number that kills its process is started as often as attempts allow, and then blocks its stream', async () => {
-  const made = bench({ retry: { attempts: 3 } });
+  const made = bench({ retry: { maxAttempts: 3 } });
   await killed(made, 6);
   const { runs, state } = made;
   assert.deepEqual([runs.length, state().blocked?.code, state().attempts], [3, 'ATTEMPTS_EXHAUSTED', 3]);
 });
 
 test('P16: with `skip` it is dead-lettered after as many starts, and what waits behind it runs', async () => {
-  const made = bench({ retry: { attempts: 3 }, onPoison: 'skip', deadLetters: published });
+  const made = bench({ retry: { maxAttempts: 3 }, onPoison: 'skip', deadLetters: published });
   await made.worker().deliver(2);
   await killed(made, 6);
   const { runs, state } = made;
@@ -132,7 +132,7 @@ test('P16: with `skip` it is dead-lettered after as many starts, and what waits 
 });
 
 test('P16: one that cannot be held is judged before each start', async () => {
-  const made = bench({ retry: { attempts: 3 }, maxHeldBytes: 1_000 });
+  const made = bench({ retry: { maxAttempts: 3 }, maxHeldBytes: 1_000 });
   await killed(made, 8, 'x'.repeat(2_000));
   const { runs, state } = made;
   assert.deepEqual([runs.length, state().blocked?.code], [3, 'ATTEMPTS_EXHAUSTED']);
@@ -151,7 +151,7 @@ test('P16: a delivery does not start what has killed its process: it is held, an
 });
 
 test('P16: all numbers of a batch whose process died are suspects: a killer among them has its attempts and no more', async () => {
-  const { clock, worker, runs, state, heldNumbers } = bench({ retry: { attempts: 3 } });
+  const { clock, worker, runs, state, heldNumbers } = bench({ retry: { maxAttempts: 3 } });
   const numbers = Array.from({ length: 20 }, (_, index) => index + 1);
   for (let round = 0; round < 8; round += 1) {
     // It dies with its batch: nothing of it is counted as done.
@@ -346,7 +346,7 @@ test('a gap that a frozen instance opens from memory is as old as the store’s 
 });
 
 test('with a single attempt a number that kills its process takes none with it that ran before it', async () => {
-  const { clock, worker, state, runs } = bench({ retry: { attempts: 1 } });
+  const { clock, worker, state, runs } = bench({ retry: { maxAttempts: 1 } });
   let isDead = false;
   const dying = worker({
     handler: async (message) => {
@@ -365,7 +365,7 @@ test('with a single attempt a number that kills its process takes none with it t
 });
 
 test('with two attempts no two numbers run at once that may have ended the process before', async () => {
-  const { clock, worker } = bench({ retry: { attempts: 2 } });
+  const { clock, worker } = bench({ retry: { maxAttempts: 2 } });
   const keys = ['a', 'b', 'c'];
   for (const key of keys) {
     void worker({ faults: { 'commit 1': { kind: 'crash', when: 'after' } } }).deliver(1, { key });

@@ -25,7 +25,7 @@ const firestore = new Firestore({ projectId: 'demo-project', host, port: Number(
 const streams = orderedDelivery(firestoreStreams(firestore), {
   clock,
   lease: '2s',
-  retry: { attempts: task.maxAttempts },
+  retry: { maxAttempts: task.maxAttempts },
 });
 
 const handler: Handler = async ({ attributes: { sequenceKey: key = '', sequence } }) => {

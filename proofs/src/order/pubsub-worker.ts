@@ -35,7 +35,7 @@ const firestore = new Firestore({ projectId: 'demo-project', host, port: Number(
 const store = notingTakeovers(firestoreStreams(firestore));
 const client = new PubSub({ projectId: 'demo-project', apiEndpoint: task.pubsub });
 // A number that is killed again and again is not poison here: it is the processes that are killed.
-const streams = orderedDelivery(store, { clock, lease: '2s', retry: { attempts: 1_000 } });
+const streams = orderedDelivery(store, { clock, lease: '2s', retry: { maxAttempts: 1_000 } });
 
 const handler: Handler = async ({ attributes, data }, { deadline, fencingToken = '', signal }) => {
   const run = {

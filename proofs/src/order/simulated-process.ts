@@ -66,7 +66,7 @@ export function startConsumer(world: World, died: () => void): Consumer {
     ...mutation.options,
     clock: process.clock,
     lease: '12s',
-    retry: { min: '1s', max: '20s', attempts: MAX_ATTEMPTS },
+    retry: { min: '1s', max: '20s', maxAttempts: MAX_ATTEMPTS },
     pageSize: 4,
     onPoison: plan.onPoison,
     deadLetters,

@@ -206,8 +206,8 @@ test('misuse from JavaScript is refused with a ConfigError that says what is acc
     [store, { leese: '10s' }, /leese is no option; accepted: lease \(the nearest\)/],
     [
       store,
-      { retry: { maxAttempts: 3 } },
-      /retry\.maxAttempts is no option; accepted: attempts \(the nearest\)/,
+      { retry: { attempts: 3 } },
+      /retry\.attempts is no option; accepted: maxAttempts \(the nearest\)/,
     ],
     [store, { clock: {} }, /clock is .*; accepted: /],
     [store, { retry: 3 }, /retry is 3; accepted: an object/],

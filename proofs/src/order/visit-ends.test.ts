@@ -58,7 +58,7 @@ async function suspects(made: Bench, keys: readonly string[]): Promise<void> {
 }
 
 test('what waits for its turn keeps no delivery waiting: it is answered or held as ever', async () => {
-  const made = bench({ retry: { attempts: 2 } });
+  const made = bench({ retry: { maxAttempts: 2 } });
   const { clock, state, runs } = made;
   await suspects(made, ['a', 'b']);
   const { deliver, sweep } = made.worker({
@@ -85,7 +85,7 @@ test('what waits for its turn keeps no delivery waiting: it is answered or held 
 });
 
 test('a turn that does not come in the time of a visit, or of a delivery, leaves its stream due', async () => {
-  const made = bench({ retry: { attempts: 2 }, maxHeldBytes: 1 });
+  const made = bench({ retry: { maxAttempts: 2 }, maxHeldBytes: 1 });
   const { clock, state } = made;
   await suspects(made, ['a', 'b']);
   // Taken over, found empty and released: what is redelivered cannot be held, and is started by its delivery.

@@ -173,6 +173,12 @@ for (const [name, open] of servers) {
   });
 }
 
+/** Of the one option that is given, which may stand in a group. */
+const pathOf = (options: object): string => {
+  const [name = '', value] = Object.entries(options)[0] ?? [];
+  return typeof value === 'object' ? `${name}.${pathOf(value as object)}` : name;
+};
+
 test('options are checked when the outbox and the relay are made', async () => {
   const firestore = clientOf('127.0.0.1:9');
   assert.throws(() => firestoreOutbox(firestore, { retention: '1s' }), refusal('retention'));
@@ -181,11 +187,11 @@ test('options are checked when the outbox and the relay are made', async () => {
   const store = firestoreOutbox(firestore);
   for (const options of [
     { lease: '1s' },
-    { retryMin: '0ms' },
-    { retryMax: '1ms' },
+    { retry: { min: '0ms' } },
+    { retry: { max: '1ms' } },
     { pageSize: 0 },
   ] as const) {
-    assert.throws(() => relay(store, memoryPublisher(), options), refusal(Object.keys(options)[0] ?? ''));
+    assert.throws(() => relay(store, memoryPublisher(), options), refusal(pathOf(options)));
   }
   await firestore.terminate();
 });

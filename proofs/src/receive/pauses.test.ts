@@ -228,8 +228,9 @@ test('what is known of failures is bounded', () => {
 test('options of the pauses are checked', () => {
   const wrong: readonly [Partial<ReceiveOptions>, RegExp][] = [
     [{ retry: { min: '0s' } }, /^retry.min is "0s"; accepted: at least 1ms/],
-    [{ retry: { min: '10s', max: '9s' } }, /^retry.max is "9s"; accepted: at least retry.min \("10s"\)/],
-    [{ retry: { min: '2m' } }, /^retry.max is "60s"; accepted: at least retry.min \("2m"\)/],
+    [{ retry: { min: '10s', max: '9s' } }, /^retry.min is "10s"; accepted: at most retry.max \("9s"\)/],
+    [{ retry: { min: '2m' } }, /^retry.min is "2m"; accepted: at most retry.max \("60s"\)/],
+    [{ retry: { max: '50ms' } }, /^retry.max is "50ms"; accepted: at least retry.min \("100ms"\)/],
     [{ retry: { max: '1h' } }, /^retry.max is "1h"; accepted: at most what maxExtension leaves/],
     [{ maxWaiting: -1 }, /^maxWaiting is -1; accepted: a whole number from 0/],
     [{ maxWaiting: 0.5 }, /^maxWaiting is 0.5; accepted: /],

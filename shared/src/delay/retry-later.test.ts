@@ -178,16 +178,27 @@ test('a dead letter that is sent again meets no name from before, though its ded
   assert.equal(w.queue.created.length, 2);
 });
 
-test('what was put off as often as is allowed is a dead letter that says why', async () => {
-  const w = world([retry(busy, '1s'), retry(busy, '1s'), retry(busy, '1s')], { maxAttempts: 2 });
+test('what failed as often as is allowed is a dead letter that says why', async () => {
+  const w = world([retry(busy, '1s'), retry(busy, '1s'), retry(busy, '1s')], { maxAttempts: 3 });
   await w.deliver(w.message());
   await w.clock.runToIdle();
   assert.equal(w.runs.length, 3);
   const { deadLetterReason, deadLetterError } = w.dead.published[0]?.attributes ?? {};
   assert.deepEqual(
     [deadLetterReason, deadLetterError],
-    ['RETRIES_EXHAUSTED', 'put off 2 times, the last time for: busy'],
+    ['RETRIES_EXHAUSTED', 'failed 3 times, the last time with: busy'],
   );
+});
+
+test('of one attempt there is no second, and a failure that is not the message’s ends none of them', async () => {
+  const w = world([retry(busy, '1s')], { maxAttempts: 1 });
+  await w.deliver(w.message());
+  assert.equal(
+    w.dead.published[0]?.attributes['deadLetterError'],
+    'failed 1 times, the last time with: busy',
+  );
+  const elsewhere = world([retry(inProgressElsewhere('busy'), '1s')], { maxAttempts: 1 });
+  assert.deepEqual(await elsewhere.deliver(elsewhere.message({ retryAttempt: '7' })), ack('scheduled'));
 });
 
 test('the attempt is part of the name: a message that comes back under an ID of before meets no task of before', async () => {
@@ -199,9 +210,9 @@ test('the attempt is part of the name: a message that comes back under an ID of 
 });
 
 test('a count that is not ours counts as none, and is replaced', async () => {
-  const w = world([retry(busy, '1s')], { maxAttempts: 1 });
+  const w = world([retry(busy, '1s')], { maxAttempts: 2 });
   for (const text of ['soon', '-1', '01', '1e9', '']) {
-    const again = world([retry(busy, '1s')], { maxAttempts: 1 });
+    const again = world([retry(busy, '1s')], { maxAttempts: 2 });
     assert.deepEqual(await again.deliver(w.message({ retryAttempt: text })), ack('scheduled'), text);
     await again.clock.runToIdle();
     assert.equal(again.runs[1]?.attributes['retryAttempt'], '1');

@@ -52,8 +52,9 @@ export type RetryLaterOptions = Readonly<{
   /** `projects/…/topics/…`: the topic of the subscription that is served here. The republisher must allow it. */
   topic: string;
   /**
-   * How often one message may be put off. After that it is a dead letter, `RETRIES_EXHAUSTED`. Default 100: as many
-   * deliveries as a subscription allows at most (https://cloud.google.com/pubsub/docs/dead-letter-topics).
+   * How often the handler is started with one message at most, the first time included; then it is a dead letter,
+   * `RETRIES_EXHAUSTED`. Only failures that are the message's own count. Default 100, at least 1: as many deliveries as a
+   * subscription allows at most (https://cloud.google.com/pubsub/docs/dead-letter-topics).
    */
   maxAttempts?: number;
   /** The pause for a message that another delivery is at work on. Absent: it is delivered again as usual. */
@@ -137,8 +138,9 @@ export function retryLater(queue: TaskQueue, options: RetryLaterOptions): Middle
       // An acknowledgement would be taken for the work's end, and the message that comes back for a duplicate.
       if (context.fencingToken !== undefined) return retry(misplaced(outcome.error));
       const before = attemptOf(message);
-      if (before >= maxAttempts) return deadLetter(exhausted(before, outcome.error));
-      const attempt = countsAsAttempt(outcome.error) ? before + 1 : before;
+      const isOwn = countsAsAttempt(outcome.error);
+      const attempt = isOwn ? before + 1 : before;
+      if (isOwn && attempt >= maxAttempts) return deadLetter(exhausted(attempt, outcome.error));
       try {
         await putOff(received, context, pauseMs, attempt);
       } catch (error) {
@@ -179,6 +181,6 @@ const misplaced = (cause: unknown): ConfigError =>
   );
 
 const exhausted = (attempts: number, cause: unknown): PermanentError =>
-  new PermanentError('RETRIES_EXHAUSTED', `put off ${attempts} times, the last time for: ${textOf(cause)}`, {
+  new PermanentError('RETRIES_EXHAUSTED', `failed ${attempts} times, the last time with: ${textOf(cause)}`, {
     cause,
   });

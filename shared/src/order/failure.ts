@@ -1,7 +1,7 @@
 /**
  * What becomes of a number that has failed: the one place that judges it, and what is done with one that is poison.
  *
- * The stream waits, and the number is tried again after an exponential pause, up to `retry.attempts` starts, or not at
+ * The stream waits, and the number is tried again after an exponential pause, up to `retry.maxAttempts` starts, or not at
  * all when the handler calls it a dead letter. Then it is poison. Its dead letter is published before anything counts
  * the number as passed: a crash in between publishes it a second time, and a publish that fails leaves the number where
  * it is.

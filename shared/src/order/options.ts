@@ -17,6 +17,9 @@ import {
   oneOf,
   payloads as somePayloads,
   port,
+  RETRY_SHAPE,
+  type RetryPauses,
+  retryPauses,
   type Shape,
   shaped,
   whole,
@@ -38,18 +41,15 @@ export type CounterStart = Readonly<{
   read(key: string): Promise<Readonly<{ next: number; epoch: string }> | undefined>;
 }>;
 
-export type RetryOptions = Readonly<{
-  /** Pause after the first failure of the next message, doubled with each further one (default 1s) … */
-  min?: Duration;
-  /** … up to this (default 60s). */
-  max?: Duration;
-  /**
-   * How often a number is started before it is poison (default 10): failures of the handler, and processes that died
-   * in it, counted across processes and on every path. With the pauses above that is four minutes, and ten where only
-   * the sweep of every minute tries again. What the handler calls a dead letter is poison at once.
-   */
-  attempts?: number;
-}>;
+export type RetryOptions = RetryPauses &
+  Readonly<{
+    /**
+     * How often a number is started before it is poison (default 10): failures of the handler, and processes that died
+     * in it, counted across processes and on every path. With the pauses above that is four minutes, and ten where only
+     * the sweep of every minute tries again. What the handler calls a dead letter is poison at once.
+     */
+    maxAttempts?: number;
+  }>;
 
 export type GapOptions = Readonly<{
   /** How old a gap must be before the sweep looks at it, and how long a repair has to show (default 5m, at least 1s). */
@@ -75,6 +75,7 @@ export type StreamOptions = Readonly<{
   start?: number | CounterStart;
   /** A number further than this beyond the last one done is a dead letter (default 100,000). */
   maxAhead?: number;
+  /** Attempts of the next message (default 10), and the pauses between them (default `1s` to `60s`). */
   retry?: RetryOptions;
   /**
    * What becomes of poison. `block` (default): the stream stops, visibly, and keeps what comes, until `resume` or
@@ -150,11 +151,7 @@ const SHAPE: Shape<Required<StreamOptions>> = {
   lease: durationFrom('1s'),
   start: beginning,
   maxAhead: whole(1),
-  retry: shaped<Required<RetryOptions>>({
-    min: durationFrom('1ms'),
-    max: durationFrom('1ms'),
-    attempts: whole(1),
-  }),
+  retry: shaped<Required<RetryOptions>>({ ...RETRY_SHAPE, maxAttempts: whole(1) }),
   onPoison: oneOf('block', 'skip'),
   onGap: oneOf('wait', 'skip'),
   gap: shaped<Required<GapOptions>>({
@@ -174,9 +171,7 @@ export function streamPolicy(store: StreamStore & StreamAdmin, options: StreamOp
   port(METHODS, 'a store of streams, for example firestoreStreams(firestore)')('store', store);
   checkOptions<StreamOptions>(options, SHAPE);
   const { retry = {}, gap = {}, start = 1, onPoison = 'block', deadLetters } = options;
-  const retryMinMs = toMilliseconds(retry.min ?? '1s', 'retry.min');
-  const retryMaxMs = toMilliseconds(retry.max ?? '60s', 'retry.max');
-  if (retryMaxMs < retryMinMs) throw refused('retry.max', retry.max, 'not below retry.min');
+  const { minMs: retryMinMs, maxMs: retryMaxMs } = retryPauses(retry, '1s', '60s');
   if (onPoison === 'skip' && deadLetters === undefined) {
     throw refused('onPoison', onPoison, 'skip only with deadLetters: nothing is skipped without a trace');
   }
@@ -190,7 +185,7 @@ export function streamPolicy(store: StreamStore & StreamAdmin, options: StreamOp
     maxAhead: options.maxAhead ?? 100_000,
     retryMinMs,
     retryMaxMs,
-    maxAttempts: retry.attempts ?? 10,
+    maxAttempts: retry.maxAttempts ?? 10,
     onPoison,
     onGap: options.onGap ?? 'wait',
     gapTimeoutMs: toMilliseconds(gap.timeout ?? '5m', 'gap.timeout'),

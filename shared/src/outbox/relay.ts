@@ -32,7 +32,11 @@ import {
   port,
   publisher as aPublisher,
   required,
+  RETRY_SHAPE,
+  type RetryPauses,
+  retryPauses,
   type Shape,
+  shaped,
   signal as aSignal,
   whole,
 } from '../options.ts';
@@ -46,10 +50,8 @@ export type RelayOptions = Readonly<{
   lease?: Duration;
   /** After so long the outcome of a publish counts as unknown, default `20s`: above the publisher's own limit. */
   publishTimeout?: Duration;
-  /** Pause after the first failure of a row, doubled with each further one, default `1s` … */
-  retryMin?: Duration;
-  /** … up to this, default `60s`. There is no limit on the number of attempts. */
-  retryMax?: Duration;
+  /** Pauses between the attempts of a row, of which there is no limit (default `1s` to `60s`). */
+  retry?: RetryPauses;
   /** Between two passes of `run`, default `5s`. An idle pass costs a read for each shard, and two. */
   interval?: Duration;
   /** Rows of a key that are read, and kept in memory, at a time, default 25: each may have a megabyte. */
@@ -93,9 +95,11 @@ export type Relay = Readonly<{
 type Flush = Readonly<{ ref: StreamRef; upTo: number }>;
 
 export function relay(store: RelayStore, publisher: Publisher, options: RelayOptions = {}): Relay {
-  const ports = portsOf(store, publisher, options);
+  checkOptions<RelayOptions>(options, { ...DRAIN_SHAPE, interval: durationFrom('1ms') });
+  const { interval = '5s', ...rest } = options;
+  const ports = portsOf(store, publisher, rest);
   const { clock, log } = ports;
-  const intervalMs = toMilliseconds(options.interval ?? '5s', 'interval');
+  const intervalMs = toMilliseconds(interval, 'interval');
   const never = new AbortController().signal;
   const waiting: Waiting = new Map();
 
@@ -152,31 +156,30 @@ export function relay(store: RelayStore, publisher: Publisher, options: RelayOpt
   };
 }
 
+/** What passes and repairs of gaps have in common. */
+type DrainOptions = Omit<RelayOptions, 'interval'>;
+
 /** One check for each option. */
-const RELAY_SHAPE: Shape<Required<RelayOptions>> = {
+const DRAIN_SHAPE: Shape<Required<DrainOptions>> = {
   clock: aClock,
   log: aLog,
   payloads: somePayloads,
   lease: durationFrom('3s'),
   publishTimeout: durationFrom('1ms'),
-  retryMin: durationFrom('1ms'),
-  retryMax: durationFrom('1ms'),
-  interval: durationFrom('1ms'),
+  retry: shaped(RETRY_SHAPE),
   pageSize: whole(1),
   newId: callable,
 };
 
 /** Throws ConfigError naming the option, its value and what is accepted. */
-export function portsOf(store: RelayStore, publisher: Publisher, options: RelayOptions): DrainPorts {
+export function portsOf(store: RelayStore, publisher: Publisher, options: DrainOptions): DrainPorts {
   port(RELAY_METHODS, 'the store of an outbox, for example firestoreOutbox(firestore)')('store', store);
   aPublisher('publisher', publisher);
-  checkOptions<RelayOptions>(options, RELAY_SHAPE);
-  const { lease = '60s', publishTimeout = '20s', retryMin = '1s', retryMax = '60s', pageSize = 25 } = options;
+  checkOptions<DrainOptions>(options, DRAIN_SHAPE);
+  const { lease = '60s', publishTimeout = '20s', retry, pageSize = 25 } = options;
+  const { minMs: retryMinMs, maxMs: retryMaxMs } = retryPauses(retry, '1s', '60s');
   const leaseMs = toMilliseconds(lease, 'lease');
   const publishTimeoutMs = toMilliseconds(publishTimeout, 'publishTimeout');
-  const retryMinMs = toMilliseconds(retryMin, 'retryMin');
-  const retryMaxMs = toMilliseconds(retryMax, 'retryMax');
-  if (retryMaxMs < retryMinMs) throw refused('retryMax', retryMax, 'not below retryMin');
   return {
     store,
     publisher,

@@ -7,16 +7,9 @@
  * is forgotten first.
  */
 import { pauseAfter } from '../async/backoff.ts';
-import { type Duration, toMilliseconds } from '../duration.ts';
 import { codeOf, refused } from '../errors.ts';
 import { askedPauseMs, type Outcome } from '../outcome.ts';
-
-export type RetryOptions = Readonly<{
-  /** The pause after the first failure of a message, doubled with each further one (default `100ms`) … */
-  min?: Duration;
-  /** … up to this (default `60s`). */
-  max?: Duration;
-}>;
+import { type RetryPauses, retryPauses } from '../options.ts';
 
 export type Pauses = Readonly<{
   /** Counts a failure, and says how long the message waits: `longestMs` at most. In milliseconds. */
@@ -36,11 +29,8 @@ const MAX = '60s';
 const MOST_KNOWN = 10_000;
 
 /** `roomMs`: how long the client holds a message beyond its handler. Throws ConfigError. */
-export function growingPauses(retry: RetryOptions, roomMs: number): Pauses {
-  const minMs = toMilliseconds(retry.min ?? MIN, 'retry.min');
-  const maxMs = toMilliseconds(retry.max ?? MAX, 'retry.max');
-  if (maxMs < minMs)
-    throw refused('retry.max', retry.max ?? MAX, `at least retry.min ("${retry.min ?? MIN}")`);
+export function growingPauses(retry: RetryPauses, roomMs: number): Pauses {
+  const { minMs, maxMs } = retryPauses(retry, MIN, MAX);
   if (retry.max !== undefined && maxMs > roomMs) {
     throw refused(
       'retry.max',

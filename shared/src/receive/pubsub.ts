@@ -33,6 +33,8 @@ import {
   name,
   port,
   required,
+  RETRY_SHAPE,
+  type RetryPauses,
   type Shape,
   shaped,
   whole,
@@ -40,7 +42,7 @@ import {
 import { checkTimeout } from './check-door.ts';
 import { deliver, logOutcome } from './deliver.ts';
 import { drainOnSigterm } from './drain-on-sigterm.ts';
-import { type Failed, growingPauses, type RetryOptions } from './pauses.ts';
+import { type Failed, growingPauses } from './pauses.ts';
 import { answer, codeOfClient, nameOf, toMessage } from './pubsub-message.ts';
 import { settle } from './settle.ts';
 
@@ -61,7 +63,7 @@ export type ReceiveOptions = Readonly<{
    * How long a message that failed waits before it is given back: longer with each failure in a row, and at least as long
    * as its handler asked for. Beside the subscription's own retry policy, which begins when it is given back.
    */
-  retry?: RetryOptions;
+  retry?: RetryPauses;
   /**
    * How many messages wait after a failure without keeping a handler from running (default: half of `concurrency`). Where
    * more fail, the rest waits in the place of a handler, and the receiver is slower. The client holds up to `concurrency`
@@ -273,7 +275,7 @@ const RECEIVE_SHAPE: Shape<Required<ReceiveOptions>> = {
   log: aLog,
   handlerTimeout: durationFrom('1ms'),
   concurrency: whole(1),
-  retry: shaped<Required<RetryOptions>>({ min: durationFrom('1ms'), max: durationFrom('1ms') }),
+  retry: shaped(RETRY_SHAPE),
   maxWaiting: whole(0),
   maxExtension: duration,
   closeTimeout: duration,

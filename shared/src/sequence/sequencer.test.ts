@@ -75,7 +75,7 @@ test('B14: contention is one typed error for each caller, takes no number, and t
 
 test('an unknown outcome is given up after the tries, as STORE_UNAVAILABLE', async () => {
   const counters = counted(['refused']);
-  await assert.rejects(sequencer(counters, { tries: 4 }).next('k'), { code: 'STORE_UNAVAILABLE' });
+  await assert.rejects(sequencer(counters, { maxAttempts: 4 }).next('k'), { code: 'STORE_UNAVAILABLE' });
   assert.equal(counters.calls.length, 4);
 });
 
@@ -178,7 +178,7 @@ test('what no topic would take is refused before a number is taken', async () =>
     message: /^the sequenceKey has 1026 bytes/,
   });
   assert.equal(counters.calls.length, 0);
-  assert.throws(() => sequencer(counters, { tries: 0 }), refusal('tries', /tries is 0/));
+  assert.throws(() => sequencer(counters, { maxAttempts: 0 }), refusal('maxAttempts'));
 });
 
 test('B50: an empty message, and what is no message, is refused as it is given, before a number is taken', async () => {

@@ -16,8 +16,11 @@ import type { CounterStore, NumberRange } from './counter-store.ts';
 import { anyText, callable, checkOptions, port, whole } from '../options.ts';
 
 export type SequencerOptions = Readonly<{
-  /** How often a request of unknown outcome is asked again, under the same ID, before it is given up (default 3). */
-  tries?: number;
+  /**
+   * How often a request for numbers is sent at most, the first time included: one of unknown outcome is sent again under
+   * the same ID (default 3, at least 1).
+   */
+  maxAttempts?: number;
   /** Mints request IDs and epochs (default: random UUIDs). */
   newId?: () => string;
 }>;
@@ -56,12 +59,12 @@ export type Sequencer = Readonly<{
 
 export function sequencer(counters: CounterStore, options: SequencerOptions = {}): Sequencer {
   port(['take'], 'a store of counters, for example firestoreCounters(firestore)')('counters', counters);
-  checkOptions<SequencerOptions>(options, { tries: whole(1), newId: callable });
-  const { tries = 3, newId = randomUUID } = options;
+  checkOptions<SequencerOptions>(options, { maxAttempts: whole(1), newId: callable });
+  const { maxAttempts = 3, newId = randomUUID } = options;
   const take = keyedBatch<number, Numbered>({
     async run(key, counts) {
       const total = counts.reduce((sum, count) => sum + count, 0);
-      const { first, epoch } = await takeRange(counters, key, total, tries, newId);
+      const { first, epoch } = await takeRange(counters, key, total, maxAttempts, newId);
       let number = first;
       return counts.map((count) => {
         number += count;
@@ -113,16 +116,16 @@ export function sequencer(counters: CounterStore, options: SequencerOptions = {}
   };
 }
 
-/** The request keeps its ID over the tries, so one that was applied gives its numbers instead of new ones. */
+/** The request keeps its ID over the attempts, so one that was applied gives its numbers instead of new ones. */
 async function takeRange(
   counters: CounterStore,
   key: string,
   count: number,
-  tries: number,
+  maxAttempts: number,
   newId: () => string,
 ): Promise<NumberRange> {
   const request = { id: newId(), count, epoch: newId() };
-  for (let left = tries; ; left -= 1) {
+  for (let left = maxAttempts; ; left -= 1) {
     try {
       return await counters.take(key, request);
     } catch (error) {
