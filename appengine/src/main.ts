@@ -12,7 +12,7 @@ const STOP_MS = 8_000;
 async function main(): Promise<void> {
   const config = readConfig(process.env);
   const log = jsonLog((line) => console.log(line), {
-    project: config.project,
+    projectId: config.project,
     labels: { consumer: 'republisher' },
   });
   const running = await start(config, systemClock(), log);

@@ -40,7 +40,7 @@ const FULL: HttpResponse = { status: 429, body: JSON.stringify({ error: 'too man
 
 async function register(config: Config, clock: Clock): Promise<void> {
   const log = jsonLog((line) => console.log(line), {
-    project: config.project,
+    projectId: config.project,
     labels: { consumer: config.consumer, function: config.name },
     debug: config.debug,
   });
@@ -62,7 +62,8 @@ async function register(config: Config, clock: Clock): Promise<void> {
     clock,
     log,
     handlerTimeout: config.timeout,
-    deadLetters: { publisher: ports.publisher, topic: config.deadLetterTopic },
+    publisher: ports.publisher,
+    deadLetterTopic: config.deadLetterTopic,
     stop,
   });
   const wakeDoor =

@@ -28,7 +28,7 @@ test('what is for debugging is written on request', () => {
 });
 
 test('trace, span and labels go where Cloud Logging looks for them', () => {
-  const { log, written } = lines({ project: 'p', labels: { consumer: 'orders' } });
+  const { log, written } = lines({ projectId: 'p', labels: { consumer: 'orders' } });
   withFields(log, { traceId: 'a1', spanId: 'b2', traceSampled: false }).warn('x', { n: 1 });
   assert.deepEqual(written, [
     {

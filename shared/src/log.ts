@@ -23,7 +23,7 @@ export const silent: Log = { info() {}, warn() {}, error() {} };
 
 export type JsonLogOptions = Readonly<{
   /** The project of the traces: without it Cloud Logging cannot link a line to its trace. */
-  project?: string;
+  projectId?: string;
   /** Become labels of every entry, to filter by. */
   labels?: Readonly<Record<string, string>>;
   /** Also writes what is for debugging: one line for every delivery. Default: false. */
@@ -37,8 +37,8 @@ export type JsonLogOptions = Readonly<{
  */
 export function jsonLog(write: (line: string) => void, options: JsonLogOptions = {}): Log {
   callable('write', write);
-  checkOptions<JsonLogOptions>(options, { project: text, labels: isObject, debug: flag });
-  const { project, labels, debug = false } = options;
+  checkOptions<JsonLogOptions>(options, { projectId: text, labels: isObject, debug: flag });
+  const { projectId, labels, debug = false } = options;
   const constant = labels === undefined ? {} : { 'logging.googleapis.com/labels': labels };
   const at =
     (severity: string) =>
@@ -49,7 +49,7 @@ export function jsonLog(write: (line: string) => void, options: JsonLogOptions =
           ? {}
           : {
               'logging.googleapis.com/trace':
-                project === undefined ? traceId : `projects/${project}/traces/${traceId}`,
+                projectId === undefined ? traceId : `projects/${projectId}/traces/${traceId}`,
               'logging.googleapis.com/spanId': spanId,
               'logging.googleapis.com/trace_sampled': traceSampled,
             };

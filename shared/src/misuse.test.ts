@@ -137,7 +137,7 @@ const OPTIONS: Readonly<Record<string, Case>> = {
   httpDoor: {
     before: [handler],
     valid: { consumer: 'c', clock, log: silent, handlerTimeout: '1s' },
-    near: ['deadLetter', 'deadLetters'],
+    near: ['deadLetterTopics', 'deadLetterTopic'],
   },
   inbox: { before: [memoryInbox({ clock })], valid: {}, near: ['publisherr', 'publisher'] },
   jsonLog: { before: [() => {}], valid: {}, near: ['lables', 'labels'] },
@@ -216,6 +216,17 @@ const OPTIONS: Readonly<Record<string, Case>> = {
   firestoreOutbox: { before: [firestore], valid: {}, near: ['retenton', 'retention'] },
   firestorePayloads: { before: [firestore], valid: {}, near: ['callTimout', 'callTimeout'] },
   firestoreLedger: { before: [firestore], valid: {}, near: ['lostafter', 'lostAfter'] },
+  evictionPolicy: {
+    before: [redis],
+    valid: { callTimeout: '1ms', clock },
+    near: ['callTimout', 'callTimeout'],
+  },
+  evictionWarning: {
+    before: [redis],
+    valid: { callTimeout: '1ms', clock },
+    near: ['callTimout', 'callTimeout'],
+  },
+  lazyLedger: { before: [async () => ledger], valid: { shards: 4 }, near: ['shard', 'shards'] },
   redisClaims: { before: [redis], valid: {}, near: ['prefixx', 'prefix'] },
   cloudTasksClient: {
     before: [],
@@ -245,9 +256,9 @@ const OPTIONS: Readonly<Record<string, Case>> = {
 
 /** Those that have no options: values, checks of a message, clocks. */
 const WITHOUT = new Set(
-  `ack decide done memoryStepRecords refused reread sagaTraces undone versionOf voided bytesFor contextFor checkOutgoing compose consoleLog deadLetter decodeMessage identifierHash lazyLedger lazyPayloads
+  `ack decide done memoryStepRecords refused reread sagaTraces undone versionOf voided bytesFor contextFor checkOutgoing compose consoleLog deadLetter decodeMessage identifierHash lazyPayloads
   memoryCounters parseWishes readWake retry schemaOf settle severalQueues sleep systemClock taskHeaders toMilliseconds
-  evictionPolicy evictionWarning inTransaction enqueueing timestampOf memoryPublisher untilStopped virtualClock bad badSecret calledUrl choice delayQueues drainingQueues duration email emulators
+  inTransaction enqueueing timestampOf memoryPublisher untilStopped virtualClock bad badSecret calledUrl choice delayQueues drainingQueues duration email emulators
   firestoreNames fullName isHttpUrl maxBytesInFlight optional payloadsThatFit project republisherService required taskQueue topic`.split(
     /\s+/,
   ),

@@ -149,7 +149,7 @@ describe('once', () => {
       [{ retention: '1.5h' as '1h' }, /retention is "1.5h"/],
       [{ onConflict: 'drop' as 'ack' }, /onConflict is "drop"/],
       [{ retention: '40000d' }, /retention is "40000d"; accepted: at most 36500d/],
-      [{ newOwner: 'me' as unknown as () => string }, /newOwner is "me"; accepted: a function/],
+      [{ newId: 'me' as unknown as () => string }, /newId is "me"; accepted: a function/],
     ];
     for (const [options, text] of refused) {
       assert.throws(() => dedup(store, { clock, ...options }), refusal(Object.keys(options)[0] ?? '', text));

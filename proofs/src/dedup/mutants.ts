@@ -14,8 +14,8 @@ export type Mutant = Readonly<{ name: string; breaks: Invariant; way: Dedup }>;
 
 const overStore =
   (change: (store: ClaimStore, documents: ClaimDocuments) => ClaimStore): Dedup =>
-  (documents, { clock, guardClock, newOwner }) =>
-    dedup(change(documentClaims(documents, guardClock, STORE_TIMEOUT_MS), documents), { clock, newOwner });
+  (documents, { clock, guardClock, newId }) =>
+    dedup(change(documentClaims(documents, guardClock, STORE_TIMEOUT_MS), documents), { clock, newId });
 
 const withRequest = (change: (request: ClaimRequest) => ClaimRequest): Dedup =>
   overStore((store) => ({ ...store, claim: (request) => store.claim(change(request)) }));
@@ -32,7 +32,7 @@ const markFirst = overStore((store) => ({
 }));
 
 const markLast: Dedup =
-  (documents, { newOwner }) =>
+  (documents, { newId }) =>
   (next) =>
   async (message, context) => {
     const { key, fingerprint } = identify(message, context);
@@ -40,13 +40,13 @@ const markLast: Dedup =
     if (found.kind === 'found') return ack('duplicate');
     const outcome = await next(message, context);
     const times = { leaseMs: 30_000, retentionMs: 8 * 86_400_000, mayTakeOver: true };
-    const request = { key, fingerprint, owner: newOwner(), messageId: message.id, ...times };
+    const request = { key, fingerprint, owner: newId(), messageId: message.id, ...times };
     if (outcome.kind === 'ack') await documents.create(key, { kind: 'done', request });
     return outcome;
   };
 
 /** Every write goes to the record as it is, whosever that is. */
-const noOwnerCheck: Dedup = (documents, { clock, guardClock, newOwner }) => {
+const noOwnerCheck: Dedup = (documents, { clock, guardClock, newId }) => {
   const blind: ClaimDocuments = {
     ...documents,
     async update(key, revision, write) {
@@ -58,7 +58,7 @@ const noOwnerCheck: Dedup = (documents, { clock, guardClock, newOwner }) => {
       return documents.remove(key, found.kind === 'found' ? found.revision : revision);
     },
   };
-  return dedup(documentClaims(blind, guardClock, STORE_TIMEOUT_MS), { clock, newOwner });
+  return dedup(documentClaims(blind, guardClock, STORE_TIMEOUT_MS), { clock, newId });
 };
 
 /** The renewal is not waited for, and writes its claim without a look at the state. */
@@ -76,8 +76,8 @@ const racingHeartbeat = overStore((store, documents) => ({
   },
 }));
 
-const completeOnDeadLetter: Dedup = (documents, { clock, guardClock, newOwner }) => {
-  const once = dedup(documentClaims(documents, guardClock, STORE_TIMEOUT_MS), { clock, newOwner });
+const completeOnDeadLetter: Dedup = (documents, { clock, guardClock, newId }) => {
+  const once = dedup(documentClaims(documents, guardClock, STORE_TIMEOUT_MS), { clock, newId });
   return (next) => async (message, context) => {
     let given: Outcome | undefined;
     const inner = once(async (...delivery) => {
@@ -91,8 +91,8 @@ const completeOnDeadLetter: Dedup = (documents, { clock, guardClock, newOwner })
   };
 };
 
-const ackInProgress: Dedup = (documents, { clock, guardClock, newOwner }) => {
-  const once = dedup(documentClaims(documents, guardClock, STORE_TIMEOUT_MS), { clock, newOwner });
+const ackInProgress: Dedup = (documents, { clock, guardClock, newId }) => {
+  const once = dedup(documentClaims(documents, guardClock, STORE_TIMEOUT_MS), { clock, newId });
   return (next) => async (message, context) => {
     const outcome = await once(next)(message, context);
     const isElsewhere = outcome.kind === 'retry' && codeOf(outcome.error) === 'IN_PROGRESS_ELSEWHERE';

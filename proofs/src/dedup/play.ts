@@ -29,10 +29,10 @@ import type { Schedule } from './schedule.ts';
 export type Dedup = (documents: ClaimDocuments, parts: Parts) => Middleware;
 
 /** `guardClock` is for bounds on calls to the store. */
-type Parts = Readonly<{ clock: Clock; guardClock: Clock; newOwner: () => string }>;
+type Parts = Readonly<{ clock: Clock; guardClock: Clock; newId: () => string }>;
 
-export const asBuilt: Dedup = (documents, { clock, guardClock, newOwner }) =>
-  dedup(documentClaims(documents, guardClock, STORE_TIMEOUT_MS), { clock, newOwner });
+export const asBuilt: Dedup = (documents, { clock, guardClock, newId }) =>
+  dedup(documentClaims(documents, guardClock, STORE_TIMEOUT_MS), { clock, newId });
 
 /** Where a process can be killed, and what hears `when site` of each that was. */
 export type Deaths = Readonly<{ places: readonly Place[]; died(place: string): void }>;
@@ -111,8 +111,8 @@ export async function play(
     const watching = watched.handler(() => sleepy);
     const handler: Handler = (...delivery) =>
       process.call(siteIfDue('await next'), () => watching(...delivery));
-    const newOwner = (): string => `owner-${(owners += 1)}`;
-    const deliver = compose(handler, [way(mine, { clock: sleepy, guardClock: process.clock, newOwner })]);
+    const newId = (): string => `owner-${(owners += 1)}`;
+    const deliver = compose(handler, [way(mine, { clock: sleepy, guardClock: process.clock, newId })]);
     return { process, clock: sleepy, deliver };
   });
   for (const { at, worker, milliseconds } of pauses) {

@@ -178,8 +178,8 @@ suite('schedules over Firestore', () => {
 
   test('a retention shorter than the longest of a source is refused', () => {
     assert.throws(
-      () => firestoreLedger(opened.firestore, { endedRetention: '30d' }),
-      refusal('endedRetention', /at least 31d$/),
+      () => firestoreLedger(opened.firestore, { retention: '30d' }),
+      refusal('retention', /at least 31d$/),
     );
   });
 });

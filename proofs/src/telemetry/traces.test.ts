@@ -46,7 +46,7 @@ const push = (attributes: Record<string, string>, id = '42') => ({
 function setUp(make: (parts: ReturnType<typeof ports>) => Handler) {
   const parts = ports();
   const lines: Record<string, unknown>[] = [];
-  const log = jsonLog((line) => lines.push(JSON.parse(line) as Record<string, unknown>), { project: 'p' });
+  const log = jsonLog((line) => lines.push(JSON.parse(line) as Record<string, unknown>), { projectId: 'p' });
   const door = httpDoor(make(parts), { consumer: 'c', clock: parts.clock, log, handlerTimeout: '60s' });
   return { ...parts, door, lines };
 }

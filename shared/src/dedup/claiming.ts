@@ -117,7 +117,7 @@ export function claiming(store: ClaimStore, clock: Clock, settings: DedupSetting
     }
     const { key, fingerprint } = identity;
     const { leaseMs, retentionMs } = settings;
-    const owner = settings.newOwner();
+    const owner = settings.newId();
     const messageId = message.id;
     const request = { key, owner, fingerprint, messageId, leaseMs, retentionMs, mayTakeOver: true };
     let waited: Waited;

@@ -31,7 +31,7 @@ export type InboxOptions = Omit<DedupOptions, 'onConflict' | 'onStoreUnavailable
     /** Replaces the limit on data and attributes of an outgoing message together, in bytes. */
     maxBytes?: number;
     /** The project of topics that are given by their ID alone. Default: that of the store's client. Rows hold full names. */
-    project?: string;
+    projectId?: string;
   }>;
 
 /** Before the second look at messages that another delivery is publishing; each further pause is twice as long. */
@@ -70,9 +70,9 @@ export function inbox<Tx>(
     onStoreUnavailable: oneOf('retry'),
     publisher: aPublisher,
     maxBytes: whole(1),
-    project: text,
+    projectId: text,
   });
-  const { clock = systemClock(), publisher, maxBytes = LIMITS.messageBytes, project } = options;
+  const { clock = systemClock(), publisher, maxBytes = LIMITS.messageBytes, projectId } = options;
   const settings = dedupSettings(options);
   const observed = { ...store, ...observedClaims(store, clock) };
 
@@ -125,7 +125,7 @@ export function inbox<Tx>(
       settings,
       hasPublisher: publisher !== undefined,
       maxBytes,
-      project,
+      project: projectId,
     });
     const claimed = claiming(observed, clock, settings, {
       async claimed(received, answer, sentAt) {

@@ -27,8 +27,12 @@ const aRedis = port(['evalsha', 'eval', 'once'], 'a client of ioredis, for examp
 
 type Claimed = Extract<ClaimAnswer, { kind: 'claimed' }>;
 
-/** Bound on the look at the server's settings. */
-const TIMEOUT_MS = 5_000;
+export type RedisLookOptions = Readonly<{
+  /** Bound on the look at the server's settings (default `5s`, at least `1ms`). */
+  callTimeout?: Duration;
+  /** Default: the machine's. */
+  clock?: Clock;
+}>;
 
 /**
  * The caller makes the client, listens to its `error` event (without a listener ioredis prints every failed connection)
@@ -79,20 +83,22 @@ export function redisClaims(redis: Redis | Cluster, options: RedisClaimsOptions 
  */
 export async function evictionWarning(
   redis: Redis,
-  clock: Clock = systemClock(),
+  options: RedisLookOptions = {},
 ): Promise<string | undefined> {
-  const policy = await evictionPolicy(redis, clock);
+  const policy = await evictionPolicy(redis, options);
   if (policy === undefined || policy === 'noeviction') return undefined;
   return `Redis has maxmemory-policy ${policy}: evicted records let messages run again; use noeviction`;
 }
 
-/** The server's `maxmemory-policy`, for `checkWindows`; undefined when it will not tell. Within 5 s; never rejects. */
+/** The server's `maxmemory-policy`, for `checkWindows`; undefined when it will not tell. Within `callTimeout`; rejects with ConfigError for wrong options alone. */
 export async function evictionPolicy(
   redis: Redis,
-  clock: Clock = systemClock(),
+  options: RedisLookOptions = {},
 ): Promise<string | undefined> {
+  checkOptions<RedisLookOptions>(options, { callTimeout: durationFrom('1ms'), clock: aClock });
+  const { callTimeout = '5s', clock = systemClock() } = options;
   try {
-    const within = claimBudget(clock, TIMEOUT_MS, 'CONFIG GET');
+    const within = claimBudget(clock, toMilliseconds(callTimeout, 'callTimeout'), 'CONFIG GET');
     const [, policy] = (await within(() => redis.config('GET', 'maxmemory-policy'))) as string[];
     return policy;
   } catch {

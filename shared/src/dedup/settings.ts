@@ -36,7 +36,7 @@ export type DedupOptions = Readonly<{
   /** With the store down: `retry` (default), or `process` without the guarantee, marked as a possible duplicate. */
   onStoreUnavailable?: 'retry' | 'process';
   /** A random name for each delivery: 1 to 64 printable characters without a space. Default: a UUID. */
-  newOwner?: () => string;
+  newId?: () => string;
 }>;
 
 export type DedupSettings = Readonly<{
@@ -46,7 +46,7 @@ export type DedupSettings = Readonly<{
   minimumHandlerMs: number;
   onConflict: 'deadLetter' | 'ack' | 'process';
   onStoreUnavailable: 'retry' | 'process';
-  newOwner: () => string;
+  newId: () => string;
 }>;
 
 /** The default message retention of a subscription. */
@@ -63,7 +63,7 @@ export const DEDUP_SHAPE: Shape<Required<DedupOptions>> = {
   minimumHandlerTime: duration,
   onConflict: oneOf('deadLetter', 'ack', 'process'),
   onStoreUnavailable: oneOf('retry', 'process'),
-  newOwner: callable,
+  newId: callable,
 };
 
 /** Throws ConfigError for a value that is not understood and for a lease that is not shorter than the retention. */
@@ -71,7 +71,7 @@ export function dedupSettings(options: DedupOptions): DedupSettings {
   const {
     onConflict = 'deadLetter',
     onStoreUnavailable = 'retry',
-    newOwner = () => crypto.randomUUID(),
+    newId = () => crypto.randomUUID(),
   } = options;
   const windows = dedupWindows(options);
   const { leaseMs, retentionMs } = windows;
@@ -83,7 +83,7 @@ export function dedupSettings(options: DedupOptions): DedupSettings {
     ...windows,
     onConflict,
     onStoreUnavailable,
-    newOwner: () => checkOwner(newOwner()),
+    newId: () => checkOwner(newId()),
   };
 }
 
@@ -115,5 +115,5 @@ export function checkStore(store: unknown, methods: readonly string[]): void {
 
 function checkOwner(owner: string): string {
   if (/^[!-~]{1,64}$/.test(owner)) return owner;
-  throw refused('what newOwner gives', owner, '1 to 64 printable ASCII characters without a space');
+  throw refused('what newId gives', owner, '1 to 64 printable ASCII characters without a space');
 }

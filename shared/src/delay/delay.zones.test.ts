@@ -40,7 +40,7 @@ async function deliver(attributes: Record<string, string>, skewMs = 0): Promise<
 
 /** What the publisher's helper makes of it. */
 const publish = (parts: MessageParts): OutgoingMessage =>
-  outgoing('out', { data: 'x', ...parts }, { now: () => PUBLISHED });
+  outgoing('out', { data: 'x', ...parts }, { clock: { now: () => PUBLISHED } });
 
 for (const [zone, offset] of Object.entries(ZONES)) {
   const inZone = (): void => {

@@ -257,7 +257,7 @@ export function outboxContract<Tx extends object>(name: string, open: () => Prom
         return slot.add(message('a'), { ...message('b'), topic: 'projects/shop/topics/orders' });
       });
       await opened.transact(async (transaction) => {
-        const slot = await outbox(opened.store, { project: 'till' }).reserve(transaction, {
+        const slot = await outbox(opened.store, { projectId: 'till' }).reserve(transaction, {
           sequenceKey: key,
         });
         return slot.add(message('c'));

@@ -39,7 +39,7 @@ export type OutboxOptions = Readonly<{
   /** Where the data of messages waits that are larger than a row (`prepare`). Every relay needs the same room. */
   payloads?: PayloadRoom;
   /** The project of topics that are given by their ID alone. Default: that of the store's client. Rows hold full names. */
-  project?: string;
+  projectId?: string;
   clock?: Clock;
   /** Replaces the limit on data and attributes of a message together, in bytes. */
   maxBytes?: number;
@@ -116,7 +116,7 @@ export function outbox<Tx extends object>(writer: OutboxWriter<Tx>, options: Out
     clock: aClock,
     maxBytes: whole(1),
     newId: callable,
-    project: text,
+    projectId: text,
   });
   const { relay, clock = systemClock(), maxBytes = LIMITS.messageBytes, newId = randomUUID } = options;
   const { payloads } = options;
@@ -159,7 +159,7 @@ export function outbox<Tx extends object>(writer: OutboxWriter<Tx>, options: Out
             isAdded = true;
             return repeated(committed, rowId, relay);
           }
-          const limits = limitsNow(options.project ?? writer.project());
+          const limits = limitsNow(options.projectId ?? writer.project());
           const rowAt = (message: OutgoingMessage, index: number, place?: Place): Row =>
             rowOf(rowId(index), message, limits, place, apart.get(message));
           if (sequenceKey === undefined) {

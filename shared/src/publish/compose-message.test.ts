@@ -5,7 +5,10 @@ import { type MessageParts, outgoing } from './compose-message.ts';
 
 const NOW = Date.UTC(2026, 0, 2);
 const compose = (parts: MessageParts | Record<string, unknown>, maxBytes?: number) =>
-  outgoing('t', parts as MessageParts, { now: () => NOW, ...(maxBytes !== undefined && { maxBytes }) });
+  outgoing('t', parts as MessageParts, {
+    clock: { now: () => NOW },
+    ...(maxBytes !== undefined && { maxBytes }),
+  });
 const refuses = (parts: Record<string, unknown>, text: RegExp): void =>
   assert.throws(
     () => compose({ data: 'x', ...parts }),

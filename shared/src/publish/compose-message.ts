@@ -5,10 +5,11 @@
  * Stricter than the wire in one thing: there must be room left for the attributes that the toolkit adds on the way.
  */
 import { ATTRIBUTE, parseWishes } from '../attributes.ts';
+import { type Clock, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { PermanentError } from '../errors.ts';
 import { type Attributes, checkOutgoing, LIMITS, type OutgoingMessage } from '../message.ts';
-import { callable, checkOptions, text, whole } from '../options.ts';
+import { checkOptions, port, text, whole } from '../options.ts';
 
 export type MessageParts = Readonly<{
   /** Text is sent as UTF-8. Default: none, which needs at least one attribute. */
@@ -33,8 +34,8 @@ export type MessageParts = Readonly<{
 }>;
 
 export type ComposeOptions = Readonly<{
-  /** The wall clock in milliseconds, against which `deliverAt` is checked. */
-  now?: () => number;
+  /** Against whose time `deliverAt` is checked (default: the machine's). */
+  clock?: Pick<Clock, 'now'>;
   /** Replaces the limit on data and attributes together, in bytes. */
   maxBytes?: number;
 }>;
@@ -69,8 +70,11 @@ const PARTS: ReadonlySet<string> = new Set<keyof MessageParts>([
 /** Throws a PermanentError that names the part, its value and what is accepted. `undefined` parts are ignored. */
 export function outgoing(topic: string, parts: MessageParts, options: ComposeOptions = {}): OutgoingMessage {
   text('topic', topic);
-  checkOptions<ComposeOptions>(options, { now: callable, maxBytes: whole(1) });
-  const { now = Date.now, maxBytes = LIMITS.messageBytes } = options;
+  checkOptions<ComposeOptions>(options, {
+    clock: port(['now'], 'a clock, for example systemClock()'),
+    maxBytes: whole(1),
+  });
+  const { clock = systemClock(), maxBytes = LIMITS.messageBytes } = options;
   checkParts(parts);
   const orderingKey = parts.orderingKey === '' ? undefined : parts.orderingKey;
   const message: OutgoingMessage = {
@@ -80,7 +84,7 @@ export function outgoing(topic: string, parts: MessageParts, options: ComposeOpt
     ...(orderingKey !== undefined && { orderingKey }),
   };
   checkOutgoing(message, maxBytes);
-  parseWishes({ ...message, publishTime: new Date(now()) });
+  parseWishes({ ...message, publishTime: new Date(clock.now()) });
   checkRoom(message, maxBytes);
   return message;
 }

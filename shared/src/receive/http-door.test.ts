@@ -37,7 +37,8 @@ function setUp(handler: Handler = async () => ack(), parts: Partial<HttpDoorOpti
       clock,
       log: jsonLog((line) => lines.push(line)),
       handlerTimeout: '60s',
-      deadLetters: { publisher, topic: 'dead-letters' },
+      publisher,
+      deadLetterTopic: 'dead-letters',
       ...parts,
     },
   );
@@ -115,7 +116,10 @@ test('B18: a dead letter that is not published leaves the delivery where it is',
   const response = await door(post({ message: {} }));
   assert.equal(response.status, 503);
   assert.match(lines.join('\n'), /was not published/);
-  const without = setUp(undefined, { deadLetters: undefined } as unknown as Partial<HttpDoorOptions>);
+  const without = setUp(undefined, {
+    publisher: undefined,
+    deadLetterTopic: undefined,
+  } as unknown as Partial<HttpDoorOptions>);
   assert.equal((await without.door(post({ message: {} }))).status, 503);
 });
 
@@ -181,6 +185,13 @@ test('options are checked when the door is made', () => {
   assert.throws(() => setUp(undefined, { source: '' }), refusal('source'));
   const options = { consumer: 'c', clock: virtualClock(), log: silent, handlerTimeout: '60s' } as const;
   assert.throws(() => httpDoor(undefined as unknown as Handler, options), refusal('handler'));
+  const topicAlone = { ...options, handlerTimeout: '60s', deadLetterTopic: 'dead' } as const;
+  assert.throws(
+    () => httpDoor(async () => ack(), topicAlone),
+    refusal('publisher', /deadLetterTopic \("dead"\)$/),
+  );
+  const publisherAlone = { ...options, handlerTimeout: '60s', publisher: memoryPublisher() } as const;
+  assert.throws(() => httpDoor(async () => ack(), publisherAlone), refusal('deadLetterTopic'));
   assert.throws(() => setUp(undefined, { handlerTimeout: '0s' }), refusal('handlerTimeout'));
   assert.throws(() => setUp(undefined, { handlerTimeout: '1.5s' as '1s' }), refusal('handlerTimeout'));
 });

@@ -7,7 +7,7 @@
  */
 import type { Duration } from '../duration.ts';
 import { composeDeadLetter, legalAttributes } from '../dead-letter/compose-dead-letter.ts';
-import { codeOf, PermanentError, textOf } from '../errors.ts';
+import { codeOf, PermanentError, refused, textOf } from '../errors.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import type { Handler } from '../handler.ts';
 import { consoleLog, type Log } from '../log.ts';
@@ -25,7 +25,6 @@ import {
   name,
   publisher as aPublisher,
   required,
-  shaped,
   signal,
   text,
 } from '../options.ts';
@@ -50,8 +49,10 @@ export type HttpDoorOptions = Readonly<{
   log?: Log;
   /** How long a handler may take; below the subscription's ack deadline and the platform's request timeout. */
   handlerTimeout: Duration;
-  /** Where deliveries go that cannot be read. Without it they are refused with 503, so that Pub/Sub keeps them. */
-  deadLetters?: DeadLetters;
+  /** Publishes deliveries that cannot be read. Without it they are refused with 503, so that Pub/Sub keeps them. */
+  publisher?: Publisher;
+  /** Where `publisher` publishes them: an ID in its project, or `projects/…/topics/…`. Both are given, or neither. */
+  deadLetterTopic?: string;
   /** Aborted when the process has to end: a delivery that is not done then is answered 503, and its signal aborted. */
   stop?: AbortSignal;
 }>;
@@ -69,11 +70,13 @@ export function httpDoor(
     log: aLog,
     handlerTimeout: required(durationFrom('1ms')),
     stop: signal,
-    deadLetters: shaped<DeadLetters>({ publisher: required(aPublisher), topic: required(text) }),
+    publisher: aPublisher,
+    deadLetterTopic: text,
   });
   const { clock = systemClock(), log = consoleLog() } = options;
   checkTimeout(handler, options.handlerTimeout);
-  const { deadLetters, ...rest } = options;
+  const { publisher, deadLetterTopic, ...rest } = options;
+  const deadLetters = deadLettersOf(publisher, deadLetterTopic);
   const delivery = { ...rest, clock, log };
 
   return async (request) => {
@@ -95,6 +98,13 @@ export function httpDoor(
     }
     return { status: 204, body: '' };
   };
+}
+
+function deadLettersOf(publisher?: Publisher, topic?: string): DeadLetters | undefined {
+  if (publisher !== undefined && topic !== undefined) return { publisher, topic };
+  if (publisher === undefined && topic === undefined) return undefined;
+  if (topic === undefined) throw refused('deadLetterTopic', topic, 'a topic, with publisher');
+  throw refused('publisher', publisher, `a publisher, with deadLetterTopic ("${topic}")`);
 }
 
 type Unread = Readonly<{ deadLetters: DeadLetters | undefined; log: Log; consumer: string; source?: string }>;

@@ -29,7 +29,7 @@ export type FirestoreLedgerOptions = CallOptions &
      * How long the record of an end is kept, default `32d`, at least `31d`: longer than a message about it may come
      * again, seek included. After that a redelivery would schedule it anew.
      */
-    endedRetention?: Duration;
+    retention?: Duration;
     /** When a task counts as lost, default `10m`: longer after its time than the queue's own backlog ever is. */
     lostAfter?: Duration;
     /**
@@ -51,18 +51,18 @@ export function firestoreLedger(
   checkOptions<FirestoreLedgerOptions>(options, {
     ...CALL_SHAPE,
     collection: text,
-    endedRetention: keptFor(SHORTEST_RETENTION),
+    retention: keptFor(SHORTEST_RETENTION),
     lostAfter: durationFrom('1s'),
     shards: someShards,
   });
   const {
     collection = 'pubsub-guarantees-schedules',
-    endedRetention = '32d',
+    retention = '32d',
     lostAfter = '10m',
     shards = SHARDS,
   } = options;
   const calls = boundedCalls(options);
-  const endedRetentionMs = toMilliseconds(endedRetention, 'endedRetention');
+  const endedRetentionMs = toMilliseconds(retention, 'retention');
   const times = { ...LEDGER_TIMES, endedRetentionMs, lostGraceMs: toMilliseconds(lostAfter, 'lostAfter') };
   const entries = sameFirestore(firestore).collection(collection);
 

@@ -5,14 +5,26 @@
  */
 import { loadOnce } from '../async/load-once.ts';
 import { type Ledger, LEDGER_TIMES } from './ledger.ts';
-import { callable, isObject, whole } from '../options.ts';
-import { SHARDS } from '../shards.ts';
+import { callable, checkOptions, isObject } from '../options.ts';
+import { SHARDS, someShards } from '../shards.ts';
 
-/** `times` and `shards` must be those of the ledger that is loaded: its defaults, unless it was given others. */
-export function lazyLedger(load: () => Promise<Ledger>, times = LEDGER_TIMES, shards = SHARDS): Ledger {
+export type LazyLedgerOptions = Readonly<{
+  /** Those of the ledger that is loaded (default: its own defaults). */
+  times?: Ledger['times'];
+  /** Those of the ledger that is loaded (default 16, 1 to 256). */
+  shards?: number;
+}>;
+
+/**
+ * Throws ConfigError `INVALID_OPTION`.
+ *
+ * @example
+ * const ledger = lazyLedger(async () => firestoreLedger(new Firestore()));
+ */
+export function lazyLedger(load: () => Promise<Ledger>, options: LazyLedgerOptions = {}): Ledger {
   callable('load', load);
-  isObject('times', times);
-  whole(1)('shards', shards);
+  checkOptions<LazyLedgerOptions>(options, { times: isObject, shards: someShards });
+  const { times = LEDGER_TIMES, shards = SHARDS } = options;
   const loaded = loadOnce(load);
   return {
     times,

@@ -157,7 +157,7 @@ export function schedules<Transaction extends object>(
     return attempted;
   };
   const delayedOf = ({ version, generation }: Attempted, id: string, parts: ScheduleParts) => {
-    const message = outgoing(topic, parts, { now: () => version.atMs });
+    const message = outgoing(topic, parts, { clock: { now: () => version.atMs } });
     const received = {
       ...message,
       id: generation,
