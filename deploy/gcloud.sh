@@ -177,11 +177,11 @@ accepts() { # variable: its kinds of function, and its values
     DEDUP_ON_CONFLICT) printf 'dedup|pipeline ^(deadLetter|ack|process)$' ;;
     DEDUP_ON_STORE_UNAVAILABLE) printf 'dedup|pipeline ^(retry|process)$' ;;
     DELAY_LEDGER) printf 'delay|pipeline ^(keys|all|off)$' ;;
-    ORDER_GAP) printf 'fifo|pipeline ^(wait|skip)$' ;;
+    ORDER_ON_GAP) printf 'fifo|pipeline ^(wait|skip)$' ;;
     ORDER_GAP_TIMEOUT) printf 'fifo|pipeline ^[0-9]+(s|m|h|d)$' ;;
     ORDER_MAX_ATTEMPTS) printf 'fifo|pipeline ^[1-9][0-9]*$' ;;
-    ORDER_ON_UNKNOWN_STALE) printf 'fifo|pipeline ^(deadLetter|acknowledge)$' ;;
-    ORDER_POISON) printf 'fifo|pipeline ^(block|skip)$' ;;
+    ORDER_ON_UNKNOWN_STALE) printf 'fifo|pipeline ^(deadLetter|ack)$' ;;
+    ORDER_ON_POISON) printf 'fifo|pipeline ^(block|skip)$' ;;
     ORDER_SCOPE) printf 'fifo|pipeline ^(source|consumer)$' ;;
     ORDER_START) printf 'fifo|pipeline ^([1-9][0-9]*|counter)$' ;;
     OUTBOX_SHARDS) printf '. ^([1-9][0-9]?|1[0-9][0-9]|2[0-4][0-9]|25[0-6])$' ;;

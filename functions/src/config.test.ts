@@ -25,10 +25,11 @@ test('fills in short names and defaults', () => {
       lease: '60s',
       start: 1,
       maxAttempts: 10,
-      poison: 'block',
+      onPoison: 'block',
       onUnknownStale: 'deadLetter',
       scope: 'source',
-      gap: { policy: 'wait', timeout: '5m' },
+      onGap: 'wait',
+      gap: { timeout: '5m' },
     },
     dedup: { lease: '30s', retention: '8d', onConflict: 'deadLetter', onStoreUnavailable: 'retry' },
     delay: {

@@ -77,9 +77,9 @@ const CASES: readonly Case[] = [
   {
     relation: 'HANDLER_TIMEOUT < ORDER_GAP_TIMEOUT',
     name: 'fifo',
-    refused: { ORDER_GAP: 'skip', ORDER_GAP_TIMEOUT: '59s' },
+    refused: { ORDER_ON_GAP: 'skip', ORDER_GAP_TIMEOUT: '59s' },
     says: 'HANDLER_TIMEOUT is "60s"; accepted: at most ORDER_GAP_TIMEOUT (59s), because ',
-    accepted: { ORDER_GAP: 'skip', ORDER_GAP_TIMEOUT: '60s' },
+    accepted: { ORDER_ON_GAP: 'skip', ORDER_GAP_TIMEOUT: '60s' },
   },
 ];
 
@@ -124,7 +124,7 @@ test('calls of a store end while the lease that they are about holds, however sh
 
 test('a relation is not judged for a function that does not have it', () => {
   readConfig({ ...BASE, ORDER_LEASE: '1s' }, 'fifo');
-  readConfig({ ...BASE, ORDER_LEASE: '1s', ORDER_GAP: 'skip', ORDER_GAP_TIMEOUT: '1s' }, 'dedup');
+  readConfig({ ...BASE, ORDER_LEASE: '1s', ORDER_ON_GAP: 'skip', ORDER_GAP_TIMEOUT: '1s' }, 'dedup');
   readConfig({ ...BASE, DEDUP_RETENTION: '2s', DEDUP_LEASE: '3s' }, 'delay');
   readConfig({ ...BASE, ORDER_GAP_TIMEOUT: '1s' }, 'fifo');
 });

@@ -89,7 +89,7 @@ export const RELATIONS: readonly Relation[] = [
   {
     small: 'HANDLER_TIMEOUT',
     large: 'ORDER_GAP_TIMEOUT',
-    reason: 'ORDER_GAP=skip would give up numbers whose messages are being delivered',
+    reason: 'ORDER_ON_GAP=skip would give up numbers whose messages are being delivered',
   },
   {
     small: 'longest call for a claim',
@@ -140,7 +140,7 @@ function limitsOf(config: Config): Limits {
       ORDER_LEASE: order.lease,
       'longest call for a stream': orderCall(order.lease),
       'longest transaction for a stream': orderTransaction(order.lease),
-      ...(order.gap.policy === 'skip' && { ORDER_GAP_TIMEOUT: order.gap.timeout }),
+      ...(order.onGap === 'skip' && { ORDER_GAP_TIMEOUT: order.gap.timeout }),
     }),
   };
 }

@@ -13,10 +13,12 @@ export type OrderConfig = Readonly<{
   /** How often a number is started before it is poison. */
   maxAttempts: number;
   /** What becomes of a message that fails for good. */
-  poison: 'block' | 'skip';
-  gap: Readonly<{ policy: 'wait' | 'skip'; timeout: Duration }>;
+  onPoison: 'block' | 'skip';
+  /** What becomes of numbers that do not come. */
+  onGap: 'wait' | 'skip';
+  gap: Readonly<{ timeout: Duration }>;
   /** What becomes of a number that is done and whose content is not remembered any more. */
-  onUnknownStale: 'deadLetter' | 'acknowledge';
+  onUnknownStale: 'deadLetter' | 'ack';
   /** What a stream belongs to: one subscription, or the function. */
   scope: 'source' | 'consumer';
 }>;
@@ -29,12 +31,12 @@ export function orderConfig(environment: Environment): OrderConfig {
         ? 'counter'
         : whole(environment, 'ORDER_START', 1, ', or counter'),
     maxAttempts: whole(environment, 'ORDER_MAX_ATTEMPTS', 10),
-    poison: choice(environment, 'ORDER_POISON', ['block', 'skip']),
+    onPoison: choice(environment, 'ORDER_ON_POISON', ['block', 'skip']),
+    onGap: choice(environment, 'ORDER_ON_GAP', ['wait', 'skip']),
     gap: {
-      policy: choice(environment, 'ORDER_GAP', ['wait', 'skip']),
       timeout: duration(environment, 'ORDER_GAP_TIMEOUT', '5m', { least: '1s' }),
     },
-    onUnknownStale: choice(environment, 'ORDER_ON_UNKNOWN_STALE', ['deadLetter', 'acknowledge']),
+    onUnknownStale: choice(environment, 'ORDER_ON_UNKNOWN_STALE', ['deadLetter', 'ack']),
     scope: choice(environment, 'ORDER_SCOPE', ['source', 'consumer']),
   };
 }

@@ -89,8 +89,8 @@ test('numbering that begins again is never acknowledged without a word: what can
   assert.deepEqual(counts(), { forwarded: 150, SEQUENCE_STALE_UNKNOWN: 50, SEQUENCE_CONFLICT: 100 });
 });
 
-test('ORDER_ON_UNKNOWN_STALE=acknowledge is for a replay: what cannot be compared is acknowledged', async () => {
-  const { send, counts } = fifo({ ORDER_ON_UNKNOWN_STALE: 'acknowledge' });
+test('ORDER_ON_UNKNOWN_STALE=ack is for a replay: what cannot be compared is acknowledged', async () => {
+  const { send, counts } = fifo({ ORDER_ON_UNKNOWN_STALE: 'ack' });
   await send(150, 'same');
   await send(150, 'same');
   assert.deepEqual(counts(), { forwarded: 150 });

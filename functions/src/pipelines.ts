@@ -83,15 +83,15 @@ function attributesChecked({ name, strictAttributes: strict }: Config, { clock }
 }
 
 function ordered(config: Config, ports: Ports, around: (stages: Stages) => GuardedHandler): Pipeline {
-  const { gap, start, lease, maxAttempts, poison, onUnknownStale, scope } = config.order;
+  const { gap, start, lease, maxAttempts, onPoison, onGap, onUnknownStale, scope } = config.order;
   const streams = orderedDelivery(needed(ports.streams, 'stream store'), {
     clock: ports.clock,
     streamScope: scope,
     lease,
     start: start === 'counter' ? needed(ports.counters, 'counter store') : start,
     retry: { maxAttempts: maxAttempts },
-    onPoison: poison,
-    onGap: gap.policy,
+    onPoison,
+    onGap,
     gap: { timeout: gap.timeout, ...(ports.outbox !== undefined && { repair: ports.outbox.repair }) },
     onUnknownStale,
     deadLetters: deadLettering(ports.publisher, config.deadLetterTopic),

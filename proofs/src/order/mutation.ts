@@ -111,7 +111,7 @@ export const unseen: Mutation = reading((state) => ({ ...state, held: 0 }));
 /** The identities of what is done, and of what was started, are not remembered. */
 export const noIdentity: Mutation = {
   ...reading((state) => ({ ...state, run: null, recentHashes: [] })),
-  options: { onUnknownStale: 'acknowledge' },
+  options: { onUnknownStale: 'ack' },
 };
 
 /** A commit is written whatever another process has committed meanwhile. */

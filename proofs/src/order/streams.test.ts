@@ -55,10 +55,10 @@ test('a number that is done, and whose content is forgotten, is a dead letter an
   );
 });
 
-test('with `acknowledge` it is acknowledged, with a warning for each', async () => {
+test('with `ack` it is acknowledged, with a warning for each', async () => {
   const warnings: string[] = [];
   const { store, clock } = bench();
-  const { middleware } = orderedDelivery(store, { clock, onUnknownStale: 'acknowledge' });
+  const { middleware } = orderedDelivery(store, { clock, onUnknownStale: 'ack' });
   const chain = compose(async () => ack(), [middleware]);
   const log = { info() {}, warn: (text: string) => void warnings.push(text), error() {} };
   const deliver = (number: number) =>

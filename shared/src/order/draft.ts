@@ -54,7 +54,7 @@ export type Draft = {
   readonly answers: Answer[];
   /** How the batch that this commit settles has ended, where that is the stream's own affair. */
   ended: BatchEnd | undefined;
-  /** Answered `acknowledge` by `onUnknownStale`. */
+  /** Answered `ack` by `onUnknownStale`. */
   readonly unknownStale: Delivery[];
   /** Numbers that this commit counts as done. */
   drained: number;

@@ -73,7 +73,7 @@ function judgeDone({ policy }: Situation, draft: Draft, delivery: Delivery): Out
   // Below the configured start: the stream begins behind it, by the operator's own word.
   if (done === hash || number < policy.start) return ack('stale');
   if (done !== undefined) return deadLetter(conflict(arrival));
-  if (policy.onUnknownStale === 'acknowledge') {
+  if (policy.onUnknownStale === 'ack') {
     draft.unknownStale.push(delivery);
     return ack('stale');
   }

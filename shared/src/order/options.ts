@@ -88,9 +88,9 @@ export type StreamOptions = Readonly<{
   /**
    * What becomes of a number that is done and whose content is not remembered any more (a stream keeps the hashes of
    * its last 100 numbers), so that it may be another message. `deadLetter` (default): it goes to the dead letters as
-   * `SEQUENCE_STALE_UNKNOWN`. `acknowledge`: it is acknowledged, with a warning and a metric; for a seek or a replay.
+   * `SEQUENCE_STALE_UNKNOWN`. `ack`: it is acknowledged, with a warning and a metric; for a seek or a replay.
    */
-  onUnknownStale?: 'deadLetter' | 'acknowledge';
+  onUnknownStale?: 'deadLetter' | 'ack';
   /** How many held messages one read may fetch (default 32, at least 1). */
   pageSize?: number;
   /** Where messages wait that are too large for the store. Without it they are refused and come again. */
@@ -124,7 +124,7 @@ export type StreamPolicy = Readonly<{
   onGap: 'wait' | 'skip';
   gapTimeoutMs: number;
   repair: GapRepair | undefined;
-  onUnknownStale: 'deadLetter' | 'acknowledge';
+  onUnknownStale: 'deadLetter' | 'ack';
   pageSize: number;
   payloads: PayloadRoom | undefined;
   deadLetters: Middleware;
@@ -158,7 +158,7 @@ const SHAPE: Shape<Required<StreamOptions>> = {
     timeout: durationFrom('1s'),
     repair: port(['republish'], 'a repair, for example that of relay(store, publisher)'),
   }),
-  onUnknownStale: oneOf('deadLetter', 'acknowledge'),
+  onUnknownStale: oneOf('deadLetter', 'ack'),
   pageSize: whole(1),
   payloads: somePayloads,
   deadLetters: callable,

@@ -109,7 +109,7 @@ export async function requestWake(
   }
 }
 
-/** A number that is done, acknowledged although it may be another message: `onUnknownStale: 'acknowledge'`. */
+/** A number that is done, acknowledged although it may be another message: `onUnknownStale: 'ack'`. */
 function reportUnknownStale({ log }: Logging, ref: StreamRef, sequence: number): void {
   count('unknownStale', { [ATTR.consumer]: ref.consumer });
   log.warn(

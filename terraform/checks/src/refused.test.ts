@@ -34,7 +34,7 @@ describe('with Terraform:', { skip: there === undefined }, () => {
     const file = join(there!.folder, 'examples/minimal/main.tf');
     const text = await readFile(file, 'utf8');
     const settings = `function = "fifo"
-      order = { start = "counter", max_attempts = 5, poison = "skip", gap = "skip", gap_timeout_seconds = 120, on_unknown_stale = "acknowledge", scope = "consumer" }
+      order = { start = "counter", max_attempts = 5, on_poison = "skip", on_gap = "skip", gap_timeout_seconds = 120, on_unknown_stale = "ack", scope = "consumer" }
       outbox = { topics = ["orders", "orders-unique", "others"], shards = 32 }
       counter_scope = "shop"
       wake_queue = "projects/demo-project/locations/europe-west1/queues/wake"
@@ -54,9 +54,10 @@ describe('with Terraform:', { skip: there === undefined }, () => {
         lease: '60s',
         start: 'counter',
         maxAttempts: 5,
-        poison: 'skip',
-        gap: { policy: 'skip', timeout: '120s' },
-        onUnknownStale: 'acknowledge',
+        onPoison: 'skip',
+        onGap: 'skip',
+        gap: { timeout: '120s' },
+        onUnknownStale: 'ack',
         scope: 'consumer',
       });
       assert.deepEqual(

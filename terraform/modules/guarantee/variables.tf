@@ -149,12 +149,12 @@ variable "dedup" {
 }
 
 variable "order" {
-  description = "For fifo and pipeline: the first number of a stream (`start`: a number, or counter), how often a number is started, what becomes of poison (`poison`: block or skip), of numbers that do not come (`gap`: wait or skip, after `gap_timeout_seconds`) and of numbers that are done and whose content is not remembered (`on_unknown_stale`: deadLetter or acknowledge), and whether a stream belongs to one subscription or to all of the function (`scope`: source or consumer). Null: as the function does by itself."
+  description = "For fifo and pipeline: the first number of a stream (`start`: a number, or counter), how often a number is started, what becomes of poison (`on_poison`: block or skip), of numbers that do not come (`on_gap`: wait or skip, after `gap_timeout_seconds`) and of numbers that are done and whose content is not remembered (`on_unknown_stale`: deadLetter or ack), and whether a stream belongs to one subscription or to all of the function (`scope`: source or consumer). Null: as the function does by itself."
   type = object({
     start               = optional(string)
     max_attempts        = optional(number)
-    poison              = optional(string)
-    gap                 = optional(string)
+    on_poison           = optional(string)
+    on_gap              = optional(string)
     gap_timeout_seconds = optional(number)
     on_unknown_stale    = optional(string)
     scope               = optional(string)

@@ -46,10 +46,10 @@ output "environment" {
         REDIS_PREFIX               = var.dedup.redis_prefix
         ORDER_START                = var.order.start
         ORDER_MAX_ATTEMPTS         = var.order.max_attempts == null ? null : tostring(var.order.max_attempts)
-        ORDER_POISON               = var.order.poison
+        ORDER_ON_POISON            = var.order.on_poison
         ORDER_ON_UNKNOWN_STALE     = var.order.on_unknown_stale
         ORDER_SCOPE                = var.order.scope
-        ORDER_GAP                  = var.order.gap
+        ORDER_ON_GAP               = var.order.on_gap
         ORDER_GAP_TIMEOUT          = var.order.gap_timeout_seconds == null ? null : "${var.order.gap_timeout_seconds}s"
       } : name => value if value != null
     },

@@ -183,12 +183,12 @@ variable "dedup" {
 }
 
 variable "order" {
-  description = "For fifo and pipeline: the first number of a stream (`start`: a number, or counter), how often a number is started, what becomes of poison (`poison`: block or skip), of numbers that do not come (`gap`: wait or skip, after `gap_timeout_seconds`) and of numbers that are done and whose content is not remembered (`on_unknown_stale`: deadLetter or acknowledge), and whether a stream belongs to one subscription or to all of the function (`scope`: source or consumer). Null: as the function does by itself."
+  description = "For fifo and pipeline: the first number of a stream (`start`: a number, or counter), how often a number is started, what becomes of poison (`on_poison`: block or skip), of numbers that do not come (`on_gap`: wait or skip, after `gap_timeout_seconds`) and of numbers that are done and whose content is not remembered (`on_unknown_stale`: deadLetter or ack), and whether a stream belongs to one subscription or to all of the function (`scope`: source or consumer). Null: as the function does by itself."
   type = object({
     start               = optional(string)
     max_attempts        = optional(number)
-    poison              = optional(string)
-    gap                 = optional(string)
+    on_poison           = optional(string)
+    on_gap              = optional(string)
     gap_timeout_seconds = optional(number)
     on_unknown_stale    = optional(string)
     scope               = optional(string)
@@ -198,7 +198,7 @@ variable "order" {
   validation {
     condition = (
       length([
-        for value in [var.order.start, var.order.poison, var.order.gap, var.order.on_unknown_stale, var.order.scope] :
+        for value in [var.order.start, var.order.on_poison, var.order.on_gap, var.order.on_unknown_stale, var.order.scope] :
         value if value != null
       ]) == 0
       && var.order.max_attempts == null && var.order.gap_timeout_seconds == null
@@ -222,18 +222,18 @@ variable "order" {
   }
 
   validation {
-    condition     = var.order.poison == null ? true : contains(["block", "skip"], var.order.poison)
-    error_message = "order.poison must be block or skip."
+    condition     = var.order.on_poison == null ? true : contains(["block", "skip"], var.order.on_poison)
+    error_message = "order.on_poison must be block or skip."
   }
 
   validation {
-    condition     = var.order.gap == null ? true : contains(["wait", "skip"], var.order.gap)
-    error_message = "order.gap must be wait or skip."
+    condition     = var.order.on_gap == null ? true : contains(["wait", "skip"], var.order.on_gap)
+    error_message = "order.on_gap must be wait or skip."
   }
 
   validation {
-    condition     = var.order.on_unknown_stale == null ? true : contains(["deadLetter", "acknowledge"], var.order.on_unknown_stale)
-    error_message = "order.on_unknown_stale must be deadLetter or acknowledge."
+    condition     = var.order.on_unknown_stale == null ? true : contains(["deadLetter", "ack"], var.order.on_unknown_stale)
+    error_message = "order.on_unknown_stale must be deadLetter or ack."
   }
 
   validation {

@@ -131,7 +131,7 @@ run "what_is_set_reaches_the_function_and_nothing_else_does" {
     counter_scope = "shop"
     outbox_shards = 32
     dedup         = { on_conflict = "ack", redis_prefix = "ps:" }
-    order         = { start = "counter", poison = "skip", gap_timeout_seconds = 120, on_unknown_stale = "acknowledge", scope = "consumer" }
+    order         = { start = "counter", on_poison = "skip", gap_timeout_seconds = 120, on_unknown_stale = "ack", scope = "consumer" }
   }
 
   assert {
@@ -139,15 +139,15 @@ run "what_is_set_reaches_the_function_and_nothing_else_does" {
       output.environment.COUNTER_SCOPE == "shop" && output.environment.OUTBOX == "on"
       && output.environment.OUTBOX_SHARDS == "32"
       && output.environment.DEDUP_ON_CONFLICT == "ack" && output.environment.REDIS_PREFIX == "ps:"
-      && output.environment.ORDER_START == "counter" && output.environment.ORDER_POISON == "skip"
+      && output.environment.ORDER_START == "counter" && output.environment.ORDER_ON_POISON == "skip"
       && output.environment.ORDER_GAP_TIMEOUT == "120s"
-      && output.environment.ORDER_ON_UNKNOWN_STALE == "acknowledge" && output.environment.ORDER_SCOPE == "consumer"
+      && output.environment.ORDER_ON_UNKNOWN_STALE == "ack" && output.environment.ORDER_SCOPE == "consumer"
     )
     error_message = "a setting is lost"
   }
 
   assert {
-    condition     = length(setintersection(keys(output.environment), ["DEDUP_ON_STORE_UNAVAILABLE", "ORDER_MAX_ATTEMPTS", "ORDER_GAP"])) == 0
+    condition     = length(setintersection(keys(output.environment), ["DEDUP_ON_STORE_UNAVAILABLE", "ORDER_MAX_ATTEMPTS", "ORDER_ON_GAP"])) == 0
     error_message = "what is not set is said"
   }
 }
@@ -155,7 +155,7 @@ run "what_is_set_reaches_the_function_and_nothing_else_does" {
 run "refuses_order_for_a_function_without_streams" {
   command = plan
   variables {
-    order = { poison = "skip" }
+    order = { on_poison = "skip" }
   }
   expect_failures = [var.order]
 }
@@ -164,7 +164,7 @@ run "refuses_a_policy_for_poison_that_is_none" {
   command = plan
   variables {
     function = "fifo"
-    order    = { poison = "drop" }
+    order    = { on_poison = "drop" }
   }
   expect_failures = [var.order]
 }
