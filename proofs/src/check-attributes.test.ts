@@ -8,6 +8,7 @@ import type { Message } from '../../shared/src/message.ts';
 import { ack, type Outcome } from '../../shared/src/outcome.ts';
 import { registerSdk } from './telemetry/sdk.ts';
 import { virtualClock } from '../../shared/src/testing/index.ts';
+import { refusal } from '../../shared/src/testing/refusal.ts';
 
 function world(options: Partial<CheckAttributesOptions> = {}) {
   const clock = virtualClock();
@@ -116,4 +117,14 @@ test('strict: such messages are dead letters that name the attribute, and nothin
   }
   assert.deepEqual(await deliver({ sequence: '1', tenant: 'a' }), ack());
   assert.deepEqual([passed.length, names()], [1, []]);
+});
+
+test('a sequence that is expected and not granted is refused at the start: each message would be suspicious', () => {
+  assert.throws(
+    () => checkAttributes({ grants: ['later'], expectsSequence: true }),
+    refusal(
+      'expectsSequence',
+      /^expectsSequence is true and grants \["later"\]; accepted: grants with inOrder/,
+    ),
+  );
 });

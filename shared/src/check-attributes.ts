@@ -7,7 +7,7 @@
  */
 import { ATTRIBUTE, PUBLISHED_ATTRIBUTES } from './attributes.ts';
 import { type Clock, systemClock } from './clock.ts';
-import { PermanentError } from './errors.ts';
+import { PermanentError, refusedAs } from './errors.ts';
 import type { Middleware } from './handler.ts';
 import type { Attributes, Message } from './message.ts';
 import { checkOptions, clock as aClock, flag, listOf, oneOf, required } from './options.ts';
@@ -54,7 +54,13 @@ export function checkAttributes(options: CheckAttributesOptions): Middleware {
     expectsSequence: flag,
     strict: flag,
   });
-  const { clock = systemClock(), strict = false } = options;
+  const { clock = systemClock(), strict = false, expectsSequence = false, grants } = options;
+  if (expectsSequence && !grants.includes('inOrder'))
+    throw refusedAs(
+      'expectsSequence',
+      `true and grants ${JSON.stringify(grants)}`,
+      'grants with inOrder, or each message is suspicious: with its sequence and without',
+    );
   /** By name: when it was told last, on the monotonic clock; the oldest first. */
   const told = new Map<string, number>();
 

@@ -159,7 +159,7 @@ const OPTIONS: Readonly<Record<string, Case>> = {
   relay: { before: [outboxStore, publisher], valid: {}, near: ['intervall', 'interval'] },
   republish: {
     before: [{ publisher, queue, deadLetters: (next: unknown) => next }],
-    valid: { allowedTopics: ['out'], clock, log: silent },
+    valid: { allowedTopics: [topic], clock, log: silent },
     near: ['allowedTopic', 'allowedTopics'],
   },
   retryLater: { before: [queue], valid: { clock, topic }, near: ['inprogress', 'inProgress'] },

@@ -166,8 +166,10 @@ type Length = Readonly<{ path: string; given: Duration | undefined; standard: Du
  * Two lengths of time that are right by themselves, and must fit each other: throws ConfigError with both values unless
  * the first is at most the second, or below it. It names the one that was given, and of two the first.
  */
-const checkAtMost = (small: Length, large: Length, because?: string): void =>
+export const checkAtMost = (small: Length, large: Length, because?: string): void =>
   checkFit(small, large, false, because);
+export const checkBelow = (small: Length, large: Length, because?: string): void =>
+  checkFit(small, large, true, because);
 
 function checkFit(small: Length, large: Length, isBelow: boolean, because = ''): void {
   const [low, high] = [small.given ?? small.standard, large.given ?? large.standard];

@@ -144,7 +144,11 @@ describe('once', () => {
     const clock = virtualClock();
     const store = memoryClaims({ clock });
     const refused: [Partial<DedupOptions>, RegExp][] = [
-      [{ lease: '60s', retention: '60s' }, /^lease is "60s"; accepted: below retention \("60s"\)/],
+      [
+        { lease: '60s', retention: '60s' },
+        /^lease is "60s"; accepted: below retention \("60s"\), because a record would end/,
+      ],
+      [{ retention: '20s' }, /^retention is "20s"; accepted: more than lease \("30s"\)/],
       [{ lease: '10ms' }, /^lease is "10ms"; accepted: at least 1s$/],
       [{ retention: '1.5h' as '1h' }, /retention is "1.5h"/],
       [{ onConflict: 'drop' as 'ack' }, /onConflict is "drop"/],

@@ -13,6 +13,12 @@ import { contextFor } from './schedule.ts';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { sleep } from '../../../shared/src/clock.ts';
+import { virtualClock } from '../../../shared/src/testing/virtual-clock.ts';
+import type { Duration } from '../../../shared/src/duration.ts';
+import { dedup } from '../../../shared/src/dedup/dedup.ts';
+import { memoryClaims } from '../../../shared/src/dedup/memory.ts';
+import { memoryStreams } from '../../../shared/src/order/memory.ts';
+import { refusal } from '../../../shared/src/testing/refusal.ts';
 
 test('one sequenceKey through two subscriptions is two streams, each with its own numbers', async () => {
   const { worker, runs } = bench();
@@ -223,4 +229,18 @@ test('misuse from JavaScript is refused with a ConfigError that says what is acc
       String(pattern),
     );
   }
+});
+
+test('a handler with a part that begins nothing in the time of a lease is refused where it is put under it', () => {
+  const clock = virtualClock();
+  const once = dedup(memoryClaims({ clock }), { clock })(async () => ack());
+  const under = (lease: Duration) => orderedDelivery(memoryStreams({ clock }), { clock, lease });
+  const short = under('5s');
+  for (const put of [short.middleware, short.sweep, short.wake]) {
+    assert.throws(
+      () => put(compose(once, [])),
+      refusal('lease', /^lease is "5s"; accepted: more than minimumHandlerTime .*\(5000 ms\)/),
+    );
+  }
+  under('6s').middleware(once);
 });

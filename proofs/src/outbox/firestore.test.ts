@@ -184,12 +184,19 @@ test('options are checked when the outbox and the relay are made', async () => {
   assert.throws(() => firestoreOutbox(firestore, { retention: '1s' }), refusal('retention'));
   for (const shards of [0, 257, 1.5])
     assert.throws(() => firestoreOutbox(firestore, { shards }), refusal('shards'));
+  assert.throws(
+    () => firestoreOutbox(firestore, { rows: 'a', streams: 'a' }),
+    refusal('rows', /streams \("a"\)$/),
+  );
+  assert.throws(() => firestoreOutbox(firestore, { retention: '36501d' }), refusal('retention'));
   const store = firestoreOutbox(firestore);
   for (const options of [
     { lease: '1s' },
     { retry: { min: '0ms' } },
     { retry: { max: '1ms' } },
     { pageSize: 0 },
+    { publishTimeout: '60s' },
+    { publishTimeout: '10s', lease: '10s' },
   ] as const) {
     assert.throws(() => relay(store, memoryPublisher(), options), refusal(pathOf(options)));
   }

@@ -289,6 +289,8 @@ test('options are checked when the publisher is made', async (t) => {
     { publishTimeout: '1.5s' },
     { batchMessages: 0 },
     { batchMessages: 1_001 },
+    { batchDelay: '10s' },
+    { batchDelay: '1s', publishTimeout: '1s' },
   ]) {
     assert.throws(
       () => pubsubPublisher(client, options as PubsubPublisherOptions),

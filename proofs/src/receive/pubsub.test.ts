@@ -250,7 +250,15 @@ test('options are checked before anything is received', async (t) => {
   }
   assert.throws(
     () => start(handler, { handlerTimeout: '2h' }),
-    refusal('maxExtension', /at least handlerTimeout \("2h"\)/),
+    refusal('handlerTimeout', /at most maxExtension \("60m"\), because/),
+  );
+  assert.throws(
+    () => start(handler, { maxExtension: '1m', handlerTimeout: '2m' }),
+    refusal('handlerTimeout'),
+  );
+  assert.throws(
+    () => start(handler, { maxExtension: '59s' }),
+    refusal('maxExtension', /at least handlerTimeout \("60s"\)/),
   );
 });
 

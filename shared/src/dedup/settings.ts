@@ -5,7 +5,17 @@ import type { Clock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { refused } from '../errors.ts';
 import type { LeastTime } from '../handler.ts';
-import { callable, clock, duration, durationFrom, keptFor, oneOf, port, type Shape } from '../options.ts';
+import {
+  callable,
+  checkBelow,
+  clock,
+  duration,
+  durationFrom,
+  keptFor,
+  oneOf,
+  port,
+  type Shape,
+} from '../options.ts';
 
 export type DedupOptions = Readonly<{
   /** Default: the machine's. */
@@ -74,11 +84,11 @@ export function dedupSettings(options: DedupOptions): DedupSettings {
     newId = () => crypto.randomUUID(),
   } = options;
   const windows = dedupWindows(options);
-  const { leaseMs, retentionMs } = windows;
-  if (leaseMs >= retentionMs) {
-    const accepted = `below retention ("${options.retention ?? RETENTION}"), or a record would end before the claim that it replaces`;
-    throw refused('lease', options.lease ?? LEASE, accepted);
-  }
+  checkBelow(
+    { path: 'lease', given: options.lease, standard: LEASE },
+    { path: 'retention', given: options.retention, standard: RETENTION },
+    'a record would end before the claim that it replaces',
+  );
   return {
     ...windows,
     onConflict,

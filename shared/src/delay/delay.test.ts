@@ -285,7 +285,7 @@ test('B24: with the cap of 1 MB, 750,000 and 786,432 bytes fit', async () => {
 
 test('B24: what the queue adds to a body counts toward the cap', async () => {
   const { clock, queue } = stage();
-  const tight = delay({ ...queue, overheadBytes: MAX_TASK_BYTES }, { clock, topic: TOPIC });
+  const tight = delay({ ...queue, overheadBytes: MAX_TASK_BYTES - 1 }, { clock, topic: TOPIC });
   const { message } = stage();
   const context = { consumer: 'c', source: SOURCE, log: silent } as unknown as Context;
   await assert.rejects(tight(async () => ack())(message({ delay: '60' }), context), {
@@ -297,6 +297,18 @@ test('B29: an empty ordering key is none', async () => {
   const { deliver, message, queue } = stage();
   await deliver(message({ delay: '10' }));
   assert.equal('orderingKey' in carried(queue).message, false);
+});
+
+test('a cap below what the queue adds to each task, and ledgerFor without a ledger, are refused at the start', () => {
+  const { clock, queue } = stage();
+  const full = { ...queue, overheadBytes: 600 };
+  const make = (maxTaskBytes: number) => () => delay(full, { clock, topic: TOPIC, maxTaskBytes });
+  assert.throws(make(600), refusal('maxTaskBytes', /maxTaskBytes is 600; .* \(600 bytes\)$/));
+  make(601)();
+  assert.throws(
+    () => delay(queue, { clock, topic: TOPIC, ledgerFor: 'all' }),
+    refusal('ledgerFor', /only together with ledger/),
+  );
 });
 
 test('a topic that is not a full name, and a cap that no queue takes, are refused at the start', () => {

@@ -12,6 +12,7 @@
  */
 import { parseWishes, refuseSchedule, type Wishes } from '../attributes.ts';
 import { type Clock, systemClock } from '../clock.ts';
+import { refused } from '../errors.ts';
 import type { Context, Handler, Middleware } from '../handler.ts';
 import type { Message } from '../message.ts';
 import { ack } from '../outcome.ts';
@@ -20,7 +21,7 @@ import type { PayloadRoom } from '../payload/payload-room.ts';
 import { dedupIdOf } from '../publish/identity.ts';
 import type { Ledger } from '../schedules/ledger.ts';
 import { packed } from '../tasks/claim-check.ts';
-import { MAX_TASK_BYTES, taskBytes } from '../tasks/task-options.ts';
+import { MAX_TASK_BYTES, taskBytes, checkRoom } from '../tasks/task-options.ts';
 import { composeDelayed, composeDue, messageKey, warnOfDropped } from '../tasks/compose-delayed.ts';
 import { ledgered } from './ledgered.ts';
 import type { TaskQueue } from '../tasks/task-queue.ts';
@@ -76,6 +77,9 @@ export function delay(queue: TaskQueue, options: DelayOptions): Middleware {
     ledger,
     ledgerFor = 'keys',
   } = options;
+  checkRoom(maxTaskBytes, queue);
+  if (ledger === undefined && options.ledgerFor !== undefined)
+    throw refused('ledgerFor', ledgerFor, 'only together with ledger, without which nothing has an entry');
 
   const viaLedger =
     ledger === undefined ? undefined : ledgered(queue, { ledger, clock, topic, maxTaskBytes, payloads });

@@ -307,5 +307,7 @@ test('no allowed topic, and a limit that is not positive, are refused at the sta
   const { queue, target } = republisher();
   const ports = { publisher: target, queue, deadLetters: deadLettering(target, 'dead') };
   assert.throws(() => republish(ports, { allowedTopics: [] }), refusal('allowedTopics'));
+  // A task names its topic whole: a short name would allow nothing.
+  assert.throws(() => republish(ports, { allowedTopics: [TOPIC, 'out'] }), refusal('allowedTopics[1]'));
   assert.throws(() => republish(ports, { allowedTopics: [TOPIC], maxAttempts: 0 }), refusal('maxAttempts'));
 });

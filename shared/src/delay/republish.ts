@@ -36,6 +36,7 @@ import {
   checkOptions,
   clock as aClock,
   durationFrom,
+  fullTopic,
   ledger as aLedger,
   listOf,
   log as aLog,
@@ -44,7 +45,6 @@ import {
   required,
   signal,
   taskQueue as aQueue,
-  text,
   whole,
 } from '../options.ts';
 
@@ -110,7 +110,7 @@ export function republish(
     log: aLog,
     payloads: somePayloads,
     ledger: aLedger,
-    allowedTopics: required(listOf(text, 'a list of topics')),
+    allowedTopics: required(listOf(fullTopic, 'a list of topics')),
     publishTimeout: durationFrom('1ms'),
     maxAttempts: whole(1),
     stop: signal,

@@ -31,7 +31,7 @@ import { observedStage } from '../telemetry/stages.ts';
 import { carried } from '../telemetry/trace-context.ts';
 import { packed } from '../tasks/claim-check.ts';
 import { messageKey } from '../tasks/compose-delayed.ts';
-import { MAX_TASK_BYTES, taskBytes } from '../tasks/task-options.ts';
+import { MAX_TASK_BYTES, taskBytes, checkRoom } from '../tasks/task-options.ts';
 import { attemptOf, putOffMessage } from './put-off.ts';
 import type { TaskQueue } from '../tasks/task-queue.ts';
 import { scheduleTimeFor } from '../tasks/timing.ts';
@@ -91,6 +91,7 @@ export function retryLater(queue: TaskQueue, options: RetryLaterOptions): Middle
     maxTaskBytes = MAX_TASK_BYTES,
     payloads,
   } = options;
+  checkRoom(maxTaskBytes, queue);
   const inProgressMs =
     options.inProgress === undefined ? undefined : toMilliseconds(options.inProgress, 'inProgress');
 

@@ -8,10 +8,10 @@
  * token.
  */
 import { parseWishes, type Sequence } from '../attributes.ts';
-import type { Context, Handler, Middleware } from '../handler.ts';
+import { type Context, type Handler, leastTimeOf, type Middleware } from '../handler.ts';
 import { observedStage } from '../telemetry/stages.ts';
 import { bounded } from '../async/time-limit.ts';
-import { leaseLost, TransientError } from '../errors.ts';
+import { leaseLost, refused, TransientError } from '../errors.ts';
 import type { Message } from '../message.ts';
 import { type Outcome, retry } from '../outcome.ts';
 import type { Clock } from '../clock.ts';
@@ -54,7 +54,8 @@ export type OrderedDelivery = StreamOperations &
   }>;
 
 /**
- * Throws ConfigError `INVALID_OPTION` for what is no store, and for an option that is unknown or out of range.
+ * Throws ConfigError `INVALID_OPTION` for what is no store, and for an option that is unknown or out of range. So do
+ * `middleware`, `sweep` and `wake` for a handler with a part (`dedup`, `inbox`) that begins nothing in the time of a lease.
  *
  * @example
  * const streams = orderedDelivery(firestoreStreams(new Firestore()), { lease: '30s' });
@@ -67,6 +68,15 @@ export function orderedDelivery(
 ): OrderedDelivery {
   const policy = streamPolicy(store, options);
   const workers = streamWorkers(policy);
+  /** Throws ConfigError where a part of the handler would begin nothing under the lease. */
+  const fitting = (handler: Handler): Handler => {
+    const least = leastTimeOf(handler);
+    if (least === undefined || least.milliseconds < policy.leaseMs) return handler;
+    const accepted =
+      `more than ${least.option} of a part of the handler (${least.milliseconds} ms), ` +
+      'which runs under the lease, begins nothing with less left, and would refuse every message';
+    throw refused('lease', options.lease ?? `${policy.leaseMs}ms`, accepted);
+  };
   const stage =
     (next: Handler): Handler =>
     async (message, context) => {
@@ -74,11 +84,12 @@ export function orderedDelivery(
       if (sequence === undefined) return next(message, context);
       return workers.deliver(message, sequence, context, next);
     };
+  const [sweepWith, wakeWith] = [streamSweep(policy, workers.visit), streamWake(policy, workers.visit)];
   return {
     ...streamAdmin(policy, options.deadLetters !== undefined),
-    middleware: (next) => observedStage('in_order', stage(next)),
-    sweep: streamSweep(policy, workers.visit),
-    wake: streamWake(policy, workers.visit),
+    middleware: (next) => observedStage('in_order', stage(fitting(next))),
+    sweep: (handler) => sweepWith(fitting(handler)),
+    wake: (handler) => wakeWith(fitting(handler)),
     stop: workers.stop,
   };
 }

@@ -15,6 +15,7 @@
  */
 import type { Firestore, Transaction } from '@google-cloud/firestore';
 import { type Duration, toMilliseconds } from '../duration.ts';
+import { refused } from '../errors.ts';
 import { boundedCalls, type CallOptions } from '../firestore/calls.ts';
 import { counterDocuments, counterOf } from '../sequence/firestore.ts';
 import { sameFirestore } from '../firestore/copy.ts';
@@ -66,6 +67,7 @@ export function firestoreOutbox(
   });
   const { rows = 'pubsub-guarantees-outbox-rows', streams = 'pubsub-guarantees-outbox-streams' } = options;
   const { retention = '8d', counters, scope, shards = SHARDS } = options;
+  if (rows === streams) throw refused('rows', rows, `another collection than streams ("${streams}")`);
   const retentionMs = toMilliseconds(retention, 'retention');
   const rowsOf = firestore.collection(rows);
   const counterAt = counterDocuments(firestore, {

@@ -24,6 +24,7 @@ import type { Row, StreamRef } from './rows.ts';
 import type { DrainPorts } from './stream-lease.ts';
 import {
   callable,
+  checkBelow,
   checkOptions,
   clock as aClock,
   durationFrom,
@@ -177,6 +178,14 @@ export function portsOf(store: RelayStore, publisher: Publisher, options: DrainO
   aPublisher('publisher', publisher);
   checkOptions<DrainOptions>(options, DRAIN_SHAPE);
   const { lease = '60s', publishTimeout = '20s', retry, pageSize = 25 } = options;
+  // The default is cut short by a shorter lease; one that is given must be able to take effect.
+  if (options.publishTimeout !== undefined) {
+    checkBelow(
+      { path: 'publishTimeout', given: publishTimeout, standard: publishTimeout },
+      { path: 'lease', given: options.lease, standard: lease },
+      'the lease would end before a publish that is slow and succeeds',
+    );
+  }
   const { minMs: retryMinMs, maxMs: retryMaxMs } = retryPauses(retry, '1s', '60s');
   const leaseMs = toMilliseconds(lease, 'lease');
   const publishTimeoutMs = toMilliseconds(publishTimeout, 'publishTimeout');

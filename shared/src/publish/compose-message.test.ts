@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import type { Attributes } from '../message.ts';
 import { type MessageParts, outgoing } from './compose-message.ts';
+import { refusal } from '../testing/refusal.ts';
 
 const NOW = Date.UTC(2026, 0, 2);
 const compose = (parts: MessageParts | Record<string, unknown>, maxBytes?: number) =>
@@ -155,6 +156,10 @@ test('leaves room for the attributes that the toolkit adds on the way', () => {
   compose({ data: Buffer.alloc(9_997_952) });
   refuses({ data: Buffer.alloc(9_997_953) }, /9997953 bytes; accepted: at most 9997952 bytes/);
   assert.throws(() => compose({ data: Buffer.alloc(8_000) }, 10_000), /accepted: at most 7952 bytes/);
+});
+
+test('a limit that leaves no room beside what the toolkit adds is refused', () => {
+  assert.throws(() => compose({ data: 'x' }, 2_048), refusal('maxBytes', /a whole number from 2049$/));
 });
 
 test('B10: the caller’s attributes are not written to', () => {

@@ -36,7 +36,7 @@ export type MessageParts = Readonly<{
 export type ComposeOptions = Readonly<{
   /** Against whose time `deliverAt` is checked (default: the machine's). */
   clock?: Pick<Clock, 'now'>;
-  /** Replaces the limit on data and attributes together, in bytes. */
+  /** Replaces the limit on data and attributes together, in bytes; at least 2,049, of which 2,048 are kept for the toolkit. */
   maxBytes?: number;
 }>;
 
@@ -72,7 +72,7 @@ export function outgoing(topic: string, parts: MessageParts, options: ComposeOpt
   text('topic', topic);
   checkOptions<ComposeOptions>(options, {
     clock: port(['now'], 'a clock, for example systemClock()'),
-    maxBytes: whole(1),
+    maxBytes: whole(ADDED_BYTES + 1),
   });
   const { clock = systemClock(), maxBytes = LIMITS.messageBytes } = options;
   checkParts(parts);

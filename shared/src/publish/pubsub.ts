@@ -19,6 +19,7 @@ import { publishError } from './pubsub-errors.ts';
 import type { Publisher } from './publisher.ts';
 import {
   address,
+  checkBelow,
   checkOptions,
   clock as aClock,
   duration,
@@ -74,6 +75,11 @@ export function pubsubPublisher(client: PubSub, options: PubsubPublisherOptions 
     maxBytes = LIMITS.messageBytes,
     clock = systemClock(),
   } = options;
+  checkBelow(
+    { path: 'batchDelay', given: options.batchDelay, standard: batchDelay },
+    { path: 'publishTimeout', given: options.publishTimeout, standard: publishTimeout },
+    'a message would wait for others until its publish is over',
+  );
   const timeoutMs = toMilliseconds(publishTimeout, 'publishTimeout');
   let connection: Promise<v1.PublisherClient> | undefined;
   let closing: Promise<void> | undefined;

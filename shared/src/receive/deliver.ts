@@ -12,6 +12,7 @@ import { ATTRIBUTE } from '../attributes.ts';
 import type { Message } from '../message.ts';
 import { type Outcome, retry } from '../outcome.ts';
 import { observedDelivery } from '../telemetry/stages.ts';
+import { checkTimeout } from './check-door.ts';
 import { isPublished } from './settle.ts';
 import {
   callable,
@@ -63,6 +64,7 @@ export async function deliver(handler: Handler, message: Message, options: Deliv
   callable('handler', handler);
   isObject('message', message);
   checkOptions<DeliverOptions>(options, SHAPE);
+  checkTimeout(handler, options.handlerTimeout);
   const {
     consumer,
     source = message.subscription,

@@ -16,13 +16,14 @@ import {
 } from '@google-cloud/pubsub';
 import { type Clock, sleep, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
-import { codeOf, ConfigError, refused, textOf } from '../errors.ts';
+import { codeOf, ConfigError, textOf } from '../errors.ts';
 import { guardedPubsub } from '../google-client.ts';
 import type { Handler } from '../handler.ts';
 import { type Log, consoleLog } from '../log.ts';
 import type { Outcome } from '../outcome.ts';
 import {
   callable,
+  checkAtMost,
   checkOptions,
   clock as aClock,
   duration,
@@ -121,10 +122,11 @@ export function receive(subscription: Subscription, handler: Handler, options: R
   const reopenMs = toMilliseconds(reopenAfter, 'reopenAfter');
   const maxExtensionMs = toMilliseconds(maxExtension, 'maxExtension');
   const timeoutMs = checkTimeout(handler, handlerTimeout);
-  if (maxExtensionMs < timeoutMs) {
-    const accepted = `at least handlerTimeout ("${handlerTimeout}"), or messages come again while they are handled`;
-    throw refused('maxExtension', maxExtension, accepted);
-  }
+  checkAtMost(
+    { path: 'handlerTimeout', given: options.handlerTimeout, standard: handlerTimeout },
+    { path: 'maxExtension', given: options.maxExtension, standard: maxExtension },
+    'messages would come again while they are handled',
+  );
   const maxWaiting = options.maxWaiting ?? Math.ceil(concurrency / 2);
   const pauses = growingPauses(retry, maxExtensionMs - timeoutMs);
   if (subscription.listenerCount('message') > 0) {

@@ -10,7 +10,7 @@ import { parseWishes } from '../attributes.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { stowed } from '../tasks/claim-check.ts';
 import { composeDelayed } from '../tasks/compose-delayed.ts';
-import { MAX_TASK_BYTES, taskBytes } from '../tasks/task-options.ts';
+import { MAX_TASK_BYTES, taskBytes, checkRoom } from '../tasks/task-options.ts';
 import type { Delayed } from '../tasks/task-body.ts';
 import type { TaskQueue } from '../tasks/task-queue.ts';
 import { ConfigError, PermanentError } from '../errors.ts';
@@ -139,6 +139,7 @@ export function schedules<Transaction extends object>(
   });
   const { clock = systemClock(), consumer, source, topic, payloads } = options;
   const maxTaskBytes = Math.min(options.maxTaskBytes ?? MAX_TASK_BYTES, MAX_ENTRY_BYTES);
+  checkRoom(maxTaskBytes, queue);
   const attempts = new WeakMap<Transaction, Map<string, Attempted>>();
 
   const refOf = (key: string): ScheduleRef => {

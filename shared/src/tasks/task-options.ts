@@ -1,7 +1,9 @@
 /**
  * What the stages that make tasks have in common in their options.
  */
+import { refused } from '../errors.ts';
 import { whole } from '../options.ts';
+import type { TaskQueue } from './task-queue.ts';
 
 /**
  * The published limits of a task disagree: 100 KB in the API reference, 1 MB on the quota page
@@ -12,3 +14,13 @@ export const MAX_TASK_BYTES = 102_400;
 const LARGEST_CAP = 1_048_576;
 
 export const taskBytes = whole(1, LARGEST_CAP);
+
+/** Throws ConfigError where not even an empty task fits: no message could ever be delayed. */
+export function checkRoom(maxTaskBytes: number, { overheadBytes }: Pick<TaskQueue, 'overheadBytes'>): void {
+  if (maxTaskBytes > overheadBytes) return;
+  throw refused(
+    'maxTaskBytes',
+    maxTaskBytes,
+    `more than the queue adds to each task (${overheadBytes} bytes)`,
+  );
+}
