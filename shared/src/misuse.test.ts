@@ -198,7 +198,7 @@ const OPTIONS: Readonly<Record<string, Case>> = {
   migrate: { before: [postgres], valid: { schema: 's' }, near: ['shema', 'schema'] },
   postgresJobs: { before: [postgres], valid: { clock }, near: ['outbx', 'outbox'] },
   worker: {
-    before: [memoryJobs({ clock }), { r: { maxRun: '1m', handle: {} } }],
+    before: [memoryJobs({ clock }), { r: { runTimeout: '1m', handle: {} } }],
     valid: { drainOnSigterm: false },
     near: ['concurency', 'concurrency'],
     end: (answer) => (answer as { stop(): Promise<void> }).stop(),

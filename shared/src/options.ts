@@ -151,10 +151,12 @@ export function retryPauses(
   { min, max }: RetryPauses = {},
   standardMin: Duration,
   standardMax: Duration,
+  path = '',
 ): Readonly<{ minMs: number; maxMs: number }> {
+  const of = path === '' ? '' : `${path}.`;
   checkAtMost(
-    { path: 'retry.min', given: min, standard: standardMin },
-    { path: 'retry.max', given: max, standard: standardMax },
+    { path: `${of}retry.min`, given: min, standard: standardMin },
+    { path: `${of}retry.max`, given: max, standard: standardMax },
   );
   return { minMs: toMilliseconds(min ?? standardMin), maxMs: toMilliseconds(max ?? standardMax) };
 }

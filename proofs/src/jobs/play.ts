@@ -244,8 +244,8 @@ export async function play(
     const handle = (job: Job, context: JobContext<MemoryJobTransaction>) => worked(process, job, context);
     const role = {
       lease: `${LEASE_MS}ms`,
-      maxRun: `${MAX_RUN_MS}ms`,
-      backoff: { first: `${RETRY_MS}ms`, most: '1m' },
+      runTimeout: `${MAX_RUN_MS}ms`,
+      retry: { min: `${RETRY_MS}ms`, max: '1m' },
       handle: Object.fromEntries(KINDS.map((kind) => [kind, handle])),
     } as const;
     const options = { clock: skewed, log: silent, random: () => 0.5, drainOnSigterm: false, concurrency: 3 };

@@ -25,8 +25,8 @@ worker(
   {
     r: {
       lease: `${task.leaseMs}ms`,
-      maxRun: '1m',
-      backoff: { first: '50ms', most: '500ms' },
+      runTimeout: '1m',
+      retry: { min: '50ms', max: '500ms' },
       handle: {
         async effect(job, { transaction }) {
           await pause(Math.random() * 600);
@@ -36,7 +36,7 @@ worker(
       },
     },
   },
-  { concurrency: 5, poll: '100ms', log: silent, grace: '5s' },
+  { concurrency: 5, poll: '100ms', log: silent, closeTimeout: '5s' },
 );
 process.send?.('begun');
 // What was compiled serves those that come after; a killed process would not leave it behind.

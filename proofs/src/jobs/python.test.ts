@@ -39,7 +39,7 @@ if (binaries === undefined || !hasPsycopg) {
       postgresJobs(pool, { log: silent }),
       {
         ingest: {
-          maxRun: '1m',
+          runTimeout: '1m',
           handle: {
             async scene(job) {
               worked.resolve(job.payload);

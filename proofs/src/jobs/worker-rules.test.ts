@@ -35,7 +35,7 @@ function world() {
     });
     const own: Clock = { ...process.clock, now: () => clock.now() + wrongMs };
     const line = (_text: string, { event }: LogFields = {}): void => void events.push(event);
-    const roles = { r: { maxRun: '10m', backoff: { first: '10s' }, handle: { k: handle } } } as const;
+    const roles = { r: { runTimeout: '10m', retry: { min: '10s' }, handle: { k: handle } } } as const;
     const running = worker(memoryJobs({ clock, table, network: process.call }), roles, {
       clock: own,
       log: { info: line, warn: line, error: line },

@@ -23,7 +23,7 @@ import type { Jobs } from './jobs.ts';
  * not answer, and of what `toJob` throws unless that is a PermanentError. Throws ConfigError for what is no queue or no function.
  *
  * @example
- * receive(subscription, compose(enqueueing(queue, (message) => ({
+ * receive(pubsub.subscription('scenes'), compose(enqueueing(ingest, (message) => ({
  *   role: 'ingest', kind: 'scene', payload: JSON.parse(message.data.toString()),
  * })), [deadLettering(publisher, 'dead')]), { consumer: 'intake' });
  */

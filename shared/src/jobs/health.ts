@@ -2,7 +2,7 @@
  * Whether the queue keeps up, judged by what the database says of the last hour and not by what a process remembers.
  */
 import { type Duration, toMilliseconds } from '../duration.ts';
-import { checkOptions, duration, whole } from '../options.ts';
+import { checkOptions, duration, durationFrom, whole } from '../options.ts';
 
 /** The oldest snapshot of the server, which keeps dead rows from being removed. */
 export type Snapshot = Readonly<{
@@ -28,13 +28,13 @@ export type Vitals = Readonly<{
 }>;
 
 export type HealthOptions = Readonly<{
-  /** The mean number of waiting jobs above which the queue is behind (default 100). */
+  /** The mean number of waiting jobs above which the queue is behind (default 100, from 0). */
   backlog?: number;
-  /** Over how long the mean is taken (default 1h, at most 24h: samples are kept for a day). */
+  /** Over how long the mean is taken (default `1h`, `1m` to `24h`: samples are kept for a day). */
   backlogFor?: Duration;
-  /** Default 5s. */
+  /** Above which the 95th percentile of the time until a job is picked up is named (default `5s`, from `0ms`). */
   pickUpP95?: Duration;
-  /** How old a snapshot may be before it is named (default 5m). */
+  /** How old a snapshot may be before it is named (default `5m`, from `0ms`). */
   snapshotAge?: Duration;
 }>;
 
@@ -52,19 +52,16 @@ export type Thresholds = Readonly<{
   snapshotAgeMs: number;
 }>;
 
-const DAY_MS = 86_400_000;
-
 /** Throws ConfigError. The defaults are those of a task queue in a city platform's production: 100 for an hour, 5 s. */
 export function thresholdsOf(options: HealthOptions): Thresholds {
   checkOptions<HealthOptions>(options, {
     backlog: whole(0),
-    backlogFor: duration,
+    backlogFor: durationFrom('1m', '24h'),
     pickUpP95: duration,
     snapshotAge: duration,
   });
   const { backlog = 100, backlogFor = '1h', pickUpP95 = '5s', snapshotAge = '5m' } = options;
   const backlogForMs = toMilliseconds(backlogFor, 'backlogFor');
-  whole(60_000, DAY_MS)('backlogFor in milliseconds', backlogForMs);
   return {
     backlog,
     backlogForMs,

@@ -3,16 +3,17 @@
  */
 import { type Clock, systemClock } from '../clock.ts';
 import { toMilliseconds, type Duration } from '../duration.ts';
-import { PermanentError, refused } from '../errors.ts';
-import { checkOptions, clock as aClock, listOf, port, text } from '../options.ts';
+import { PermanentError } from '../errors.ts';
+import { checkOptions, clock as aClock, listOf, port, text, duration, whole } from '../options.ts';
 import { type Health, type HealthOptions, judge, thresholdsOf } from './health.ts';
 import { checkName, type Enqueued, type NewJob } from './job.ts';
 import type { DeadPage, Depths, JobStore, Tidied } from './job-store.ts';
 import { coalesced } from './wake.ts';
 
 export type JobsOptions = Readonly<{
+  /** Default: the machine's. */
   clock?: Clock;
-  /** The shortest time between two wake-ups of a role by this process (default 100ms). */
+  /** The shortest time between two wake-ups of a role by this process (default `100ms`, from `0ms`). */
   wakeEvery?: Duration;
 }>;
 
@@ -54,11 +55,11 @@ const MOST_PAGE = 1_000;
  * Throws ConfigError for an option that is not valid.
  *
  * @example
- * const queue = jobs(store);
+ * const ingest = jobs(jobStore);
  * const [job] = await inTransaction(pool, (tx) =>
- *   queue.enqueue(tx, [{ role: 'ingest', kind: 'scene', payload: { scene: 42 }, key: 'scene 42' }]),
+ *   ingest.enqueue(tx, [{ role: 'ingest', kind: 'scene', payload: { scene: 42 }, key: 'scene 42' }]),
  * );
- * await queue.wake('ingest');
+ * await ingest.wake('ingest');
  */
 export function jobs<Tx>(store: JobStore<Tx>, options: JobsOptions = {}): Jobs<Tx> {
   port(
@@ -67,7 +68,7 @@ export function jobs<Tx>(store: JobStore<Tx>, options: JobsOptions = {}): Jobs<T
   )('store', store);
   checkOptions<JobsOptions>(options, {
     clock: aClock,
-    wakeEvery: (path, value) => void toMilliseconds(String(value), path),
+    wakeEvery: duration,
   });
   const { clock = systemClock(), wakeEvery = '100ms' } = options;
   const wake = coalesced(clock, toMilliseconds(wakeEvery, 'wakeEvery'), (role) => store.wake(role));
@@ -84,9 +85,7 @@ export function jobs<Tx>(store: JobStore<Tx>, options: JobsOptions = {}): Jobs<T
     async dead(query = {}) {
       const { role, limit = PAGE, after } = query;
       if (role !== undefined) checkName('role', role);
-      if (!Number.isSafeInteger(limit) || limit < 1 || limit > MOST_PAGE) {
-        throw refused('limit', limit, `a whole number from 1 to ${MOST_PAGE}`);
-      }
+      whole(1, MOST_PAGE)('limit', limit);
       return store.dead({
         limit,
         ...(role !== undefined && { role }),

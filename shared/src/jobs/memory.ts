@@ -40,7 +40,7 @@ export type MemoryJobs = JobStore<MemoryJobTransaction> &
 export type MemoryJobsOptions = Readonly<{
   /** The store's clock (default: the system's). */
   clock?: Clock;
-  /** Every request passes through it: where a test loses, delays or repeats one. */
+  /** Every request passes through it: where a test loses, delays or repeats one (default: nothing goes wrong). */
   network?: Network;
   /** Shared by the stores of several processes (default: a new one). */
   table?: JobTable;

@@ -17,7 +17,7 @@ import type { Completion, Job, JobError, NewJob } from './job.ts';
 import type { Ending } from './job-store.ts';
 
 export type JobContext<Tx> = Readonly<{
-  /** Aborted when the lease is lost, `maxRun` is over, the job is cancelled or the process ends. Compares the clock at each use. */
+  /** Aborted when the lease is lost, `runTimeout` is over, the job is cancelled or the process ends. Compares the clock at each use. */
   signal: AbortSignal;
   /** Grows with each run of the job: a guard for writes elsewhere. Throws TransientError `LEASE_LOST` once the lease is over. */
   readonly fencingToken: string;

@@ -15,6 +15,7 @@ import {
   isObject,
   log as aLog,
   port,
+  durationFrom,
 } from '../options.ts';
 import { connectionsOf, jsonOf, type PostgresPool, type Statement } from '../postgres/connection.ts';
 import { translated } from '../postgres/errors.ts';
@@ -45,19 +46,25 @@ export type PostgresJobsOptions = Readonly<{
   listen?: () => ListeningClient;
   /** For handlers that publish. Without one such an outcome is refused (`OUTBOX_MISSING`). */
   outbox?: JobOutbox;
-  /** How long one call may take (default 5s). */
+  /** Bound on one call (default `5s`, at least `1ms`). */
   callTimeout?: Duration;
-  /** For how long after the server's start no lease is judged (default 60s). */
+  /** For how long after the server's start no lease is judged (default `60s`, from `0ms`). */
   rescueAfterStart?: Duration;
+  /** Default: the machine's. */
   clock?: Clock;
+  /** Default: warnings and errors as JSON lines on standard error. */
   log?: Log;
 }>;
 
 export type MigrateOptions = Readonly<{
   /** Default jobs. It is made if it is not there. */
   schema?: string;
-  /** Accounts of the database, and the roles that each may work; `*` is every role. The owner of the tables sees all. */
+  /**
+   * Accounts of the database, and the roles that each may work; `*` is every role (default: none). The owner of the
+   * tables sees all.
+   */
   grants?: Readonly<Record<string, '*' | readonly string[]>>;
+  /** Default: the machine's. */
   clock?: Clock;
 }>;
 
@@ -119,7 +126,7 @@ export function postgresJobs(
     schema: checkIdentifier,
     listen: callable,
     outbox: port(['add'], 'an outbox of jobs, for example jobOutbox(postgresOutbox(pool))'),
-    callTimeout: duration,
+    callTimeout: durationFrom('1ms'),
     rescueAfterStart: duration,
     clock: aClock,
     log: aLog,

@@ -73,7 +73,7 @@ const TEXTS: Readonly<Record<Abort, string>> = {
   LEASE_LOST: 'the lease is over: the job may be run elsewhere',
   CANCELLED: 'the job was cancelled',
   STOPPING: 'the process ends',
-  RUN_TOO_LONG: 'the run took longer than maxRun',
+  RUN_TOO_LONG: 'the run took longer than its runTimeout',
 };
 
 const reasonFor = (abort: Abort): TransientError =>

@@ -16,6 +16,10 @@ import {
   required,
   shaped,
   whole,
+  type RetryPauses,
+  durationFrom,
+  RETRY_SHAPE,
+  retryPauses,
 } from '../options.ts';
 import { checkName } from './job.ts';
 import type { JobHandler } from './outcome.ts';
@@ -24,10 +28,10 @@ import type { RunSettings } from './run.ts';
 export type RoleOptions<Tx = unknown> = Readonly<{
   /** How long a claim holds without a renewal (default 30s, at least 1s); it is renewed after each third of it. */
   lease?: Duration;
-  /** How long one run may take. After it the run is aborted and counts as failed (`RUN_TOO_LONG`). */
-  maxRun: Duration;
-  /** Pauses after failures: `first` (default 10s), twice as long each time, at most `most` (default 10m). */
-  backoff?: Readonly<{ first?: Duration; most?: Duration }>;
+  /** How long one run may take (at least `1ms`). After it the run is aborted and counts as failed (`RUN_TOO_LONG`). */
+  runTimeout: Duration;
+  /** Pauses after failures in a row (default `10s` to `10m`). */
+  retry?: RetryPauses;
   /** One handler for each kind. A job of another kind waits (`HANDLER_MISSING`), without losing an attempt. */
   handle: Readonly<Record<string, JobHandler<Tx>>>;
 }>;
@@ -35,14 +39,18 @@ export type RoleOptions<Tx = unknown> = Readonly<{
 export type WorkerOptions = Readonly<{
   /** Jobs at once (default 1, at most 1,000). Nothing is fetched ahead; a crash costs each job in hand an attempt. */
   concurrency?: number;
-  /** After `stop` or SIGTERM runs have so long before they are aborted and their jobs released (default 25s). */
-  grace?: Duration;
+  /**
+   * After `stop` or SIGTERM runs have so long before they are aborted and their jobs released (default `25s`, at least
+   * `0ms`).
+   */
+  closeTimeout?: Duration;
   /** Between two looks for jobs while there are none (default 1s, from 10ms); up to a fifth more or less, by chance. */
   poll?: Duration;
   /** A job goes before one of the next priority that became ready so much later (default 1m). `off`: strictly by priority. */
   ageing?: Duration | 'off';
-  /** Stops by itself on SIGTERM; a second one ends the grace (default true). */
+  /** Stops by itself on SIGTERM; a second one ends the wait (default true). */
   drainOnSigterm?: boolean;
+  /** Default: the machine's. */
   clock?: Clock;
   /** Default: warnings and errors to standard error. */
   log?: Log;
@@ -62,9 +70,6 @@ export type WorkerSettings<Tx> = Readonly<{
   random: () => number;
 }>;
 
-const LEAST_LEASE_MS = 1_000;
-const LEAST_POLL_MS = 10;
-
 /** Throws ConfigError `INVALID_OPTION`. */
 export function workerSettings<Tx>(
   roles: Readonly<Record<string, RoleOptions<Tx>>>,
@@ -73,23 +78,29 @@ export function workerSettings<Tx>(
   isObject('roles', roles);
   checkOptions<WorkerOptions>(options, {
     concurrency: whole(1, 1_000),
-    grace: duration,
-    poll: duration,
+    closeTimeout: duration,
+    poll: durationFrom('10ms'),
     ageing: anAgeing,
     drainOnSigterm: flag,
     clock: aClock,
     log: aLog,
     random: callable,
   });
-  const { grace = '25s', poll = '1s', ageing = '1m', concurrency = 1, drainOnSigterm = true } = options;
+  const {
+    closeTimeout = '25s',
+    poll = '1s',
+    ageing = '1m',
+    concurrency = 1,
+    drainOnSigterm = true,
+  } = options;
   const { clock = systemClock(), log = consoleLog(), random = Math.random } = options;
   const entries = Object.entries(roles);
   if (entries.length === 0) throw refused('roles', roles, 'an object with at least one role');
   return {
     roles: new Map(entries.map(([role, given]) => [role, roleSettings(role, given)])),
     concurrency,
-    graceMs: toMilliseconds(grace, 'grace'),
-    pollMs: atLeast('poll', poll, LEAST_POLL_MS),
+    graceMs: toMilliseconds(closeTimeout, 'closeTimeout'),
+    pollMs: toMilliseconds(poll, 'poll'),
     ageingMs: ageing === 'off' ? Infinity : toMilliseconds(ageing, 'ageing'),
     drainOnSigterm,
     clock,
@@ -112,28 +123,19 @@ function roleSettings<Tx>(role: string, given: RoleOptions<Tx>) {
   checkOptions<RoleOptions<Tx>>(
     given,
     {
-      lease: duration,
-      maxRun: required(duration),
-      backoff: shaped<NonNullable<RoleOptions['backoff']>>({ first: duration, most: duration }),
+      lease: durationFrom('1s'),
+      runTimeout: required(durationFrom('1ms')),
+      retry: shaped(RETRY_SHAPE),
       handle: required(isObject),
     },
     path,
   );
-  const { lease = '30s', maxRun, backoff = {}, handle } = given;
+  const { lease = '30s', runTimeout, retry, handle } = given;
   for (const [kind, handler] of Object.entries(handle)) callable(`${path}.handle.${kind}`, handler);
   return {
-    leaseMs: atLeast(`${path}.lease`, lease, LEAST_LEASE_MS),
-    maxRunMs: atLeast(`${path}.maxRun`, maxRun, 1),
-    backoff: {
-      minMs: toMilliseconds(backoff.first ?? '10s', `${path}.backoff.first`),
-      maxMs: toMilliseconds(backoff.most ?? '10m', `${path}.backoff.most`),
-    },
+    leaseMs: toMilliseconds(lease, `${path}.lease`),
+    maxRunMs: toMilliseconds(runTimeout, `${path}.runTimeout`),
+    backoff: retryPauses(retry, '10s', '10m', path),
     handle,
   };
-}
-
-function atLeast(path: string, value: Duration, leastMs: number): number {
-  const milliseconds = toMilliseconds(value, path);
-  if (milliseconds >= leastMs) return milliseconds;
-  throw refused(path, value, `at least ${leastMs}ms`);
 }

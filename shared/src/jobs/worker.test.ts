@@ -14,7 +14,7 @@ import type { WorkerOptions } from './worker-options.ts';
 type Handle = (job: Job, context: JobContext<MemoryJobTransaction>) => Promise<JobOutcome>;
 
 const never = (): Promise<never> => new Promise(() => {});
-const LEASE = { lease: '30s', maxRun: '10m', backoff: { first: '10s', most: '1m' } } as const;
+const LEASE = { lease: '30s', runTimeout: '10m', retry: { min: '10s', max: '1m' } } as const;
 
 /** One worker of role `r` over the memory store, and what it did. */
 function world(handle: Handle, options: WorkerOptions = {}) {
@@ -353,13 +353,13 @@ test('T22: a run beyond its time is aborted and counted, and its slot is free ev
 
 test('a worker refuses options that it does not have', () => {
   const store = memoryJobs();
-  const role = { maxRun: '1m', handle: {} } as const;
+  const role = { runTimeout: '1m', handle: {} } as const;
   for (const [roles, options, says] of [
     [{}, {}, /^roles is an object; accepted/],
-    [{ r: { ...role, maxRun: undefined } }, {}, /^roles\.r\.maxRun is undefined/],
-    [{ r: { ...role, lease: '10ms' } }, {}, /^roles\.r\.lease is 10ms; accepted: at least 1000ms/],
+    [{ r: { ...role, runTimeout: undefined } }, {}, /^roles\.r\.runTimeout is undefined/],
+    [{ r: { ...role, lease: '10ms' } }, {}, /^roles\.r\.lease is "10ms"; accepted: at least 1s/],
     [{ r: { ...role, handle: { k: 1 } } }, {}, /^roles\.r\.handle\.k is 1/],
-    [{ r: { ...role, backof: {} } }, {}, /^roles\.r\.backof is no option; accepted: backoff/],
+    [{ r: { ...role, retri: {} } }, {}, /^roles\.r\.retri is no option; accepted: retry/],
     [{ 'no role': role }, {}, /^the name of a role is "no role"/],
     [{ r: role }, { concurrency: 0 }, /^concurrency is 0/],
   ] as const) {

@@ -69,8 +69,8 @@ const LAST_CALLS_MS = 7_000;
  * Starts at once. Throws ConfigError for an option that is not valid.
  *
  * @example
- * const running = worker(store, {
- *   ingest: { maxRun: '45m', handle: { scene: async (job, { signal }) => ack() } },
+ * const running = worker(jobStore, {
+ *   ingest: { runTimeout: '45m', handle: { scene: async (job, { signal }) => ack() } },
  * }, { concurrency: 4 });
  * await running.stop();
  */

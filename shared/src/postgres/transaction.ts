@@ -20,7 +20,7 @@ const LIMIT_MS = 10_000;
  * @example
  * await inTransaction(pool, async (tx) => {
  *   await tx.query('insert into scene (id) values ($1)', [42]);
- *   await queue.enqueue(tx, [{ role: 'ingest', kind: 'scene', payload: { scene: 42 } }]);
+ *   await ingest.enqueue(tx, [{ role: 'ingest', kind: 'scene', payload: { scene: 42 } }]);
  * });
  */
 export async function inTransaction<Result>(

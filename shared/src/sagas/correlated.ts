@@ -19,8 +19,9 @@ import type { TraceEnd, TraceStore } from './saga-traces.ts';
 import type { StepRecord, StepRecords } from './step-records.ts';
 
 export type CorrelatedOptions<Tx> = Readonly<{
+  /** Where it is recorded which action a message is of. */
   traces: TraceStore<Tx>;
-  /** For `step`: where it is recorded what this service has done of an action. */
+  /** For `step`: where it is recorded what this service has done of an action. Without it `step` is refused. */
   records?: StepRecords<Tx>;
 }>;
 
@@ -59,11 +60,12 @@ export type CorrelatedHandler<Tx> = (
  * const stock = correlated({ traces: firestoreTraces(firestore), records: firestoreStepRecords(firestore) })(async (message, context) => {
  *   const reserve = await context.correlation.step('reserve');
  *   if (reserve.state !== 'new') return ack();
- *   … // reads and writes through context.transaction
+ *   context.transaction.set(firestore.doc(`stock/${message.id}`), { reserved: true });
  *   reserve.done();
- *   return ack('handled', [outgoing('stock-reserved', { data })]);
+ *   return ack('handled', [outgoing('stock-reserved', { data: message.data })]);
  * });
- * receive(pubsub.subscription('stock-sub'), compose(inbox(claims, { publisher })(stock), [deadLetters]), { consumer: 'stock' });
+ * const handler = compose(inbox(firestoreInbox(firestore), { publisher })(stock), [deadLetters]);
+ * receive(pubsub.subscription('stock-sub'), handler, { consumer: 'stock' });
  */
 export function correlated<Tx>(
   options: CorrelatedOptions<Tx>,

@@ -102,7 +102,12 @@ export function firestoreLocks(
   };
 }
 
-/** Another with every write that changes the document; empty where there is none. For the body of a command. */
+/**
+ * Another with every write that changes the document; empty where there is none. For the body of a command.
+ *
+ * @example
+ * const seen = versionOf(await firestore.doc('prices/17').get());
+ */
 export function versionOf(snapshot: DocumentSnapshot): string {
   port(['get', 'data'], 'a snapshot of a document')('snapshot', snapshot);
   return snapshot.updateTime === undefined ? '' : toVersion(snapshot.updateTime);
@@ -113,9 +118,10 @@ export function versionOf(snapshot: DocumentSnapshot): string {
  * transaction, so before its first write.
  *
  * @example
- * // the program: start(id, { price: price.get('cents'), seen: versionOf(price) })
- * const price = await reread(transaction, prices.doc(id), seen);
- * if (price === undefined) return refused('CHANGED');
+ * const seen = versionOf(await firestore.doc('prices/17').get()); // in the program that starts the saga
+ * const isSame = await firestore.runTransaction(
+ *   async (transaction) => (await reread(transaction, firestore.doc('prices/17'), seen)) !== undefined,
+ * );
  */
 export async function reread(
   transaction: Transaction,

@@ -29,11 +29,11 @@ export type TraceView = Readonly<{
 export type OpenTrace = Readonly<{ correlationId: string; beganAt: Date }>;
 
 export type OpenOptions = Readonly<{
-  /** Only actions that began longer ago. */
+  /** Only actions that began longer ago (at least `0ms`). */
   olderThan: Duration;
   /** 1 to 500, default 100. */
   pageSize?: number;
-  /** `nextPageToken` of the page before, with the same options. */
+  /** `nextPageToken` of the page before, with the same options (default: the first page). */
   pageToken?: string;
 }>;
 
