@@ -77,6 +77,9 @@ export type Wishes = Readonly<{
 /**
  * Reads and validates every attribute of the contract. `delay` is counted from the server's publish time, so a
  * redelivery gives the same instant. Throws PermanentError `INVALID_ATTRIBUTE`.
+ *
+ * @example
+ * const { dedupId, deliverAtMs, sequence } = parseWishes(message);
  */
 export function parseWishes(message: Pick<Message, 'attributes' | 'publishTime' | 'orderingKey'>): Wishes {
   isObject('message', message);

@@ -37,6 +37,12 @@ export const elapsedMs = (clock: Clock, since: Moment): number =>
 /** Node's largest timer delay: 2^31 - 1 ms (https://nodejs.org/api/timers.html#settimeoutcallback-delay-args). */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
+/**
+ * The machine's clocks and timers: the default of every option `clock`.
+ *
+ * @example
+ * const startedAt = systemClock().monotonic();
+ */
 export function systemClock(): Clock {
   return {
     now: () => Date.now(),
@@ -53,7 +59,12 @@ export function systemClock(): Clock {
   };
 }
 
-/** Resolves after `milliseconds`, or as soon as `signal` is aborted. Never rejects: the caller looks at the signal. */
+/**
+ * Resolves after `milliseconds`, or as soon as `signal` is aborted. Never rejects: the caller looks at the signal.
+ *
+ * @example
+ * await sleep(systemClock(), 1_000, new AbortController().signal);
+ */
 export function sleep(clock: Clock, milliseconds: number, signal?: AbortSignal): Promise<void> {
   if (typeof clock?.after !== 'function') {
     const accepted = 'a clock, for example systemClock()';

@@ -79,7 +79,7 @@ export function faultOf(error: unknown): Fault {
   return (isWrapper ? faultOf(error.cause) : faultOfCode(error.code)) ?? 'message';
 }
 
-const WRAPPERS: ReadonlySet<string> = new Set(['DEAD_LETTER_UNPUBLISHED', 'ORDER_HEAD_FAILED']);
+const WRAPPERS: ReadonlySet<string> = new Set(['DEAD_LETTER_UNPUBLISHED']);
 
 /** Whether a failure is the message's own and counts as one of its attempts. */
 export const countsAsAttempt = (error: unknown): boolean => faultOf(error) === 'message';

@@ -117,7 +117,6 @@ const OWN: Readonly<Record<string, Fault>> = {
   OUTBOX_UNPUBLISHED: 'target',
   PUBLISH_UNCONFIRMED: 'target',
   TIMED_OUT: 'target',
-  ORDER_CONTENTION: 'store',
   SEQUENCE_CONTENTION: 'store',
   TRANSACTION_CONTENTION: 'store',
 };

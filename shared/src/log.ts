@@ -34,6 +34,9 @@ export type JsonLogOptions = Readonly<{
  * One JSON object a line, in the form that Cloud Logging reads from standard output: `severity`, `message`, and
  * special fields for trace and labels (https://cloud.google.com/logging/docs/structured-logging). A field
  * `stack_trace` is what Error Reporting picks up (https://cloud.google.com/error-reporting/docs/formatting-error-messages).
+ *
+ * @example
+ * const log = jsonLog((line) => console.log(line), { projectId: 'shop', labels: { consumer: 'billing' } });
  */
 export function jsonLog(write: (line: string) => void, options: JsonLogOptions = {}): Log {
   callable('write', write);
@@ -100,6 +103,9 @@ export function withFields(log: Log, fields: LogFields): Log {
 /**
  * Warnings and errors to standard error: what an adapter writes to when it is given no log, so that no failure is
  * silent. What is only information is left out.
+ *
+ * @example
+ * const log = consoleLog();
  */
 export function consoleLog(): Log {
   // oxlint-disable-next-line no-console -- the one place that may; whoever wants another log passes it

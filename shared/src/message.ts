@@ -101,6 +101,9 @@ export function checkTypes(message: OutgoingMessage): void {
 /**
  * Throws a PermanentError that names the field, its size and the limit, for anything that the service would refuse.
  * `maxBytes` replaces the size limit.
+ *
+ * @example
+ * checkOutgoing({ topic: 'out', data: Buffer.from('x'), attributes: { tenant: 'a' } });
  */
 export function checkOutgoing(message: OutgoingMessage, maxBytes: number = LIMITS.messageBytes): void {
   checkTypes(message);

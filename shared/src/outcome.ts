@@ -28,16 +28,34 @@ const REASONS: readonly string[] = [
   'cancelled',
 ] satisfies readonly AckReason[];
 
-/** Throws ConfigError for a reason that is none (`ack(message)`), or messages that are no list. */
+/**
+ * Throws ConfigError for a reason that is none (`ack(message)`), or messages that are no list.
+ *
+ * @example
+ * const done = ack();
+ * const forwarded = ack('handled', [{ topic: 'out', data: Buffer.from('x'), attributes: {} }]);
+ */
 export function ack(reason: AckReason = 'handled', publish: readonly OutgoingMessage[] = []): Outcome {
   if (!REASONS.includes(reason)) throw refused('reason', reason, REASONS.join(', '));
   if (!Array.isArray(publish)) throw refused('publish', publish, 'a list of messages');
   return publish.length === 0 ? { kind: 'ack', reason } : { kind: 'ack', reason, publish };
 }
 
+/**
+ * It is delivered again: at once as the subscription says, or after a pause where `retryLater` or `receive` stands outside.
+ *
+ * @example
+ * const outcome = retry(new TransientError('BANK_CLOSED', 'the bank is closed'), '15m');
+ */
 export const retry = (error: unknown, after?: Duration): Outcome =>
   after === undefined ? { kind: 'retry', error } : { kind: 'retry', error, after };
 
+/**
+ * It can never succeed: `deadLettering` outside publishes it to the dead-letter topic.
+ *
+ * @example
+ * const outcome = deadLetter(new PermanentError('NO_SUCH_ORDER', 'the order does not exist'));
+ */
 export const deadLetter = (error: unknown): Outcome => ({ kind: 'deadLetter', error });
 
 /** What was thrown, as an outcome: only a PermanentError gives a message up; everything else is tried again. */

@@ -37,7 +37,12 @@ export function encodeMessage(message: Message): Buffer {
   return Buffer.concat([prefix, json, message.data]);
 }
 
-/** Throws PermanentError `UNREADABLE_MESSAGE` for bytes of another format. */
+/**
+ * Throws PermanentError `UNREADABLE_MESSAGE` for bytes of another format.
+ *
+ * @example
+ * const original = decodeMessage(message.data); // of a dead letter with `deadLetterEncoding`
+ */
 export function decodeMessage(bytes: Uint8Array): Message {
   areBytes('bytes', bytes);
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);

@@ -23,7 +23,7 @@ export type Swept<Details extends object = object> = Readonly<
  * cannot be asked. `Needs`: what it reads of the context, where that is not all of it.
  *
  * @example
- * const sweeps: Sweep[] = [streams.sweep(book), relay.sweep];
+ * const sweeps: Sweep[] = [streams.sweep(book), messages.sweep];
  * for (const sweep of sweeps) await sweep(contextFor(clock, { consumer: 'orders', log }));
  */
 export type Sweep<Details extends object = object, Needs extends keyof SweepContext = keyof SweepContext> = (

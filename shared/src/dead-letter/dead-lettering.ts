@@ -27,7 +27,12 @@ export type DeadLetteringOptions = Readonly<{
 /** The value of `deadLetterEncoding`: the data is the whole message as `encodeMessage` writes it. */
 export const WHOLE_MESSAGE = 'message-v1';
 
-/** Throws ConfigError for a publisher or a topic that is none. */
+/**
+ * Throws ConfigError for a publisher or a topic that is none.
+ *
+ * @example
+ * const handler = compose(book, [deadLettering(publisher, 'dead-letters'), dedup(claims)]);
+ */
 export function deadLettering(
   publisher: Publisher,
   topic: string,

@@ -21,6 +21,13 @@ import { callable, checkOptions } from '../options.ts';
  * Place it outside what publishes (`publishing`, an inner `deadLettering`), inside an outer `deadLettering`.
  * Throws ConfigError when an option is invalid. Outcomes of its own: ack `duplicate`; retry with
  * IN_PROGRESS_ELSEWHERE, LEASE_LOST or STORE_UNAVAILABLE; dead letter `DEDUP_CONFLICT` and `INVALID_ATTRIBUTE`.
+ *
+ * @example
+ * const handler = guarded(book, {
+ *   publisher,
+ *   deadLetterTopic: 'dead-letters',
+ *   once: dedup(firestoreClaims(firestore), { lease: '30s', onConflict: 'ack' }),
+ * });
  */
 export function dedup(claims: ClaimStore, options: DedupOptions = {}): Middleware {
   checkStore(claims, ['claim', 'renew', 'complete', 'release']);

@@ -45,6 +45,9 @@ const LONGEST_TRANSACTION = '270s';
  *
  * A commit (the handler's writes, the record, the outgoing messages) has at most 10 MiB, and a document at most 500 field
  * transforms. The older limit of 500 writes is gone; each document and each index entry still costs time.
+ *
+ * @example
+ * const store = firestoreInbox(new Firestore(), { attemptTimeout: '30s' });
  */
 export function firestoreInbox(
   firestore: Firestore,

@@ -23,7 +23,12 @@ export type FirestoreClaimsOptions = Readonly<{
   clock?: Clock;
 }>;
 
-/** The caller makes the client and terminates it. Throws ConfigError for a client of another copy of its package. */
+/**
+ * The caller makes the client and terminates it. Throws ConfigError for a client of another copy of its package.
+ *
+ * @example
+ * const once = dedup(firestoreClaims(new Firestore()));
+ */
 export function firestoreClaims(firestore: Firestore, options: FirestoreClaimsOptions = {}): ClaimStore {
   const client = sameFirestore(firestore);
   checkOptions<FirestoreClaimsOptions>(options, {

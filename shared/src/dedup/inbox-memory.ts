@@ -62,6 +62,16 @@ const PAUSE_MS = 1_000;
 /** As Firestore's, so that a test finds what would not fit there. */
 const MAX_MESSAGE_BYTES = 1_040_000;
 
+/**
+ * Throws ConfigError `INVALID_OPTION`.
+ *
+ * @example
+ * const store = memoryInbox({ clock: virtualClock() });
+ * const handler = inbox(store)(async (message, { transaction }) => {
+ *   transaction.set('last', message.id);
+ *   return ack();
+ * });
+ */
 export function memoryInbox(options: MemoryInboxOptions = {}): MemoryInbox {
   checkOptions<MemoryInboxOptions>(options, {
     clock: aClock,

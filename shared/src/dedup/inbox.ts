@@ -57,6 +57,12 @@ const FIRST_PAUSE_MS = 500;
  *
  * Cost beside the handler's own reads and writes: as `dedup`, for the record is written in the handler's commit; per outgoing
  * message a write and a delete. With a publisher a duplicate costs one more read.
+ *
+ * @example
+ * const handler = inbox(firestoreInbox(firestore), { publisher })(async (message, { transaction }) => {
+ *   transaction.set(firestore.doc(`orders/${message.id}`), { paid: true });
+ *   return ack('handled', [{ topic: 'paid', data: message.data, attributes: {} }]);
+ * });
  */
 export function inbox<Tx>(
   store: InboxStore<Tx>,

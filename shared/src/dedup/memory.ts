@@ -18,8 +18,13 @@ const TIMEOUT_MS = 5_000;
 /** Expired records are cleared whenever the number of records has doubled since the last time, from here on. */
 const FIRST_CLEARING = 1_024;
 
-/** The store's clock is `clock.monotonic()`; fencing tokens follow `clock.now()`, in microseconds. */
-/** Throws ConfigError without a clock. */
+/**
+ * The store's clock is `clock.monotonic()`; fencing tokens follow `clock.now()`, in microseconds. Throws ConfigError
+ * `INVALID_OPTION`.
+ *
+ * @example
+ * const once = dedup(memoryClaims());
+ */
 export function memoryClaims(options: Readonly<{ clock?: Clock }> = {}): ClaimStore {
   checkOptions<{ clock: Clock }>(options, { clock: aClock });
   const { clock = systemClock() } = options;

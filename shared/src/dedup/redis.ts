@@ -41,6 +41,11 @@ export type RedisLookOptions = Readonly<{
  *
  * Fencing tokens are the server's time in microseconds, and never at or below that of a claim which is taken over. A key
  * that was released or has gone is not remembered: then they grow as far as the servers' clocks do.
+ *
+ * @example
+ * const redis = new Redis('redis://10.0.0.3');
+ * redis.on('error', (error) => log.warn('Redis is not reachable', { error: error.message }));
+ * const once = dedup(redisClaims(redis, { callTimeout: '2s' }));
  */
 export function redisClaims(redis: Redis | Cluster, options: RedisClaimsOptions = {}): ClaimStore {
   aRedis('redis', redis);
@@ -80,6 +85,10 @@ export function redisClaims(redis: Redis | Cluster, options: RedisClaimsOptions 
 /**
  * A sentence when the server may evict records before they expire; undefined when it does not, or will not tell
  * (managed services forbid CONFIG). For a log line at start.
+ *
+ * @example
+ * const warning = await evictionWarning(redis);
+ * if (warning !== undefined) log.warn(warning);
  */
 export async function evictionWarning(
   redis: Redis,
@@ -90,7 +99,12 @@ export async function evictionWarning(
   return `Redis has maxmemory-policy ${policy}: evicted records let messages run again; use noeviction`;
 }
 
-/** The server's `maxmemory-policy`, for `checkWindows`; undefined when it will not tell. Within `callTimeout`; rejects with ConfigError for wrong options alone. */
+/**
+ * The server's `maxmemory-policy`, for `checkWindows`; undefined when it will not tell. Within `callTimeout`; rejects with ConfigError for wrong options alone.
+ *
+ * @example
+ * const evictionPolicyOfRedis = await evictionPolicy(redis);
+ */
 export async function evictionPolicy(
   redis: Redis,
   options: RedisLookOptions = {},

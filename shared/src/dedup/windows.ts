@@ -46,7 +46,14 @@ export type Misfit = Readonly<{
 /** A store or a target that is down for less than this should not cost a message its attempts. */
 const OUTAGE_MS = 60_000;
 
-/** One entry for each thing that does not fit. Throws ConfigError for a value that is not a duration. */
+/**
+ * One entry for each thing that does not fit. Throws ConfigError for a value that is not a duration.
+ *
+ * @example
+ * for (const { code, text } of checkWindows({ dedup: {}, handlerTimeout: '60s', subscription: { ackDeadlineMs: 30_000 } })) {
+ *   log.warn(text, { code }); // ACK_DEADLINE_TOO_SHORT
+ * }
+ */
 export function checkWindows(windows: Windows): readonly Misfit[] {
   checkOptions<Windows>(
     windows,

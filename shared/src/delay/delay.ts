@@ -58,7 +58,13 @@ export type DelayOptions = Readonly<{
   ledgerFor?: 'keys' | 'all';
 }>;
 
-/** Throws ConfigError for a topic that is not a full name, or for a cap beyond what any queue takes. */
+/**
+ * Throws ConfigError for a topic that is not a full name, or for a cap beyond what any queue takes.
+ *
+ * @example
+ * const later = delay(queue, { topic: 'projects/shop/topics/orders', payloads, ledger });
+ * const handler = guarded(book, { publisher, deadLetterTopic: 'dead-letters', later });
+ */
 export function delay(queue: TaskQueue, options: DelayOptions): Middleware {
   aQueue('queue', queue);
   checkOptions<DelayOptions>(options, {

@@ -91,7 +91,16 @@ const LOOKS = 10;
 /** Before a task that takes another's place wakes: longer than the queue's first pauses between its attempts. */
 const REPLACED_PAUSE_MS = 60_000;
 
-/** Throws ConfigError for an empty list of topics and for limits that are not positive. Never rejects once running. */
+/**
+ * Throws ConfigError for an empty list of topics and for limits that are not positive. Never rejects once running.
+ *
+ * @example
+ * const run = republish(
+ *   { publisher, queue, deadLetters: deadLettering(publisher, 'dead-letters') },
+ *   { allowedTopics: ['projects/shop/topics/orders'], payloads, ledger },
+ * );
+ * const { status } = await run({ body, ...taskHeaders({}) });
+ */
 export function republish(
   ports: RepublishPorts,
   options: RepublishOptions,

@@ -163,7 +163,12 @@ export function wakeTasks(queue: TaskQueue, options: WakeTasksOptions): WakeTask
   };
 }
 
-/** What the task of a wake-up brings. Throws PermanentError `UNREADABLE_WAKE` for anything else. */
+/**
+ * What the task of a wake-up brings. Throws PermanentError `UNREADABLE_WAKE` for anything else.
+ *
+ * @example
+ * const { source, key } = readWake(body);
+ */
 export function readWake(body: Uint8Array): WakeCall {
   let parsed: unknown;
   try {

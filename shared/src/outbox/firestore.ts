@@ -49,7 +49,12 @@ export type FirestoreOutboxOptions = Pick<CallOptions, 'callTimeout' | 'clock'> 
 /** A document has at most 1,048,576 bytes with its name and field names: https://cloud.google.com/firestore/quotas#collections_documents_and_fields */
 const MAX_MESSAGE_BYTES = 1_040_000;
 
-/** The caller makes the client and terminates it. Throws ConfigError for an invalid option. */
+/**
+ * The caller makes the client and terminates it. Throws ConfigError for an invalid option.
+ *
+ * @example
+ * const store = firestoreOutbox(new Firestore(), { retention: '14d' });
+ */
 export function firestoreOutbox(
   firestore: Firestore,
   options: FirestoreOutboxOptions = {},

@@ -57,6 +57,13 @@ const MAX_MESSAGE_BYTES = 1_040_000;
 /** Of topics that are given by their ID. */
 export const MEMORY_PROJECT = 'memory';
 
+/**
+ * Throws ConfigError `INVALID_OPTION`.
+ *
+ * @example
+ * const store = memoryOutbox({ clock: virtualClock() });
+ * const messages = relay(store, memoryPublisher());
+ */
 export function memoryOutbox(options: MemoryOutboxOptions = {}): MemoryOutbox {
   checkOptions<MemoryOutboxOptions>(options, {
     clock: aClock,

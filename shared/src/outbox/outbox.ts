@@ -104,6 +104,15 @@ const WRITER_LEASE_MS = 30_000;
 /**
  * Relies on the client to hand the same transaction object to every run of a transaction's function, as Google's does;
  * with another client give each call an `id`.
+ *
+ * @example
+ * const store = firestoreOutbox(firestore);
+ * const box = outbox(store, { relay: relay(store, publisher) });
+ * const added = await firestore.runTransaction(async (transaction) => {
+ *   const slot = await box.reserve(transaction, { sequenceKey: 'order-42' });
+ *   return slot.add({ topic: 'orders', data: Buffer.from('x'), attributes: {} });
+ * });
+ * await added.afterCommit();
  */
 export function outbox<Tx extends object>(writer: OutboxWriter<Tx>, options: OutboxOptions = {}): Outbox<Tx> {
   port(['readSlot', 'writeSlot'], 'the store of an outbox, for example firestoreOutbox(firestore)')(

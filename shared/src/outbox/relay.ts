@@ -95,6 +95,14 @@ export type Relay = Readonly<{
 
 type Flush = Readonly<{ ref: StreamRef; upTo: number }>;
 
+/**
+ * Throws ConfigError `INVALID_OPTION`.
+ *
+ * @example
+ * const messages = relay(firestoreOutbox(firestore), publisher, { retry: { max: '5m' } });
+ * const streams = orderedDelivery(firestoreStreams(firestore), { gap: { repair: messages.repair } });
+ * await messages.run(new AbortController().signal);
+ */
 export function relay(store: RelayStore, publisher: Publisher, options: RelayOptions = {}): Relay {
   checkOptions<RelayOptions>(options, { ...DRAIN_SHAPE, interval: durationFrom('1ms') });
   const { interval = '5s', ...rest } = options;

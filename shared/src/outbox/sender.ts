@@ -37,6 +37,14 @@ const COMMIT_MESSAGES = 200;
 /** A commit of unknown outcome is asked again under its name, which adds nothing twice. */
 const TRIES = 3;
 
+/**
+ * `writer` is the store of an outbox, `options` are those of `outbox`. Throws ConfigError `INVALID_OPTION`.
+ *
+ * @example
+ * const store = firestoreOutbox(firestore);
+ * const { send } = outboxSender(store, (work) => firestore.runTransaction(work), { relay: relay(store, publisher) });
+ * const [number] = await send('order-42', { topic: 'orders', data: Buffer.from('x'), attributes: {} });
+ */
 export function outboxSender<Tx extends object>(
   writer: OutboxWriter<Tx>,
   transact: Transact<Tx>,

@@ -64,7 +64,12 @@ const TRIES = 3;
 /** Chunks that a `get` has in memory besides the content itself. */
 const READS_AT_ONCE = 4;
 
-/** The caller owns `firestore` and closes it. Throws ConfigError for a client of another copy of its package. */
+/**
+ * The caller owns `firestore` and closes it. Throws ConfigError for a client of another copy of its package.
+ *
+ * @example
+ * const later = delay(queue, { topic: 'projects/shop/topics/orders', payloads: firestorePayloads(new Firestore()) });
+ */
 export function firestorePayloads(firestore: Firestore, options: FirestorePayloadsOptions = {}): PayloadRoom {
   sameFirestore(firestore);
   checkOptions<FirestorePayloadsOptions>(options, { ...CALL_SHAPE, collection: text });

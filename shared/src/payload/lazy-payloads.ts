@@ -6,6 +6,12 @@ import { loadOnce } from '../async/load-once.ts';
 import type { PayloadRoom } from './payload-room.ts';
 import { callable } from '../options.ts';
 
+/**
+ * Throws ConfigError `INVALID_OPTION`.
+ *
+ * @example
+ * const room = lazyPayloads(async () => firestorePayloads(new Firestore()));
+ */
 export function lazyPayloads(load: () => Promise<PayloadRoom>): PayloadRoom {
   callable('load', load);
   const loaded = loadOnce(load);

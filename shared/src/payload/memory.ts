@@ -29,6 +29,12 @@ export type MemoryPayloads = PayloadRoom &
 
 type Kept = Readonly<{ content?: Buffer; contentUntil: number; until: number; isDone: boolean }>;
 
+/**
+ * Throws ConfigError `INVALID_OPTION`.
+ *
+ * @example
+ * const room = memoryPayloads({ clock: virtualClock() });
+ */
 export function memoryPayloads(options: Readonly<{ clock?: Clock }> = {}): MemoryPayloads {
   checkOptions<{ clock: Clock }>(options, { clock: aClock });
   const { clock = systemClock() } = options;

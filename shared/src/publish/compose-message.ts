@@ -67,7 +67,12 @@ const PARTS: ReadonlySet<string> = new Set<keyof MessageParts>([
   'sequenceEpoch',
 ]);
 
-/** Throws a PermanentError that names the part, its value and what is accepted. `undefined` parts are ignored. */
+/**
+ * Throws a PermanentError that names the part, its value and what is accepted. `undefined` parts are ignored.
+ *
+ * @example
+ * await publisher.publish(outgoing('orders', { data: 'x', dedupId: 'order-17', delay: '15m' }));
+ */
 export function outgoing(topic: string, parts: MessageParts, options: ComposeOptions = {}): OutgoingMessage {
   text('topic', topic);
   checkOptions<ComposeOptions>(options, {

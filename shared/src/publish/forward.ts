@@ -23,6 +23,13 @@ export type ForwardOptions = Readonly<{
 /**
  * `topic` is a short name in the publisher's project or `projects/…/topics/…`. Throws a PermanentError (a dead
  * letter) for a message that asks for something invalid, or that no topic would take.
+ *
+ * @example
+ * const handler = guarded(forward('orders-once'), {
+ *   publisher,
+ *   deadLetterTopic: 'dead-letters',
+ *   once: dedup(claims),
+ * });
  */
 export function forward(topic: string, options: ForwardOptions = {}): Handler {
   text('topic', topic);

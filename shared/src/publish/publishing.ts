@@ -19,6 +19,12 @@ export type PublishingOptions = Readonly<{
   maxBytes?: number;
 }>;
 
+/**
+ * Place it innermost. Throws ConfigError `INVALID_OPTION`; what cannot be published is a retry, or a dead letter where it is the message's fault.
+ *
+ * @example
+ * const handler = compose(book, [deadLettering(publisher, 'dead-letters'), publishing(publisher)]);
+ */
 export function publishing(publisher: Publisher, options: PublishingOptions = {}): Middleware {
   aPublisher('publisher', publisher);
   checkOptions<PublishingOptions>(options, { maxBytes: whole(1) });

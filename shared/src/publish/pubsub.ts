@@ -58,7 +58,13 @@ const aPubsub = port(['getClientConfig', 'topic'], 'a client for Pub/Sub, for ex
 /** A request of several messages ends here; a larger message goes alone. */
 const REQUEST_BYTES = 1_000_000;
 
-/** `client` stays the caller's: it gives the project, the endpoint and the credentials, and is not closed here. */
+/**
+ * `client` stays the caller's: it gives the project, the endpoint and the credentials, and is not closed here.
+ *
+ * @example
+ * const publisher = pubsubPublisher(new PubSub(), { batchDelay: '5ms' });
+ * process.once('SIGTERM', () => void publisher.close());
+ */
 export function pubsubPublisher(client: PubSub, options: PubsubPublisherOptions = {}): PubsubPublisher {
   aPubsub('client', client);
   checkOptions<PubsubPublisherOptions>(options, {

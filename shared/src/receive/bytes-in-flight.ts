@@ -44,6 +44,9 @@ export type BytesInFlightOptions = Readonly<{
 /**
  * The limit that fits a process with so much memory, in bytes: (memory - 160 MiB) / 5, and never less than one message
  * of 10 MB. 512 MiB give 70 MiB.
+ *
+ * @example
+ * const limit = bytesFor(512 * 1_048_576); // 70 MiB
  */
 export function bytesFor(memoryBytes: number): number {
   number('memoryBytes', memoryBytes);
@@ -111,7 +114,13 @@ export function bytesInFlight(options: BytesInFlightOptions): BytesInFlight {
   };
 }
 
-/** A payload store that loads only what fits. `get` rejects with TransientError `MEMORY_FULL` where it does not. */
+/**
+ * A payload store that loads only what fits. `get` rejects with TransientError `MEMORY_FULL` where it does not.
+ *
+ * @example
+ * const room = bytesInFlight({ limit: bytesFor(512 * 1_048_576), capability: 'delivery' });
+ * const bounded = payloadsThatFit(firestorePayloads(firestore), room);
+ */
 export function payloadsThatFit(payloads: PayloadRoom, room: BytesInFlight): PayloadRoom {
   return {
     ...payloads,

@@ -59,7 +59,13 @@ const SHAPE: Shape<Required<DeliverOptions>> = {
   report: callable,
 };
 
-/** Rejects with ConfigError for wrong arguments alone: whatever the handler does is an outcome. */
+/**
+ * Rejects with ConfigError for wrong arguments alone: whatever the handler does is an outcome.
+ *
+ * @example
+ * const outcome = await deliver(handler, message, { consumer: 'billing', handlerTimeout: '60s' });
+ * if (settle(outcome) === 'ack') log.info('done', { messageId: message.id });
+ */
 export async function deliver(handler: Handler, message: Message, options: DeliverOptions): Promise<Outcome> {
   callable('handler', handler);
   isObject('message', message);

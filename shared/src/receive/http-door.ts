@@ -57,7 +57,18 @@ export type HttpDoorOptions = Readonly<{
   stop?: AbortSignal;
 }>;
 
-/** Throws ConfigError for a handler, a consumer or a source that is none, and for a `handlerTimeout` that is not a duration or too short for a part of the handler. */
+/**
+ * Throws ConfigError for a handler, a consumer or a source that is none, and for a `handlerTimeout` that is not a duration or too short for a part of the handler.
+ *
+ * @example
+ * const endpoint = httpDoor(handler, {
+ *   consumer: 'billing',
+ *   handlerTimeout: '60s',
+ *   publisher,
+ *   deadLetterTopic: 'dead-letters',
+ * });
+ * const { status } = await endpoint(request);
+ */
 export function httpDoor(
   handler: Handler,
   options: HttpDoorOptions,

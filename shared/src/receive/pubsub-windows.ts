@@ -13,7 +13,13 @@ import { checkOptions, clock as aClock, durationFrom, port, text } from '../opti
 
 type ProtoDuration = Readonly<{ seconds?: unknown; nanos?: unknown }>;
 
-/** Within `callTimeout`, default 5 s; undefined when nothing is known. Rejects with ConfigError for wrong arguments alone. `client` stays the caller's. */
+/**
+ * Within `callTimeout`, default 5 s; undefined when nothing is known. Rejects with ConfigError for wrong arguments alone. `client` stays the caller's.
+ *
+ * @example
+ * const subscription = await subscriptionWindows(pubsub, 'orders-sub', { callTimeout: '2s' });
+ * const problems = checkWindows({ dedup: {}, ...(subscription !== undefined && { subscription }) });
+ */
 export async function subscriptionWindows(
   client: PubSub,
   subscription: string,

@@ -5,6 +5,12 @@
 import { isOutcome, type Outcome } from '../outcome.ts';
 import { refused } from '../errors.ts';
 
+/**
+ * Throws ConfigError `INVALID_OPTION` for what is no outcome.
+ *
+ * @example
+ * const answer = settle(ack()); // 'ack'
+ */
 export function settle(outcome: Outcome): 'ack' | 'nack' {
   if (!isOutcome(outcome)) throw refused('outcome', outcome, 'an outcome, for example ack()');
   switch (outcome.kind) {

@@ -121,7 +121,7 @@ const DEFAULT_ATTEMPTS = 3;
  * `[A-Za-z0-9._-]{1,100}` or that is used twice, for a step in the wrong place, and for more than 64 steps or 10 in a group.
  *
  * @example
- * export const placeOrder = defineSaga<Order>('place-order', { version: 1, deadline: '30m' })
+ * const placeOrder = defineSaga<Order>('place-order', { version: 1, deadline: '30m' })
  *   .compensable('order', { topic: 'orders', undo: ({ id }) => ({ reject: id }) })
  *   .compensable('credit', { topic: 'credit', do: ({ id, total }) => ({ id, reserve: total }), undo: ({ id }) => ({ id }) })
  *   .pivot('charge', { topic: 'payments', do: ({ id, total }) => ({ id, charge: total }) })

@@ -28,6 +28,12 @@ import { type Answer, judge } from './step-rules.ts';
 
 /** The service answers that the key was made void, and that it never will have an effect. */
 export type Voided = Readonly<{ kind: 'voided' }>;
+/**
+ * As `Voided` says.
+ *
+ * @example
+ * const answer = voided();
+ */
 export const voided = (): Voided => ({ kind: 'voided' });
 
 export type OutsideContext = Context & Readonly<{ saga: SagaStep }>;

@@ -30,19 +30,32 @@ export type Done = Readonly<{ kind: 'done'; reply: string }>;
 export type Refused = Readonly<{ kind: 'refused'; code: string }>;
 export type Undone = Readonly<{ kind: 'undone'; reply: string }>;
 
-/** The step has its effect. `reply` becomes JSON, and is what `replied` of the saga gets. */
+/**
+ * The step has its effect. `reply` becomes JSON, and is what `replied` of the saga gets.
+ *
+ * @example
+ * const answer = done({ charge: 'ch-17' });
+ */
 export const done = (reply?: unknown): Done => ({ kind: 'done', reply: textOf(reply) });
 
 /**
  * The step has no effect, and the handler's writes are dropped. `code` is a word for the saga's history, 1 to 100 bytes.
  * Final for a compensable step or pivot; of an undo or a retriable step it parks the saga, and the step is asked again.
+ *
+ * @example
+ * const answer = refused('LIMIT');
  */
 export function refused(code: string): Refused {
   checkCode(code);
   return { kind: 'refused', code };
 }
 
-/** The step has no effect any more. */
+/**
+ * The step has no effect any more.
+ *
+ * @example
+ * const answer = undone();
+ */
 export const undone = (reply?: unknown): Undone => ({ kind: 'undone', reply: textOf(reply) });
 
 const textOf = (reply: unknown): string => (reply === undefined ? '' : jsonOf('the reply', reply));
@@ -82,11 +95,15 @@ export type ParticipantOptions<Tx> = Readonly<{
  *         transaction.update(account.ref, { free: account.get('free') - reserve });
  *         return done();
  *       },
- *       undo: async ({ id }: { id: string }, { transaction }) => { … return undone(); },
+ *       async undo({ id }: { id: string }, { transaction }) {
+ *         transaction.update(accounts.doc(id), { reserved: 0 });
+ *         return undone();
+ *       },
  *     },
  *   },
  * });
- * receive(pubsub.subscription('credit-sub'), compose(inbox(claims, { publisher })(credit), [deadLetters]), { consumer: 'credit' });
+ * const handler = compose(inbox(firestoreInbox(firestore), { publisher })(credit), [deadLetters]);
+ * receive(pubsub.subscription('credit-sub'), handler, { consumer: 'credit' });
  */
 export function participant<Tx>(records: StepRecords<Tx>, options: ParticipantOptions<Tx>): InboxHandler<Tx> {
   checkRecords(records, ['readIn', 'writeIn', 'buffered']);

@@ -42,7 +42,12 @@ export type FirestoreLedgerOptions = CallOptions &
 /** The longest that a source keeps a message: https://cloud.google.com/pubsub/quotas#resource_limits */
 const SHORTEST_RETENTION = '31d';
 
-/** The caller makes the client and terminates it. Throws ConfigError for an invalid option. */
+/**
+ * The caller makes the client and terminates it. Throws ConfigError for an invalid option.
+ *
+ * @example
+ * const later = delay(queue, { topic: 'projects/shop/topics/orders', ledger: firestoreLedger(new Firestore()) });
+ */
 export function firestoreLedger(
   firestore: Firestore,
   options: FirestoreLedgerOptions = {},

@@ -44,7 +44,12 @@ const TIMES: Shape<LedgerTimes> = {
   endedRetentionMs: whole(0),
 };
 
-/** Throws ConfigError for an option that is not valid. */
+/**
+ * Throws ConfigError for an option that is not valid.
+ *
+ * @example
+ * const ledger = memoryLedger({ clock: virtualClock() });
+ */
 export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
   checkOptions<MemoryLedgerOptions>(options, {
     clock: aClock,

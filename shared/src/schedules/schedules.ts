@@ -103,8 +103,8 @@ export type Schedules<Transaction> = Readonly<{
    * or where its message is a dead letter. Rejects as `afterCommit` does.
    *
    * @example
-   * for (const { key, state } of (await schedules.list()).schedules) {
-   *   if (state === 'refused') await schedules.reopen(key);
+   * for (const { key, state } of (await reminders.list()).schedules) {
+   *   if (state === 'refused') await reminders.reopen(key);
    * }
    */
   reopen(key: string): Promise<boolean>;
@@ -121,6 +121,17 @@ const KEY_BYTES = 1_024;
 /**
  * Relies on the client to hand the same transaction object to every run of a transaction's function, as Google's does.
  * Throws ConfigError for an option that is not valid.
+ *
+ * @example
+ * const reminders = schedules(firestoreLedger(firestore), queue, {
+ *   consumer: 'delay',
+ *   source: 'projects/shop/subscriptions/reminders',
+ *   topic: 'projects/shop/topics/reminders',
+ * });
+ * const { afterCommit } = await firestore.runTransaction((transaction) =>
+ *   reminders.put(transaction, 'order-17', { data: 'pay', delay: '3d' }),
+ * );
+ * await afterCommit();
  */
 export function schedules<Transaction extends object>(
   ledger: TransactionalLedger<Transaction>,

@@ -46,6 +46,10 @@ const UNREADABLE_PAUSE_MS = 600_000;
 /**
  * Call it every five minutes or more often. Looks at the entries of `context.consumer`, to the end or until the
  * context's deadline. Rejects with `STORE_UNAVAILABLE` when the store cannot be asked.
+ *
+ * @example
+ * const sweep = sweepSchedules(firestoreLedger(firestore), queue);
+ * const { done, refused } = await sweep(context);
  */
 export function sweepSchedules(
   ledger: Ledger,

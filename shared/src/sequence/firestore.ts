@@ -56,6 +56,9 @@ const LONE_ROUNDS = 10;
  * time out: once one was run again, this process first tries without locks. It reads the counter, and writes it under the
  * version that it read; who comes second knows at once. What has lost too often is a transaction again, which such
  * writes wait for.
+ *
+ * @example
+ * const numbers = sequencer(firestoreCounters(new Firestore(), { scope: 'orders' }));
  */
 export function firestoreCounters(
   firestore: Firestore,

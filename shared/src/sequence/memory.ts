@@ -3,6 +3,12 @@
  */
 import { type Counter, type CounterStore, taken } from './counter-store.ts';
 
+/**
+ * A store of counters that ends with its process.
+ *
+ * @example
+ * const numbers = sequencer(memoryCounters());
+ */
 export function memoryCounters(): CounterStore {
   const counters = new Map<string, Counter>();
   return {

@@ -57,6 +57,13 @@ export type Sequencer = Readonly<{
   ): Promise<readonly string[]>;
 }>;
 
+/**
+ * Throws ConfigError `INVALID_OPTION`.
+ *
+ * @example
+ * const numbers = sequencer(firestoreCounters(firestore));
+ * await numbers.publish(publisher, 'order-42', { topic: 'orders', data: Buffer.from('x'), attributes: {} });
+ */
 export function sequencer(counters: CounterStore, options: SequencerOptions = {}): Sequencer {
   port(['take'], 'a store of counters, for example firestoreCounters(firestore)')('counters', counters);
   checkOptions<SequencerOptions>(options, { maxAttempts: whole(1), newId: callable });

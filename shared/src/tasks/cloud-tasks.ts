@@ -66,7 +66,15 @@ const LEAST_CALL_MS = 500;
 /** Clients of a local server, which calls `http` too. */
 const localClients = new WeakSet<CloudTasksClient>();
 
-/** Throws ConfigError for a queue that is not a full name or a target that nothing could be sent to. */
+/**
+ * Throws ConfigError for a queue that is not a full name or a target that nothing could be sent to.
+ *
+ * @example
+ * const queue = cloudTasksQueue(cloudTasksClient(), {
+ *   queue: 'projects/shop/locations/europe-west1/queues/later',
+ *   target: { url: 'https://republisher-x.a.run.app', serviceAccount: 'tasks@shop.iam.gserviceaccount.com' },
+ * });
+ */
 export function cloudTasksQueue(client: CloudTasksClient, options: CloudTasksOptions): TaskQueue {
   port(['createTask'], 'a client of Cloud Tasks, for example cloudTasksClient()')('client', client);
   checkOptions<CloudTasksOptions>(options, {
@@ -121,6 +129,9 @@ export function cloudTasksQueue(client: CloudTasksClient, options: CloudTasksOpt
 /**
  * A client for production, or for a local server of Cloud Tasks at `emulatorHost` (`127.0.0.1:8123`), for which no
  * credentials are looked up. Google's client knows no emulator variable. Whoever makes it closes it.
+ *
+ * @example
+ * const client = cloudTasksClient({ emulatorHost: process.env['CLOUD_TASKS_EMULATOR_HOST'] });
  */
 export function cloudTasksClient(
   options: Readonly<{ projectId?: string; emulatorHost?: string | undefined }> = {},
@@ -142,7 +153,12 @@ export function cloudTasksClient(
   return client;
 }
 
-/** Whole seconds and nanoseconds, rounded up to the millisecond: never earlier than what was asked. */
+/**
+ * Whole seconds and nanoseconds, rounded up to the millisecond: never earlier than what was asked.
+ *
+ * @example
+ * const { seconds, nanos } = timestampOf(1_500); // 1 and 500,000,000
+ */
 export function timestampOf(milliseconds: number): { seconds: number; nanos: number } {
   number('milliseconds', milliseconds);
   const whole = Math.ceil(milliseconds);

@@ -26,6 +26,12 @@ export type MemoryTasks = TaskQueue &
 /** 30 days (https://cloud.google.com/tasks/docs/quotas). */
 const LONGEST_MS = 720 * 3_600_000;
 
+/**
+ * Throws ConfigError `INVALID_OPTION`.
+ *
+ * @example
+ * const queue = memoryTasks({ clock: virtualClock() });
+ */
 export function memoryTasks(options: Readonly<{ clock?: Clock }> = {}): MemoryTasks {
   checkOptions<{ clock: Clock }>(options, { clock: aClock });
   const { clock = systemClock() } = options;

@@ -18,7 +18,16 @@ export type NamedQueue = Readonly<{
   queue: TaskQueue;
 }>;
 
-/** Their order means nothing. Throws ConfigError for none, and for a name that comes twice. */
+/**
+ * Their order means nothing. Throws ConfigError for none, and for a name that comes twice.
+ *
+ * @example
+ * const names = ['projects/p/locations/l/queues/a', 'projects/p/locations/l/queues/b'];
+ * const target = { appEngine: {} };
+ * const queue = severalQueues(
+ *   names.map((name) => ({ name, queue: cloudTasksQueue(cloudTasksClient(), { queue: name, target }) })),
+ * );
+ */
 export function severalQueues(queues: readonly NamedQueue[]): TaskQueue {
   listOf(
     shaped<NamedQueue>({ name: required(text), queue: required(aQueue) }),

@@ -16,7 +16,12 @@ export type TaskHeaders = Readonly<{
 
 type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** `headers` as Node gives them: names in lower case. A value that cannot be read counts as absent. */
+/**
+ * `headers` as Node gives them: names in lower case. A value that cannot be read counts as absent.
+ *
+ * @example
+ * const { etaMs, retryCount } = taskHeaders({ 'x-cloudtasks-taskretrycount': '2' });
+ */
 export function taskHeaders(headers: Headers): TaskHeaders {
   isObject('headers', headers);
   const eta = read(headers, 'tasketa', /^[0-9]{1,12}(\.[0-9]+)?$/);

@@ -12,6 +12,13 @@ export type MemoryPublisher = Publisher &
     failOn(call: number, how: 'refused' | 'reply lost'): void;
   }>;
 
+/**
+ * Takes what Pub/Sub takes, and refuses the rest as it does.
+ *
+ * @example
+ * const publisher = memoryPublisher();
+ * publisher.failOn(1, 'reply lost');
+ */
 export function memoryPublisher(): MemoryPublisher {
   const published: OutgoingMessage[] = [];
   const failures = new Map<number, 'refused' | 'reply lost'>();

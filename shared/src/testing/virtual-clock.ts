@@ -23,6 +23,13 @@ type Timer = { at: number; order: number; callback: () => void };
 /** An hour: more than any test waits for by accident. */
 const LIMIT_MS = 3_600_000;
 
+/**
+ * `startMs` is its wall time at the beginning, in milliseconds since the epoch (default: the beginning of 2030).
+ *
+ * @example
+ * const clock = virtualClock();
+ * await clock.advance(60_000);
+ */
 export function virtualClock(startMs: number = Date.UTC(2030, 0, 1)): VirtualClock {
   let time = 0;
   let suspended = 0;
