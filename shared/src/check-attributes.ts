@@ -18,6 +18,7 @@ import { ATTR, count } from './telemetry/instruments.ts';
 export type Granted = 'later' | 'inOrder';
 
 export type CheckAttributesOptions = Readonly<{
+  /** Default: the machine's. */
   clock?: Clock;
   /** A wish for anything else is said to be passed on. `dedupId` is an identity, and of use everywhere. */
   grants: readonly Granted[];

@@ -24,7 +24,7 @@ export const silent: Log = { info() {}, warn() {}, error() {} };
 export type JsonLogOptions = Readonly<{
   /** The project of the traces: without it Cloud Logging cannot link a line to its trace. */
   projectId?: string;
-  /** Become labels of every entry, to filter by. */
+  /** Become labels of every entry, to filter by (default: none). */
   labels?: Readonly<Record<string, string>>;
   /** Also writes what is for debugging: one line for every delivery. Default: false. */
   debug?: boolean;

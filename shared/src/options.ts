@@ -137,9 +137,9 @@ export const shaped =
 
 /** Pauses between attempts: the first one, doubled with each failure in a row, up to the longest. */
 export type RetryPauses = Readonly<{
-  /** After the first failure; at least `1ms`. */
+  /** After the first failure; at least `1ms`. The default is that of the function. */
   min?: Duration;
-  /** The longest; not below `min`. */
+  /** The longest; not below `min`. The default is that of the function. */
   max?: Duration;
 }>;
 export const RETRY_SHAPE: Shape<Required<RetryPauses>> = {

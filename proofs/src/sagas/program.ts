@@ -15,7 +15,7 @@ export type StepProgram = Readonly<{
   /** Its effect is a call to a service that is idempotent by key. */
   isOutside: boolean;
   isSkipped: boolean;
-  timeout: Duration;
+  replyTimeout: Duration;
   attempts: number;
 }>;
 
@@ -61,7 +61,7 @@ const step: fc.Arbitrary<StepProgram> = fc.record({
   undoRefusals: fc.constantFrom(0, 0, 0, 1, 2),
   isOutside: fc.constantFrom(false, false, true),
   isSkipped: fc.constantFrom(false, false, false, false, true),
-  timeout: fc.constantFrom<Duration>('3s', '10s', '30s'),
+  replyTimeout: fc.constantFrom<Duration>('3s', '10s', '30s'),
   attempts: fc.integer({ min: 1, max: 3 }),
 });
 
@@ -128,7 +128,7 @@ export const calm = (schedule: SagaSchedule): SagaSchedule => ({
   faults: [undefined],
   pauses: [],
   deaths: [],
-  steps: schedule.steps.map((step) => ({ ...step, timeout: '30s' })),
+  steps: schedule.steps.map((step) => ({ ...step, replyTimeout: '30s' })),
 });
 
 type Data = Readonly<{ id: string; seen: readonly string[] }>;
@@ -148,16 +148,16 @@ export function definitionOf(schedule: SagaSchedule, version: 1 | 2): SagaDefini
 
   const body = ({ id, seen }: Data) => ({ id, seen: seen.length });
   const common = (name: string) => {
-    const { timeout } = behaviourOf(schedule, name);
+    const { replyTimeout } = behaviourOf(schedule, name);
     const replied = (data: Data) => ({ ...data, seen: [...data.seen, name] });
-    return { topic: name, timeout, do: body, replied };
+    return { topic: name, replyTimeout, do: body, replied };
   };
   const skipping = (name: string) => ({ when: () => !behaviourOf(schedule, name).isSkipped });
   const compensable = (name: string) => ({
     ...common(name),
     ...skipping(name),
     undo: ({ id }: Data) => ({ id }),
-    attempts: behaviourOf(schedule, name).attempts,
+    maxAttempts: behaviourOf(schedule, name).attempts,
   });
 
   const open = defineSaga<Data>('order', { version, ...(deadline !== undefined && { deadline }) });
@@ -173,7 +173,7 @@ export function definitionOf(schedule: SagaSchedule, version: 1 | 2): SagaDefini
   }
   let decided = made as ReturnType<typeof open.retriable<Data>>;
   if (hasPivot)
-    decided = made.pivot(pivot, { ...common(pivot), attempts: behaviourOf(schedule, pivot).attempts });
+    decided = made.pivot(pivot, { ...common(pivot), maxAttempts: behaviourOf(schedule, pivot).attempts });
   for (const name of last) decided = decided.retriable(name, { ...common(name), ...skipping(name) });
   return decided;
 }

@@ -20,7 +20,10 @@ import { composeDeadLetter } from './compose-dead-letter.ts';
 import { checkOptions, publisher as aPublisher, text, whole } from '../options.ts';
 
 export type DeadLetteringOptions = Readonly<{
-  /** Replaces the limit on data and attributes together, in bytes; the publisher's should be the same. */
+  /**
+   * The limit on data and attributes of a message together, in bytes (default 10,000,000, Pub/Sub's own; at least 1).
+   * The publisher's should be the same.
+   */
   maxBytes?: number;
 }>;
 

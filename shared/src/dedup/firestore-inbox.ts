@@ -26,15 +26,20 @@ export type FirestoreInboxOptions = Readonly<{
   collection?: string;
   /** Where outgoing messages wait: default `firestoreOutbox(firestore)`. One relay over it serves both. */
   outbox?: OutboxStore<Transaction>;
-  /** Bound on each operation but the transaction, default `5s`. */
+  /** Bound on each operation but the transaction, with all its calls (default `5s`, at least `1ms`). */
   callTimeout?: Duration;
   /**
-   * How long one attempt, and so one call of the handler, may take: default `60s`, at most `270s`. Firestore ends a transaction after 270 s,
-   * and after 60 s in which it hears nothing of it: https://cloud.google.com/firestore/quotas#writes_and_transactions
+   * How long one attempt, and so one call of the handler, may take: default `60s`, `1ms` to `270s`. Firestore ends a
+   * transaction after 270 s, and after 60 s in which it hears nothing of it:
+   * https://cloud.google.com/firestore/quotas#writes_and_transactions
    */
   attemptTimeout?: Duration;
-  /** How often the client runs a transaction that met another one, default 5, the client's own. */
+  /**
+   * How often the client starts a transaction at most, the first time included (default 5, the client's own; at least
+   * 1).
+   */
   maxAttempts?: number;
+  /** Default: the machine's. */
   clock?: Clock;
 }>;
 

@@ -18,8 +18,12 @@ export { type FirestoreInboxOptions, firestoreInbox } from './firestore-inbox.ts
 export type FirestoreClaimsOptions = Readonly<{
   /** Default `pubsub-guarantees-claims`. Wants a TTL policy on `expiresAt`, and no single-field indexes. */
   collection?: string;
-  /** Bound on each operation, default `5s`: the client itself waits for minutes when its server is down. */
+  /**
+   * Bound on each operation, with all its calls (default `5s`, at least `1ms`): the client itself waits for minutes
+   * when its server is down. With twice of it above the lease a claim may have run out when the store answers.
+   */
   callTimeout?: Duration;
+  /** Default: the machine's. */
   clock?: Clock;
 }>;
 

@@ -38,13 +38,13 @@ export type MemoryInboxOptions = Readonly<{
   clock?: Clock;
   /** How long one attempt, and so one call of the handler, may take (default `60s`, at least `1ms`). */
   attemptTimeout?: Duration;
-  /** How often a transaction is tried, default 5. */
+  /** How often a transaction is started at most, the first time included (default 5, at least 1). */
   maxAttempts?: number;
-  /** Every request passes through it: where a test loses, delays or repeats one. */
+  /** Every request passes through it: where a test loses, delays or repeats one (default: nothing goes wrong). */
   network?: Network;
   /** Shared with a `memoryOutbox` (default: a new one). */
   table?: Table;
-  /** Of the outbox, default 16. */
+  /** Of the outbox (default 16, 1 to 256). */
   shards?: number;
 }>;
 
@@ -94,10 +94,11 @@ export function memoryInboxDocuments(options: MemoryInboxOptions = {}): MemoryIn
     attemptTimeout = '60s',
     maxAttempts = 5,
     network = (_request, send) => send(),
+    table = memoryTable(),
+    shards = SHARDS,
   } = options;
   const claims = memoryDocuments({ clock });
   const values = new Map<string, Versioned>();
-  const table = options.table ?? memoryTable();
   let version = 0;
 
   const put = (id: string, value: unknown): void => {
@@ -147,7 +148,7 @@ export function memoryInboxDocuments(options: MemoryInboxOptions = {}): MemoryIn
     put,
     rows: () => table.rows(),
     outbox: {
-      ...memoryRelayStore(table, clock, network, options.shards ?? SHARDS),
+      ...memoryRelayStore(table, clock, network, shards),
       project: () => MEMORY_PROJECT,
     },
     async transact(attempt) {

@@ -24,11 +24,14 @@ import { callable, checkOptions, oneOf, publisher as aPublisher, text, whole } f
 
 export type InboxOptions = Omit<DedupOptions, 'onConflict' | 'onStoreUnavailable'> &
   Readonly<{
-    /** As for `dedup`; there is no `process`, which would be a second effect. */
+    /** As for `dedup`: `deadLetter` (default) or `ack`. There is no `process`, which would be a second effect. */
     onConflict?: 'deadLetter' | 'ack';
     /** Publishes what the handler returns, after the commit. Without one a handler that returns messages is refused. */
     publisher?: Publisher;
-    /** Replaces the limit on data and attributes of an outgoing message together, in bytes. */
+    /**
+     * The limit on data and attributes of a message together, in bytes (default 10,000,000, Pub/Sub's own; at least
+     * 1).
+     */
     maxBytes?: number;
     /** The project of topics that are given by their ID alone. Default: that of the store's client. Rows hold full names. */
     projectId?: string;

@@ -18,8 +18,9 @@ import { checkOptions, clock as aClock, durationFrom, port, text } from '../opti
 export type RedisClaimsOptions = Readonly<{
   /** Before every key, default `ps-once:`. Each record keeps it: up to 8 characters cost no memory more. */
   prefix?: string;
-  /** Bound on each operation, default `5s`. */
+  /** Bound on each operation (default `5s`, at least `1ms`). */
   callTimeout?: Duration;
+  /** Default: the machine's. */
   clock?: Clock;
 }>;
 

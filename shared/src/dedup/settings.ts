@@ -21,22 +21,25 @@ export type DedupOptions = Readonly<{
   /** Default: the machine's. */
   clock?: Clock;
   /**
-   * How long a claim holds without a heartbeat, default `30s`; at least `1s`. A crash in the handler costs this long
-   * plus one redelivery. It is renewed every third, so it need not cover the handler's time.
+   * How long a claim holds without a heartbeat (default `30s`, at least `1s`, below `retention`). A crash in the
+   * handler costs this long plus one redelivery. It is renewed every third, so it need not cover the handler's time.
    */
   lease?: Duration;
   /**
-   * How long a message counts as done, default `8d`: longer than a subscription keeps messages by default (7 days,
-   * https://cloud.google.com/pubsub/docs/subscription-message-retention), because that is how late one may come back. At
-   * most `36500d`: a store's times end in the year 9999.
+   * How long a message counts as done (default `8d`, above `lease`, at most `36500d`: a store's times end in the year
+   * 9999). Longer than a subscription keeps messages by default (7 days,
+   * https://cloud.google.com/pubsub/docs/subscription-message-retention), because that is how late one may come back.
    */
   retention?: Duration;
   /**
-   * How long a delivery waits for another that works on the same message, default `25s`. Every redelivery counts
-   * toward the subscription's dead letter policy, so waiting is better than refusing.
+   * How long a delivery waits for another that works on the same message (default `25s`, from `0s`). Every redelivery
+   * counts toward the subscription's dead letter policy, so waiting is better than refusing.
    */
   waitBudget?: Duration;
-  /** The handler is not started, and an expired claim not taken over, with less of the delivery left: default `5s`. */
+  /**
+   * The handler is not started, and an expired claim not taken over, with no more than this left of the delivery
+   * (default `5s`, from `0s`; below the `handlerTimeout` of what receives).
+   */
   minimumHandlerTime?: Duration;
   /**
    * What becomes of a message whose `dedupId` was used, and done, with other data: `deadLetter` (default), `ack`

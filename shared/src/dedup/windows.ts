@@ -10,29 +10,36 @@ import { checkOptions, duration, flag, number, oneOf, shaped, text } from '../op
 export type Windows = Readonly<{
   /** Of the middleware: `{}` stands for its defaults. Absent: there is no such middleware. */
   dedup?: Pick<DedupOptions, 'lease' | 'retention' | 'waitBudget' | 'minimumHandlerTime'>;
-  /** How long one delivery may take: the door's `timeout`. */
+  /** How long one delivery may take: the same option of `receive` and `httpDoor`. Absent: not known, and not judged. */
   handlerTimeout?: Duration;
-  /** The platform's limit on a request. */
+  /** The platform's limit on a request. Absent: not known, and not judged. */
   functionTimeout?: Duration;
   /** `push`: the ack deadline is all the time a delivery has. `pull`: the client extends it. Default: `push`. */
   door?: 'push' | 'pull';
+  /** Absent: not known, and not judged. */
   subscription?: SubscriptionWindows;
-  /** `maxmemory-policy` of Redis. */
+  /** `maxmemory-policy` of Redis. Absent: not known, and not judged. */
   evictionPolicy?: string;
 }>;
 
 /** As far as they are known; `subscriptionWindows` of the package's `receive/pubsub` reads them. */
 export type SubscriptionWindows = Readonly<{
+  /** In milliseconds, as all of these. Absent: not known, as all of these unless they say something else. */
   ackDeadlineMs?: number;
+  /** How long the subscription keeps a message. Absent: 7 days, the default of Pub/Sub. */
   messageRetentionMs?: number;
-  /** Of the topic: a seek of the subscription brings back what is that old, acknowledged or not. At most 31 days. */
+  /**
+   * Of the topic: a seek of the subscription brings back what is that old, acknowledged or not. At most 31 days.
+   * Absent: none.
+   */
   topicRetentionMs?: number;
-  /** Whether there is a snapshot of the topic. A seek to one brings back messages of up to 7 days. */
+  /** Whether there is a snapshot of the topic. A seek to one brings back messages of up to 7 days. Absent: none. */
   hasSnapshots?: boolean;
-  /** Absent: no dead-letter policy. */
+  /** From 5 to 100 (https://cloud.google.com/pubsub/docs/dead-letter-topics). Absent: no dead-letter policy. */
   maxDeliveryAttempts?: number;
-  /** Absent: without a retry policy, what is refused comes again at once. */
+  /** At most 600 s, as `maximumBackoffMs`. Absent: without a retry policy, what is refused comes again at once. */
   minimumBackoffMs?: number;
+  /** Absent: 600 s, the default of a retry policy. */
   maximumBackoffMs?: number;
 }>;
 

@@ -43,8 +43,10 @@ export type DelayOptions = Readonly<{
   /** `projects/…/topics/…`: where the republisher publishes the message when its time has come. */
   topic: string;
   /**
-   * The largest task: body, name, target and headers together. Default 102,400, because the published limits disagree
-   * (100 KB in the API reference, 1 MB on the quota page). A larger message goes to the payload room.
+   * The largest task in bytes: body, name, target and headers together (default 102,400, more than what the queue
+   * adds to each, at most 1,048,576). The published limits disagree (100 KB in the API reference, 1 MB on the quota
+   * page, https://cloud.google.com/tasks/docs/quotas), so the default is the smaller one. A larger message goes to
+   * the payload store.
    */
   maxTaskBytes?: number;
   /** Where messages wait that are larger than a task; the republisher's is the same. Absent: a permanent error. */

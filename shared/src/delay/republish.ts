@@ -49,6 +49,7 @@ import {
 } from '../options.ts';
 
 export type RepublishPorts = Readonly<{
+  /** Publishes the messages whose time has come. */
   publisher: Publisher;
   /** For hops: the queue that the task came from. */
   queue: TaskQueue;
@@ -70,11 +71,17 @@ export type RepublishOptions = Readonly<{
    * a task must not choose what is written where. The task stays in its queue until somebody mends the list.
    */
   allowedTopics: readonly string[];
-  /** For one publish. Default 30 s, with a ledger the most; after that the task is tried again. */
+  /**
+   * Bound on one publish (default `30s`, at least `1ms`; with a ledger 30 s is also the most, as its leases reckon
+   * with that). After it the task is tried again.
+   */
   publishTimeout?: Duration;
-  /** The queue's limit of attempts, where it has one. Absent: it retries without limit, as it should. */
+  /**
+   * How often the queue starts a task at most, the first time included, where it has a limit (at least 1). Absent:
+   * without limit, as it should.
+   */
   maxAttempts?: number;
-  /** Aborted when the process is to stop: what waits then is tried again elsewhere. */
+  /** Aborted when the process is to stop: what waits then is tried again elsewhere (default: never). */
   stop?: AbortSignal;
 }>;
 

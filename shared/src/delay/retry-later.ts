@@ -57,11 +57,14 @@ export type RetryLaterOptions = Readonly<{
    * subscription allows at most (https://cloud.google.com/pubsub/docs/dead-letter-topics).
    */
   maxAttempts?: number;
-  /** The pause for a message that another delivery is at work on. Absent: it is delivered again as usual. */
+  /**
+   * The pause for a message that another delivery works on (from `0ms` to ten years). Absent: it is delivered again
+   * as usual.
+   */
   inProgress?: Duration;
   /** For messages that do not fit a task. Absent: they are delivered again as usual. */
   payloads?: PayloadRoom;
-  /** See `DelayOptions`. */
+  /** As for `delay` (default 102,400, at most 1,048,576). */
   maxTaskBytes?: number;
 }>;
 

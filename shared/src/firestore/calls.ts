@@ -11,12 +11,19 @@ import { clock as aClock, type Shape, durationFrom, whole } from '../options.ts'
 import { unavailable } from './errors.ts';
 
 export type CallOptions = Readonly<{
-  /** How long one read or write may take (default 10s). */
+  /**
+   * Bound on one read or write (default `10s`, at least `1ms`): by itself the client tries for minutes when its
+   * server is down.
+   */
   callTimeout?: Duration;
-  /** How long a transaction with its repeats may take (default 20s). */
+  /** Bound on a transaction with its repeats (default `20s`, at least `1ms`). */
   transactionTimeout?: Duration;
-  /** How often the client runs a transaction that met another one (default 5, the client's own). */
+  /**
+   * How often the client starts a transaction at most, the first time included (default 5, the client's own; at least
+   * 1).
+   */
   maxAttempts?: number;
+  /** Default: the machine's. */
   clock?: Clock;
 }>;
 
@@ -38,9 +45,9 @@ export const CALL_SHAPE: Shape<Required<CallOptions>> = {
 };
 
 export function boundedCalls(options: CallOptions): Calls {
-  const { clock = systemClock(), maxAttempts = 5 } = options;
-  const callMs = toMilliseconds(options.callTimeout ?? '10s', 'callTimeout');
-  const transactionMs = toMilliseconds(options.transactionTimeout ?? '20s', 'transactionTimeout');
+  const { callTimeout = '10s', transactionTimeout = '20s', maxAttempts = 5, clock = systemClock() } = options;
+  const callMs = toMilliseconds(callTimeout, 'callTimeout');
+  const transactionMs = toMilliseconds(transactionTimeout, 'transactionTimeout');
 
   const within = <Result>(
     name: string,

@@ -41,7 +41,7 @@ export type StreamListOptions = Readonly<{
   state?: ListedState;
   /** 1 to 500, default 100. A page may be shorter and still have a next one. */
   pageSize?: number;
-  /** `nextPageToken` of the page before, with the same state. */
+  /** `nextPageToken` of the page before, with the same state (default: the first page). */
   pageToken?: string;
 }>;
 

@@ -34,7 +34,10 @@ export type MemoryStreams = StreamStore &
 export type MemoryStreamsOptions = Readonly<{
   /** The store's clock (default: the machine's). */
   clock?: Clock;
-  /** Default 1,000,000, as a Firestore document would allow. */
+  /**
+   * The largest message that is held, in bytes (default 1,000,000, about what a Firestore document allows; at least
+   * 1).
+   */
   maxHeldBytes?: number;
 }>;
 

@@ -44,7 +44,7 @@ export type CounterStart = Readonly<{
 export type RetryOptions = RetryPauses &
   Readonly<{
     /**
-     * How often a number is started before it is poison (default 10): failures of the handler, and processes that died
+     * How often a number is started before it is poison (default 10, at least 1): failures of the handler, and processes that died
      * in it, counted across processes and on every path. With the pauses above that is four minutes, and ten where only
      * the sweep of every minute tries again. What the handler calls a dead letter is poison at once.
      */
@@ -71,9 +71,12 @@ export type StreamOptions = Readonly<{
    * aborted and its number is tried again, so this must be above the handler's longest time.
    */
   lease?: Duration;
-  /** The first number of a stream that is not known yet (default 1); lower ones are acknowledged as stale. Or a counter. */
+  /**
+   * The first number of a stream that is not known yet (default 1, from 1); lower ones are acknowledged as stale. Or
+   * a counter.
+   */
   start?: number | CounterStart;
-  /** A number further than this beyond the last one done is a dead letter (default 100,000). */
+  /** A number further than this beyond the last one done is a dead letter (default 100,000, at least 1). */
   maxAhead?: number;
   /** Attempts of the next message (default 10), and the pauses between them (default `1s` to `60s`). */
   retry?: RetryOptions;
@@ -84,6 +87,7 @@ export type StreamOptions = Readonly<{
   onPoison?: 'block' | 'skip';
   /** What becomes of numbers that do not come. `wait` (default): for ever, visibly. `skip`: they are skipped. */
   onGap?: 'wait' | 'skip';
+  /** When a gap is looked at, and how it is repaired (default: after 5 minutes, and not at all). */
   gap?: GapOptions;
   /**
    * What becomes of a number that is done and whose content is not remembered any more (a stream keeps the hashes of
@@ -95,11 +99,14 @@ export type StreamOptions = Readonly<{
   pageSize?: number;
   /** Where messages wait that are too large for the store. Without it they are refused and come again. */
   payloads?: PayloadRoom;
-  /** As `deadLettering(publisher, topic)` makes it. Needed for `onPoison: 'skip'`, and used for nothing else. */
+  /**
+   * As `deadLettering(publisher, topic)` makes it (default: none). Needed for `onPoison: 'skip'`, and used for
+   * nothing else.
+   */
   deadLetters?: Middleware;
   /**
    * Called when a stream should be visited at `atMs` (milliseconds since the epoch on the store's clock), to be sooner
-   * than the next sweep. Losing the call costs time only. A promise is awaited for three seconds at most, before the
+   * than the next sweep (default: nothing is called). Losing the call costs time only. A promise is awaited for three seconds at most, before the
    * last answer that a delivery gives; one that rejects is logged. A visit is what `wake` of `orderedDelivery` does.
    */
   wake?: (stream: StreamRef, atMs: number) => void | Promise<void>;
@@ -170,32 +177,50 @@ const SHAPE: Shape<Required<StreamOptions>> = {
 export function streamPolicy(store: StreamStore & StreamAdmin, options: StreamOptions = {}): StreamPolicy {
   port(METHODS, 'a store of streams, for example firestoreStreams(firestore)')('store', store);
   checkOptions<StreamOptions>(options, SHAPE);
-  const { retry = {}, gap = {}, start = 1, onPoison = 'block', deadLetters } = options;
-  const { minMs: retryMinMs, maxMs: retryMaxMs } = retryPauses(retry, '1s', '60s');
+  const {
+    clock = systemClock(),
+    streamScope = 'source',
+    lease = '60s',
+    start = 1,
+    maxAhead = 100_000,
+    retry = {},
+    onPoison = 'block',
+    onGap = 'wait',
+    gap = {},
+    onUnknownStale = 'deadLetter',
+    pageSize = 32,
+    payloads,
+    deadLetters,
+    wake = (): void => undefined,
+    newId = randomUUID,
+  } = options;
+  const { maxAttempts = 10, ...pauses } = retry;
+  const { timeout = '5m', repair } = gap;
+  const { minMs: retryMinMs, maxMs: retryMaxMs } = retryPauses(pauses, '1s', '60s');
   if (onPoison === 'skip' && deadLetters === undefined) {
     throw refused('onPoison', onPoison, 'skip only with deadLetters: nothing is skipped without a trace');
   }
   return {
     store,
-    clock: options.clock ?? systemClock(),
-    streamScope: options.streamScope ?? 'source',
-    leaseMs: toMilliseconds(options.lease ?? '60s', 'lease'),
+    clock,
+    streamScope,
+    leaseMs: toMilliseconds(lease, 'lease'),
     start: typeof start === 'number' ? start : 1,
     counter: typeof start === 'number' ? undefined : start,
-    maxAhead: options.maxAhead ?? 100_000,
+    maxAhead,
     retryMinMs,
     retryMaxMs,
-    maxAttempts: retry.maxAttempts ?? 10,
+    maxAttempts,
     onPoison,
-    onGap: options.onGap ?? 'wait',
-    gapTimeoutMs: toMilliseconds(gap.timeout ?? '5m', 'gap.timeout'),
-    repair: gap.repair,
-    onUnknownStale: options.onUnknownStale ?? 'deadLetter',
-    pageSize: options.pageSize ?? 32,
-    payloads: options.payloads,
+    onGap,
+    gapTimeoutMs: toMilliseconds(timeout, 'gap.timeout'),
+    repair,
+    onUnknownStale,
+    pageSize,
+    payloads,
     deadLetters: deadLetters ?? ((next) => next),
-    wake: options.wake ?? ((): void => undefined),
-    newId: options.newId ?? randomUUID,
+    wake,
+    newId,
   };
 }
 

@@ -31,17 +31,23 @@ export type FirestoreOutboxOptions = Pick<CallOptions, 'callTimeout' | 'clock'> 
     rows?: string;
     /** Default `pubsub-guarantees-outbox-streams`. */
     streams?: string;
-    /** As for `firestoreCounters`: the two share the counters of the same options. */
+    /**
+     * Collection of the counters, as for `firestoreCounters` (default `pubsub-guarantees-counters`): the two share
+     * the counters of the same options.
+     */
     counters?: string;
+    /** As for `firestoreCounters` (default: none). */
     scope?: string;
     /**
-     * How long rows stay once they are sent, default `8d`: what a gap can be repaired from, and how long the name of a
-     * call is known. Longer than a subscription keeps a message by default (7 days).
+     * How long rows stay once they are sent (default `8d`, at least `1m`, at most `36500d`): what a gap can be
+     * repaired from, and how long the name of a call is known. Longer than a subscription keeps a message by default
+     * (7 days).
      */
     retention?: Duration;
     /**
-     * In how many ranges of the index pending rows stand, default 16 (about 4,000 rows a second, two writes of the index each), 1 to 256. Each pass asks
-     * each of them. The same for all publishers and relays of the rows; a relay must not have fewer than a publisher.
+     * In how many ranges of the index pending rows stand (default 16, about 4,000 rows a second, two writes of the
+     * index each; 1 to 256). Each pass asks each of them. The same for all publishers and relays of the rows; a relay
+     * must not have fewer than a publisher.
      */
     shards?: number;
   }>;

@@ -37,14 +37,15 @@ export type MemoryOutbox = OutboxStore<MemoryOutboxTransaction> &
 export type MemoryOutboxOptions = Readonly<{
   /** Default: the machine's. */
   clock?: Clock;
+  /** Every request passes through it: where a test loses, delays or repeats one (default: nothing goes wrong). */
   network?: Network;
-  /** How often a transaction is tried, default 5. */
+  /** How often a transaction is started at most, the first time included (default 5, at least 1). */
   maxAttempts?: number;
   /** The time that rows are stamped with (default: the store's, of the commit). */
   stamp?: () => number;
   /** Shared by stores of several processes (default: a new one). */
   table?: Table;
-  /** Default 16. */
+  /** In how many ranges pending rows stand (default 16, 1 to 256). */
   shards?: number;
 }>;
 

@@ -36,12 +36,18 @@ import {
 export type OutboxOptions = Readonly<{
   /** Publishes in this process right after the commit (`afterCommit`). Without one a relay elsewhere does it. */
   relay?: Relay;
-  /** Where the data of messages waits that are larger than a row (`prepare`). Every relay needs the same room. */
+  /**
+   * Where the data of messages waits that are larger than a row (`prepare`). Every relay needs the same. Without it
+   * they are refused.
+   */
   payloads?: PayloadRoom;
   /** The project of topics that are given by their ID alone. Default: that of the store's client. Rows hold full names. */
   projectId?: string;
+  /** Default: the machine's. */
   clock?: Clock;
-  /** Replaces the limit on data and attributes of a message together, in bytes. */
+  /**
+   * The limit on data and attributes of a message together, in bytes (default 10,000,000, Pub/Sub's own; at least 1).
+   */
   maxBytes?: number;
   /** Mints names of calls and epochs (default: random UUIDs). */
   newId?: () => string;

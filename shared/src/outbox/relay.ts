@@ -43,20 +43,29 @@ import {
 } from '../options.ts';
 
 export type RelayOptions = Readonly<{
+  /** Default: the machine's. */
   clock?: Clock;
+  /** Default: warnings and errors as JSON lines on standard error. */
   log?: Log;
   /** The room of the publishers that have one (`outbox`). Without it their large rows wait (`PAYLOAD_ROOM_MISSING`). */
   payloads?: PayloadRoom;
   /** How long one process may have a key without a commit, default `60s`, at least `3s`. */
   lease?: Duration;
-  /** After so long the outcome of a publish counts as unknown, default `20s`: above the publisher's own limit. */
+  /**
+   * After so long the outcome of a publish counts as unknown (default `20s`, at least `1ms`, below `lease`): above
+   * the publisher's own limit.
+   */
   publishTimeout?: Duration;
   /** Pauses between the attempts of a row, of which there is no limit (default `1s` to `60s`). */
   retry?: RetryPauses;
-  /** Between two passes of `run`, default `5s`. An idle pass costs a read for each shard, and two. */
+  /**
+   * Pause between two passes of `run` (default `5s`, at least `1ms`). An idle pass costs a read for each shard, and
+   * two.
+   */
   interval?: Duration;
-  /** Rows of a key that are read, and kept in memory, at a time, default 25: each may have a megabyte. */
+  /** Rows of a key that are read, and kept in memory, at a time (default 25, at least 1): each may have a megabyte. */
   pageSize?: number;
+  /** Mints the names of leases (default: random UUIDs). */
   newId?: () => string;
 }>;
 
@@ -185,6 +194,7 @@ export function portsOf(store: RelayStore, publisher: Publisher, options: DrainO
   port(RELAY_METHODS, 'the store of an outbox, for example firestoreOutbox(firestore)')('store', store);
   aPublisher('publisher', publisher);
   checkOptions<DrainOptions>(options, DRAIN_SHAPE);
+  const { clock = systemClock(), log = consoleLog(), payloads, newId = randomUUID } = options;
   const { lease = '60s', publishTimeout = '20s', retry, pageSize = 25 } = options;
   // The default is cut short by a shorter lease; one that is given must be able to take effect.
   if (options.publishTimeout !== undefined) {
@@ -200,15 +210,15 @@ export function portsOf(store: RelayStore, publisher: Publisher, options: DrainO
   return {
     store,
     publisher,
-    payloads: options.payloads,
-    clock: options.clock ?? systemClock(),
-    log: withoutIdentifiers(options.log ?? consoleLog()),
+    payloads,
+    clock,
+    log: withoutIdentifiers(log),
     leaseMs,
     publishTimeoutMs,
     retryMinMs,
     retryMaxMs,
     pageSize,
-    newId: options.newId ?? randomUUID,
+    newId,
   };
 }
 

@@ -36,7 +36,10 @@ export type MessageParts = Readonly<{
 export type ComposeOptions = Readonly<{
   /** Against whose time `deliverAt` is checked (default: the machine's). */
   clock?: Pick<Clock, 'now'>;
-  /** Replaces the limit on data and attributes together, in bytes; at least 2,049, of which 2,048 are kept for the toolkit. */
+  /**
+   * The limit on data and attributes together, in bytes (default 10,000,000, Pub/Sub's own; at least 2,049, of which
+   * 2,048 are kept for what the toolkit adds).
+   */
   maxBytes?: number;
 }>;
 

@@ -16,7 +16,9 @@ import { originOf } from './origin.ts';
 import { schemaAttributes } from './schema.ts';
 
 export type ForwardOptions = Readonly<{
-  /** Replaces the limit on data and attributes together, in bytes. */
+  /**
+   * The limit on data and attributes of a message together, in bytes (default 10,000,000, Pub/Sub's own; at least 1).
+   */
   maxBytes?: number;
 }>;
 

@@ -15,7 +15,9 @@ import type { Publisher } from './publisher.ts';
 import { checkOptions, publisher as aPublisher, whole } from '../options.ts';
 
 export type PublishingOptions = Readonly<{
-  /** Replaces the limit on data and attributes together, in bytes. */
+  /**
+   * The limit on data and attributes of a message together, in bytes (default 10,000,000, Pub/Sub's own; at least 1).
+   */
   maxBytes?: number;
 }>;
 

@@ -32,13 +32,20 @@ import {
 } from '../options.ts';
 
 export type PubsubPublisherOptions = Readonly<{
-  /** How long one publish may take with all its repeats; then it rejects with a TransientError. */
+  /**
+   * How long one publish may take with all its repeats (default `10s`, at least `1ms`); then it rejects with a
+   * TransientError.
+   */
   publishTimeout?: Duration;
-  /** How long the first message of a request waits for others. */
+  /** How long the first message of a request waits for others (default `0ms`, below `publishTimeout`). */
   batchDelay?: Duration;
-  /** The largest request: at most 1,000 messages (https://cloud.google.com/pubsub/quotas#resource_limits). */
+  /**
+   * The most messages of a request (default 100, 1 to 1,000: https://cloud.google.com/pubsub/quotas#resource_limits).
+   */
   batchMessages?: number;
-  /** Replaces the limit on data and attributes together, in bytes. */
+  /**
+   * The limit on data and attributes of a message together, in bytes (default 10,000,000, Pub/Sub's own; at least 1).
+   */
   maxBytes?: number;
   /** Default: the machine's. */
   clock?: Clock;

@@ -38,6 +38,7 @@ export type BytesInFlightOptions = Readonly<{
   clock?: Clock;
   /** Default: warnings and errors as JSON lines on standard error. */
   log?: Log;
+  /** What is measured, as an attribute of the metric of refusals. */
   capability: Capability;
 }>;
 

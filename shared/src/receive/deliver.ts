@@ -37,13 +37,19 @@ export type DeliverOptions = Readonly<{
   clock?: Clock;
   /** Default: warnings and errors as JSON lines on standard error. */
   log?: Log;
-  /** How long a handler may take. Keep it below the subscription's ack deadline (at most 600 s for push). */
+  /**
+   * How long a handler may take (at least `1ms`, above what a part of it needs to begin). Keep it below the
+   * subscription's ack deadline (at most 600 s for push).
+   */
   handlerTimeout: Duration;
-  /** Ends the delivery before its deadline: whoever called is going away. */
+  /** Ends the delivery before its deadline: the process that called is going away (default: never). */
   stop?: AbortSignal;
   /** The handler has answered nothing for this message before: doing so again gives it up. Default: false. */
   isLastTry?: boolean;
-  /** Called once with the outcome, before `deliver` resolves; the log names the trace of the delivery. */
+  /**
+   * Called once with the outcome, before `deliver` resolves; the log names the trace of the delivery (default:
+   * nothing is called).
+   */
   report?: (outcome: Outcome, log: Log) => void;
 }>;
 

@@ -40,6 +40,7 @@ export type HttpResponse = Readonly<{ status: number; body: string }>;
 type DeadLetters = Readonly<{ publisher: Publisher; topic: string }>;
 
 export type HttpDoorOptions = Readonly<{
+  /** Names the consuming function or subscriber; scopes everything that is stored for it. */
   consumer: string;
   /** The subscription. Default: as delivered. */
   source?: string;
@@ -47,13 +48,22 @@ export type HttpDoorOptions = Readonly<{
   clock?: Clock;
   /** Default: warnings and errors as JSON lines on standard error. */
   log?: Log;
-  /** How long a handler may take; below the subscription's ack deadline and the platform's request timeout. */
+  /**
+   * How long a handler may take (at least `1ms`, above what a part of it needs to begin); below the subscription's
+   * ack deadline and the platform's request timeout.
+   */
   handlerTimeout: Duration;
   /** Publishes deliveries that cannot be read. Without it they are refused with 503, so that Pub/Sub keeps them. */
   publisher?: Publisher;
-  /** Where `publisher` publishes them: an ID in its project, or `projects/…/topics/…`. Both are given, or neither. */
+  /**
+   * Where `publisher` publishes them: an ID in its project, or `projects/…/topics/…`. Given together with
+   * `publisher`, or without it not at all.
+   */
   deadLetterTopic?: string;
-  /** Aborted when the process has to end: a delivery that is not done then is answered 503, and its signal aborted. */
+  /**
+   * Aborted when the process has to end: a delivery that is not done then is answered 503, and its signal aborted
+   * (default: never).
+   */
   stop?: AbortSignal;
 }>;
 

@@ -50,37 +50,48 @@ import { settle } from './settle.ts';
 export { subscriptionWindows } from './pubsub-windows.ts';
 
 export type ReceiveOptions = Readonly<{
+  /** Names the consuming subscriber; scopes everything that is stored for it. */
   consumer: string;
   /** The subscription. Default: its full name. */
   source?: string;
+  /** Default: the machine's. */
   clock?: Clock;
   /** Gets a line for everything that is not acknowledged. Default: warnings and errors as JSON on standard error. */
   log?: Log;
-  /** How long a handler may take. */
+  /**
+   * How long a handler may take (default `60s`, at least `1ms`, at most `maxExtension`, above what a part of it needs
+   * to begin).
+   */
   handlerTimeout?: Duration;
-  /** How many handlers run at once. */
+  /** How many handlers run at once (default 100, at least 1). */
   concurrency?: number;
   /**
-   * How long a message that failed waits before it is given back: longer with each failure in a row, and at least as long
-   * as its handler asked for. Beside the subscription's own retry policy, which begins when it is given back.
+   * How long a message that failed waits before it is given back (default `100ms` to `60s`): longer with each failure
+   * in a row, and at least as long as its handler asked for. Beside the subscription's own retry policy, which begins
+   * when it is given back.
    */
   retry?: RetryPauses;
   /**
-   * How many messages wait after a failure without keeping a handler from running (default: half of `concurrency`). Where
-   * more fail, the rest waits in the place of a handler, and the receiver is slower. The client holds up to `concurrency`
-   * and this many messages.
+   * How many messages wait after a failure without keeping a handler from running (default: half of `concurrency`; at
+   * least 0). Where more fail, the rest waits in the place of a handler, and the receiver is slower. The client holds
+   * up to `concurrency` and this many messages.
    */
   maxWaiting?: number;
-  /** How long the client goes on extending a lease; at least `handlerTimeout`. The client's own default is 60 minutes. */
+  /** How long the client goes on extending a lease (default `60m`, the client's own; at least `handlerTimeout`). */
   maxExtension?: Duration;
-  /** How long `close` waits for handlers that are running; then their signals are aborted. */
+  /**
+   * How long `close` waits for handlers that are running (default `30s`, from `0s`); then their signals are aborted.
+   */
   closeTimeout?: Duration;
   /**
    * Closes on SIGTERM too, and then lets the process end unless it listens to SIGTERM itself: default true. Platforms
    * send SIGKILL soon after (Cloud Run after 10 s, Kubernetes after 30 s by default): keep `closeTimeout` below that.
    */
   drainOnSigterm?: boolean;
-  /** After an error that ends the stream (the subscription is gone, access is denied) it is opened again. */
+  /**
+   * After an error that ends the stream (the subscription is gone, access is denied) it is opened again, so much
+   * later (default `5s`, from `0s`).
+   */
   reopenAfter?: Duration;
 }>;
 

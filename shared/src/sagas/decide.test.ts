@@ -17,10 +17,10 @@ const placeOrder = defineSaga<Order>('place-order', { version: 1, deadline: '10m
     do: ({ total }) => ({ reserve: total }),
     undo: (order, reply) => ({ id: order.id, reply }),
     replied: (order, { limit }: { limit: number }) => ({ ...order, limit }),
-    timeout: '10s',
+    replyTimeout: '10s',
   })
-  .pivot('charge', { topic: 'payments', do: ({ id, limit }) => ({ id, limit }), timeout: '30s' })
-  .retriable('ship', { topic: 'shipping', do: body, timeout: '5m' });
+  .pivot('charge', { topic: 'payments', do: ({ id, limit }) => ({ id, limit }), replyTimeout: '30s' })
+  .retriable('ship', { topic: 'shipping', do: body, replyTimeout: '5m' });
 
 /** One step, then three side by side, and no pivot. */
 const groups = defineSaga<Order>('groups', { version: 1 })
@@ -122,7 +122,7 @@ test('S5b: two ticks of an instance are never closer than a second', () => {
   const saga = defineSaga<Order>('s', { version: 1 }).retriable('a', {
     topic: 'a',
     do: body,
-    timeout: '5ms',
+    replyTimeout: '5ms',
   });
   const play = driver(saga);
   play.start();
@@ -358,7 +358,7 @@ test('an event that throws is lost like a message: the step stays in doubt and i
   let isBroken = true;
   const saga = defineSaga<Order>('s', { version: 1 }).compensable('a', {
     ...own('a'),
-    timeout: '1s',
+    replyTimeout: '1s',
     replied: (order) => {
       if (isBroken) throw new Error('a bug');
       return order;

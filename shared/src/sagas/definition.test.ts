@@ -13,8 +13,8 @@ const placeOrder = defineSaga<Order>('place-order', { version: 3, deadline: '30m
     do: ({ id, total }) => ({ id, reserve: total }),
     undo: ({ id }) => ({ id }),
     replied: (order, { limit }: { limit: number }) => ({ ...order, limit }),
-    timeout: '10s',
-    attempts: 2,
+    replyTimeout: '10s',
+    maxAttempts: 2,
   })
   .compensableGroup({
     courier: { topic: 'couriers', do: ({ id, limit }) => ({ id, limit }), undo: ({ id }) => ({ id }) },
@@ -101,7 +101,7 @@ test('a step without what its kind needs does not compile, and is a ConfigError 
   // @ts-expect-error a pivot is always reached
   assert.throws(() => saga().pivot('p', { topic: 't', do: run, when: () => true }), ConfigError);
   // @ts-expect-error a retriable step has no limit of attempts
-  assert.throws(() => saga().retriable('r', { topic: 't', do: run, attempts: 3 }), ConfigError);
+  assert.throws(() => saga().retriable('r', { topic: 't', do: run, maxAttempts: 3 }), ConfigError);
   // @ts-expect-error nothing to do
   assert.throws(() => saga().retriable('r', { topic: 't' }), ConfigError);
 });
@@ -140,9 +140,9 @@ test('what a definition says wrongly names itself and what is accepted', () => {
   const cases: readonly (readonly [() => unknown, RegExp])[] = [
     [() => defineSaga('a b', { version: 1 }), /^name is "a b"; accepted: 1 to 100 characters/],
     [() => defineSaga('s', { version: 0 }), /^version is 0; accepted: a whole number from 1/],
-    [() => defineSaga('s', { version: 1, deadline: '29d' }), /^deadline is "29d"; accepted: 1ms to 28d/],
+    [() => defineSaga('s', { version: 1, deadline: '29d' }), /^deadline is "29d"; accepted: at most 28d/],
     [() => saga().retriable('r', step).retriable('r', step), /^name is "r"; accepted: a name that no other/],
-    [() => saga().retriable('r', { ...step, timeout: '0s' }), /^r.timeout is "0s"/],
+    [() => saga().retriable('r', { ...step, replyTimeout: '0s' }), /^r.replyTimeout is "0s"/],
     [() => saga().retriable('r', { ...step, topic: '' }), /^r.topic is ""; accepted: a text/],
     [() => saga().retriableGroup(many(11)), /^steps is 11; accepted: 2 to 10 steps in a group/],
     [() => saga().retriableGroup(many(1)), /^steps is 1; accepted: 2 to 10/],

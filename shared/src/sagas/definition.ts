@@ -6,9 +6,9 @@
  * JavaScript it is a ConfigError. Nothing here does I/O, and a definition is never changed: each call makes another one.
  */
 import { type Duration, toMilliseconds } from '../duration.ts';
-import { ConfigError, PermanentError, refused } from '../errors.ts';
+import { PermanentError, refused, refusedAs } from '../errors.ts';
 import { byteLength, type OutgoingMessage } from '../message.ts';
-import { callable, checkOptions, duration, isObject, required, text, whole } from '../options.ts';
+import { callable, checkOptions, durationFrom, isObject, required, text, whole } from '../options.ts';
 import type { StepKind, StepPlan } from './instance.ts';
 import { MAX_DATA_BYTES } from './instance.ts';
 import { jsonOf } from './json.ts';
@@ -24,10 +24,13 @@ export type CompensableStep<Data, Next = Data> = Readonly<{
   undo(data: Data, reply: unknown): unknown;
   /** The saga's data from here on. `reply` is JSON that another process made: name its type where you read it. */
   replied?(data: Data, reply: unknown): Next;
-  /** Until the command is sent again, default `1m`, at most `28d`; doubled with each attempt, up to the larger of 10 minutes and this. */
-  timeout?: Duration;
-  /** How often `do` is sent before the saga gives up, default 3. */
-  attempts?: number;
+  /**
+   * How long a reply is waited for until the command is sent again (default `1m`, `1ms` to `28d`); doubled with each
+   * attempt, up to the larger of 10 minutes and this.
+   */
+  replyTimeout?: Duration;
+  /** How often `do` is sent at most, the first time included, before the saga gives up (default 3, at least 1). */
+  maxAttempts?: number;
   /** Decided when the step is reached; false: it is skipped, and never undone. Not for a step without `do`. */
   when?(data: Data): boolean;
 }>;
@@ -37,8 +40,10 @@ export type PivotStep<Data, Next = Data> = Readonly<{
   topic: string;
   do(data: Data): unknown;
   replied?(data: Data, reply: unknown): Next;
-  timeout?: Duration;
-  attempts?: number;
+  /** As of a compensable step. */
+  replyTimeout?: Duration;
+  /** As of a compensable step. */
+  maxAttempts?: number;
 }>;
 
 /** Repeated without limit: it must succeed in the end. */
@@ -46,14 +51,15 @@ export type RetriableStep<Data, Next = Data> = Readonly<{
   topic: string;
   do(data: Data): unknown;
   replied?(data: Data, reply: unknown): Next;
-  timeout?: Duration;
+  /** As of a compensable step. */
+  replyTimeout?: Duration;
   when?(data: Data): boolean;
 }>;
 
 export type SagaOptions = Readonly<{
   /** A whole number from 1. Instances go on under the version that they started with. */
   version: number;
-  /** From the start on, until the decision: then the saga gives up. At most `28d`. Default: none. */
+  /** From the start on, until the decision: then the saga gives up (default: none; at least `1ms`, at most `28d`). */
   deadline?: Duration;
 }>;
 
@@ -111,8 +117,8 @@ export type RetriableStage<Start, Data> = Saga<Start> & RetriableSteps<Start, Da
 export const NAME = /^(?!__)[A-Za-z0-9._-]{1,100}$/;
 const MAX_STEPS = 64;
 const MAX_GROUP = 10;
-/** Of a deadline or a timeout: what one task reaches. https://cloud.google.com/tasks/docs/quotas */
-const LONGEST_MS = 28 * 86_400_000;
+/** Of a deadline or a reply: what one task reaches. https://cloud.google.com/tasks/docs/quotas */
+const upTo28Days = durationFrom('1ms', '28d');
 const DEFAULT_TIMEOUT = '1m';
 const DEFAULT_ATTEMPTS = 3;
 
@@ -129,15 +135,13 @@ const DEFAULT_ATTEMPTS = 3;
  */
 export function defineSaga<Data>(name: string, options: SagaOptions): OpenStage<Data, Data> {
   checkName('name', name);
-  checkOptions<SagaOptions>(options, { version: required(whole(1)), deadline: duration });
+  checkOptions<SagaOptions>(options, { version: required(whole(1)), deadline: upTo28Days });
   const deadlineMs =
     options.deadline === undefined ? undefined : toMilliseconds(options.deadline, 'deadline');
-  if (deadlineMs !== undefined && (deadlineMs < 1 || deadlineMs > LONGEST_MS))
-    throw refused('deadline', options.deadline, '1ms to 28d');
   return stage({ name, version: options.version, deadlineMs, plan: [], functions: {} });
 }
 
-type AnyStep = StepFunctions & Readonly<{ topic: string; timeout?: Duration; attempts?: number }>;
+type AnyStep = StepFunctions & Readonly<{ topic: string; replyTimeout?: Duration; maxAttempts?: number }>;
 type Kind = Exclude<StepKind, 'begun'>;
 
 /** Every method is there at run time, so that JavaScript is told what is wrong; the types have those that may follow. */
@@ -185,33 +189,30 @@ function checkPlace({ plan }: SagaDefinition, kind: Kind, name: string): void {
   const last = plan.at(-1);
   const isLate = last?.kind === 'retriable' || last?.kind === 'pivot';
   if (last === undefined || !isLate || kind === 'retriable') return;
-  const text = `${kind} step "${name}" comes after ${last.kind} step "${last.name}"`;
-  throw new ConfigError(
-    'INVALID_OPTION',
-    `${text}; accepted: compensable steps, at most one pivot, retriable steps, in this order`,
+  throw refusedAs(
+    name,
+    `a ${kind} step after ${last.kind} step "${last.name}"`,
+    'compensable steps, at most one pivot, retriable steps, in this order',
   );
 }
 
-const COMMON = { topic: required(text), replied: callable, timeout: duration };
+const COMMON = { topic: required(text), replied: callable, replyTimeout: upTo28Days };
 
 function checkStep(name: string, kind: Kind, step: unknown): void {
   const action = required(callable);
   isObject(name, step);
   if (kind === 'pivot') {
-    checkOptions<PivotStep<unknown>>(step, { ...COMMON, do: action, attempts: whole(1) }, name);
+    checkOptions<PivotStep<unknown>>(step, { ...COMMON, do: action, maxAttempts: whole(1) }, name);
   } else if (kind === 'retriable') {
     checkOptions<RetriableStep<unknown>>(step, { ...COMMON, do: action, when: callable }, name);
   } else {
-    const shape = { ...COMMON, do: callable, undo: action, attempts: whole(1), when: callable };
+    const shape = { ...COMMON, do: callable, undo: action, maxAttempts: whole(1), when: callable };
     checkOptions<CompensableStep<unknown>>(step, shape, name);
     const { do: run, when, replied } = step as CompensableStep<unknown>;
     const extra = when === undefined ? replied : when;
     if (run === undefined && extra !== undefined)
       throw refused(`${name}.do`, run, 'a function: a step without it has neither when nor replied');
   }
-  const { timeout } = step as AnyStep;
-  const timeoutMs = toMilliseconds(timeout ?? DEFAULT_TIMEOUT, `${name}.timeout`);
-  if (timeoutMs < 1 || timeoutMs > LONGEST_MS) throw refused(`${name}.timeout`, timeout, '1ms to 28d');
 }
 
 const planOf = (name: string, kind: Kind, step: AnyStep, group: number): StepPlan => ({
@@ -219,8 +220,8 @@ const planOf = (name: string, kind: Kind, step: AnyStep, group: number): StepPla
   kind: kind === 'compensable' && step.do === undefined ? 'begun' : kind,
   group,
   topic: step.topic,
-  timeoutMs: toMilliseconds(step.timeout ?? DEFAULT_TIMEOUT, `${name}.timeout`),
-  attempts: step.attempts ?? DEFAULT_ATTEMPTS,
+  timeoutMs: toMilliseconds(step.replyTimeout ?? DEFAULT_TIMEOUT, `${name}.replyTimeout`),
+  attempts: step.maxAttempts ?? DEFAULT_ATTEMPTS,
 });
 
 const functionsOf = (steps: Readonly<Record<string, unknown>>): Record<string, StepFunctions> =>

@@ -51,6 +51,7 @@ export type OutsideStep = Readonly<{
 export type OutsideOptions = Readonly<{
   /** Topics that it answers to, as the orchestrators name them. */
   replyTo: readonly string[];
+  /** By their names in the sagas. */
   steps: Readonly<Record<string, OutsideStep>>;
 }>;
 

@@ -4,7 +4,7 @@
  */
 import type { InboxContext, InboxHandler } from '../dedup/inbox-run.ts';
 import { ATTRIBUTE } from '../attributes.ts';
-import { ConfigError, PermanentError, refused as wrong, TransientError } from '../errors.ts';
+import { PermanentError, refused as wrong, refusedAs, TransientError } from '../errors.ts';
 import type { Context } from '../handler.ts';
 import type { Message } from '../message.ts';
 import { callable, checkOptions, isObject, listOf, port, required, text } from '../options.ts';
@@ -229,6 +229,6 @@ export function checkParticipant(options: unknown, functions: readonly string[])
     const shape = Object.fromEntries(functions.map((one) => [one, callable]));
     checkOptions<Record<string, unknown>>(step, shape, `steps.${name}`);
     if (functions.every((one) => Reflect.get(step as object, one) === undefined))
-      throw new ConfigError('INVALID_OPTION', `steps.${name} has nothing; accepted: ${functions.join(', ')}`);
+      throw refusedAs(`steps.${name}`, 'without a function', functions.join(', '));
   }
 }

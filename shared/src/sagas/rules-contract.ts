@@ -17,14 +17,15 @@ import { stage } from '../testing/saga-stage.ts';
 type Order = Readonly<{ id: string }>;
 
 const body = ({ id }: Order) => ({ id });
-const own = (topic: string) => ({ topic, do: body, undo: body, timeout: '10s', attempts: 2 }) as const;
+const own = (topic: string) =>
+  ({ topic, do: body, undo: body, replyTimeout: '10s', maxAttempts: 2 }) as const;
 
 /** credit → stock → charge (pivot) → ship. */
 const order = defineSaga<Order>('order', { version: 1, deadline: '30m' })
   .compensable('credit', own('credit'))
   .compensable('stock', own('stock'))
-  .pivot('charge', { topic: 'charge', do: body, timeout: '1m', attempts: 2 })
-  .retriable('ship', { topic: 'ship', do: body, timeout: '1m' });
+  .pivot('charge', { topic: 'charge', do: body, replyTimeout: '1m', maxAttempts: 2 })
+  .retriable('ship', { topic: 'ship', do: body, replyTimeout: '1m' });
 
 /** first, then a, b and c side by side. */
 const groups = defineSaga<Order>('groups', { version: 1 })

@@ -19,6 +19,7 @@ import {
   required,
   text,
   whole,
+  durationFrom,
 } from '../options.ts';
 import type { Publisher } from '../publish/publisher.ts';
 import type { OperatorAction } from './attributes.ts';
@@ -34,24 +35,28 @@ export type SagasOptions = Readonly<{
   consumer: string;
   /** The orchestrator's topic. */
   topic: string;
+  /** Publishes what is asked of the orchestrator. */
   publisher: Publisher;
+  /** Default: the machine's. */
   clock?: Clock;
-  /** How long a call waits for its answer, default `30s`. */
-  timeout?: Duration;
+  /** How long a call waits for its answer (default `30s`, at least `1ms`). */
+  answerTimeout?: Duration;
 }>;
 
 export type SagaListOptions = Readonly<{
+  /** Only instances of this saga (default: of all). */
   saga?: string;
+  /** Only instances in this state (default: in any). */
   state?: SagaState;
-  /** Only instances that wait for an operator, or only others. */
+  /** Only instances that wait for an operator, or only others (default: both). */
   parked?: boolean;
-  /** Only instances of this version: empty before a version may be removed. */
+  /** Only instances of this version (default: of any; at least 1): empty before a version may be removed. */
   version?: number;
-  /** Only instances that were started longer ago. */
+  /** Only instances that were started longer ago (default: all; at least `0ms`). */
   olderThan?: Duration;
   /** 1 to 500, default 100. A page may hold fewer and still not be the last. */
   pageSize?: number;
-  /** `nextPageToken` of the page before, with the same options. */
+  /** `nextPageToken` of the page before, with the same options (default: the first page). */
   pageToken?: string;
 }>;
 
@@ -68,10 +73,11 @@ export type CallOptions = Readonly<{
 
 export type SettleOptions = CallOptions &
   Readonly<{
+    /** What the step is taken to have come to. */
     outcome: SettledOutcome;
     /** For the history. */
     reason: string;
-    /** Of a step that is done: what `replied` of the saga gets. */
+    /** Of a step that is done: what `replied` of the saga gets (default: nothing). */
     reply?: unknown;
   }>;
 
@@ -93,7 +99,7 @@ export type Sagas = Readonly<{
   list(options?: SagaListOptions): Promise<SagaList>;
   /**
    * Gives an instance up. `cancelling`: it will be compensated, for certain; `tooLate`: it will be completed, for certain;
-   * `asked`: the pivot is in doubt, and decides. Rejects with `SAGA_NO_ANSWER` after `timeout`: call again under `call`.
+   * `asked`: the pivot is in doubt, and decides. Rejects with `SAGA_NO_ANSWER` after `answerTimeout`: call again under `call`.
    */
   cancel(saga: string, id: string, options?: CallOptions): Promise<CallAnswer>;
   /** Sends every open command again, now. */
@@ -128,10 +134,10 @@ export function sagas(store: Pick<SagaStore<never>, 'read' | 'list'>, options: S
     topic: required(text),
     publisher: required(aPublisher),
     clock: aClock,
-    timeout: duration,
+    answerTimeout: durationFrom('1ms'),
   });
-  const { consumer, topic, publisher, clock = systemClock(), timeout = '30s' } = options;
-  const timeoutMs = toMilliseconds(timeout, 'timeout');
+  const { consumer, topic, publisher, clock = systemClock(), answerTimeout = '30s' } = options;
+  const timeoutMs = toMilliseconds(answerTimeout, 'answerTimeout');
   const refOf = (saga: string, id: string) => ({ consumer, saga, id });
 
   const answerIn = (instance: Instance | undefined, action: OperatorAction, call: string) => {

@@ -19,6 +19,7 @@ import type { DueInstance, SagaStore } from './saga-store.ts';
 export type SagaSweepOptions = Readonly<{
   /** The orchestrator's topic. */
   topic: string;
+  /** Default: the machine's. */
   clock?: Clock;
 }>;
 

@@ -26,11 +26,15 @@ export type FirestoreLedgerOptions = CallOptions &
     /** Default `pubsub-guarantees-schedules`. */
     collection?: string;
     /**
-     * How long the record of an end is kept, default `32d`, at least `31d`: longer than a message about it may come
-     * again, seek included. After that a redelivery would schedule it anew.
+     * How long the record of an end is kept (default `32d`, `31d` to `36500d`): longer than a message about it may
+     * come again, seek included (31 days at most: https://cloud.google.com/pubsub/quotas#resource_limits). After that
+     * a redelivery would schedule it anew.
      */
     retention?: Duration;
-    /** When a task counts as lost, default `10m`: longer after its time than the queue's own backlog ever is. */
+    /**
+     * When a task counts as lost (default `10m`, at least `1s`): longer after its time than the queue's own backlog
+     * ever is.
+     */
     lostAfter?: Duration;
     /**
      * In how many ranges of the index the entries of a consumer wait for the sweep, default 16, 1 to 256. Each sweep asks

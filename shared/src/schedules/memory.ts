@@ -28,8 +28,9 @@ export type MemoryLedger = TransactionalLedger<MemoryLedgerTransaction> &
 export type MemoryLedgerOptions = Readonly<{
   /** Default: the machine's. */
   clock?: Clock;
+  /** In milliseconds (default: those of `firestoreLedger`). */
   times?: Partial<LedgerTimes>;
-  /** Default 16. */
+  /** In how many ranges entries wait for the sweep (default 16, 1 to 256). */
   shards?: number;
 }>;
 

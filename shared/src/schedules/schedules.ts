@@ -56,12 +56,13 @@ export type SchedulesOptions = Readonly<{
   clock?: Clock;
   /** The consumer and the source of the delay stage whose keys these are: `context.consumer` and `context.source` there. */
   consumer: string;
+  /** The source of that stage. */
   source: string;
   /** `projects/…/topics/…`: where the republisher publishes. */
   topic: string;
-  /** See `DelayOptions`. */
+  /** As for `delay` (default 102,400, at most 1,048,576). */
   maxTaskBytes?: number;
-  /** See `DelayOptions`. */
+  /** As for `delay`: where messages wait that are larger than a task. Absent: a permanent error. */
   payloads?: PayloadRoom;
 }>;
 
@@ -149,7 +150,8 @@ export function schedules<Transaction extends object>(
     payloads: somePayloads,
   });
   const { clock = systemClock(), consumer, source, topic, payloads } = options;
-  const maxTaskBytes = Math.min(options.maxTaskBytes ?? MAX_TASK_BYTES, MAX_ENTRY_BYTES);
+  const { maxTaskBytes: asked = MAX_TASK_BYTES } = options;
+  const maxTaskBytes = Math.min(asked, MAX_ENTRY_BYTES);
   checkRoom(maxTaskBytes, queue);
   const attempts = new WeakMap<Transaction, Map<string, Attempted>>();
 

@@ -16,13 +16,16 @@ export type ScheduleView = Readonly<{
 }>;
 
 export type ListOptions = Readonly<{
-  /** Only what is to be delivered before this instant; sorted by it where there is no prefix. */
+  /** Only what is to be delivered before this time; sorted by it where there is no prefix (default: all). */
   before?: Date;
-  /** Of the key; sorted by key. */
+  /** Of the key; sorted by key (default: all). */
   prefix?: string;
   /** 1 to 500, default 100. A page may hold fewer and still not be the last. */
   pageSize?: number;
-  /** `nextPageToken` of the page before, with the same options. It names a key: not for strangers. */
+  /**
+   * `nextPageToken` of the page before, with the same options (default: the first page). It names a key: not for
+   * strangers.
+   */
   pageToken?: string;
 }>;
 

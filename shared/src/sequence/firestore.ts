@@ -29,8 +29,9 @@ import { checkOptions, text } from '../options.ts';
 
 export type FirestoreCountersOptions = CallOptions &
   Readonly<{
+    /** Default `pubsub-guarantees-counters`. */
     collection?: string;
-    /** Part of the document's name: separates counters of equal keys, for example of two topics. */
+    /** Part of the document's name: separates counters of equal keys, for example of two topics (default: none). */
     scope?: string;
   }>;
 

@@ -43,11 +43,19 @@ export type TaskTarget =
 export type CloudTasksOptions = Readonly<{
   /** `projects/…/locations/…/queues/…` */
   queue: string;
+  /** Who is called for a task. */
   target: TaskTarget;
-  /** For one call. Default 10 s, well under the ack deadline of a push subscription. */
+  /**
+   * Bound on one call (default `10s`, at least `1ms`): well under the ack deadline of a push subscription. Never
+   * beyond the delivery.
+   */
   callTimeout?: Duration;
-  /** How long a call that is refused for the moment is repeated. Default 20 s; never beyond the delivery. `0s`: not at all. */
+  /**
+   * How long a call that is refused for the moment is repeated (default `20s`). Never beyond the delivery; from `0s`:
+   * not at all.
+   */
   retryTimeout?: Duration;
+  /** Default: the machine's. */
   clock?: Clock;
   /** Spreads the pauses; default Math.random. */
   random?: () => number;

@@ -181,7 +181,13 @@ export function stage<Tx>(
       // An adapter learns the server's time from its first look, and a test has moved that.
       return first.due > 0 ? first : ground.until(sweep(context(ownConsumer)));
     },
-    sagas: sagas(ground.store, { consumer: ownConsumer, topic: TOPIC, publisher, clock, timeout: '5s' }),
+    sagas: sagas(ground.store, {
+      consumer: ownConsumer,
+      topic: TOPIC,
+      publisher,
+      clock,
+      answerTimeout: '5s',
+    }),
   };
   return self;
 }
