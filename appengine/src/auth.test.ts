@@ -72,7 +72,7 @@ test('B40: a token that does not hold is 401', async () => {
   for (const [name, value] of Object.entries(bad)) assert.equal(await verdict(withToken(value)), 401, name);
 });
 
-test('B40: a good token of somebody else is 403', async () => {
+test('B40: a good token of another account is 403', async () => {
   assert.equal(await verdict(withToken(token({ email: 'other@p.iam.gserviceaccount.com' }))), 403);
   assert.equal(await verdict(withToken(token({ email: undefined }))), 403);
   assert.equal(await verdict(withToken(token({ email: ACCOUNT.toUpperCase() }))), 403);
@@ -91,7 +91,7 @@ test("B40: on App Engine the queue's header is the proof, and X-CloudTasks-* is 
   assert.equal(await verdict({}, appEngine), 403);
 });
 
-test("another queue of the application is refused, and that is told as another caller's proof", async () => {
+test('another queue of the application is refused, and the verdict says that the proof was refused', async () => {
   const appEngine: Callers = { appEngine: { queues: ['delay-queue'] } };
   const answer = await authentication(appEngine, keys)({ 'x-appengine-queuename': 'mails' });
   assert.deepEqual(answer, {

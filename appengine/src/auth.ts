@@ -1,7 +1,7 @@
 /**
- * Who may hand in a task. Only what Google vouches for counts: on App Engine the header that the platform strips from
- * outside requests, elsewhere an OIDC token of the one service account, made for this audience. There is no mode
- * without a proof, and no X-CloudTasks-* header is ever one, because anybody can send those.
+ * Which callers may hand in a task. Only what Google vouches for counts: on App Engine the header that the platform strips
+ * from outside requests, elsewhere an OIDC token of the one service account, made for this audience. There is no mode
+ * without a proof, and no X-CloudTasks-* header is ever one, because any caller can send those.
  *
  * App Engine: https://cloud.google.com/tasks/docs/creating-appengine-handlers#reading-headers
  * Tokens: https://cloud.google.com/tasks/docs/creating-http-target-tasks#token
@@ -12,7 +12,7 @@ import { type KeyReader, keptKeys } from './google-keys.ts';
 export type Callers = Readonly<{
   /**
    * Runs on App Engine, where X-AppEngine-QueueName can only come from a queue of this application: of these alone, by
-   * their IDs, because anybody who may make tasks in another queue of it could call the republisher.
+   * their IDs, because a service that may make tasks in another queue of it could call the republisher.
    */
   appEngine: false | Readonly<{ queues: readonly string[] }>;
   /** Each is enough: tasks that wait in the queue keep the audience and the account that they were made with. */
@@ -20,8 +20,8 @@ export type Callers = Readonly<{
 }>;
 
 /**
- * 401: no proof, or one that does not hold. 403: a proof of somebody else. 503: the keys cannot be had now.
- * `proof`: anybody can come with none; one that is refused may be that of a task whose message waits.
+ * 401: no proof, or one that does not hold. 403: a proof of another caller. 503: the keys cannot be had now.
+ * `proof`: any caller can send a request with none; one that is refused may be that of a task whose message waits.
  */
 export type Verdict =
   | Readonly<{ allowed: true }>

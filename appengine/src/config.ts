@@ -1,6 +1,6 @@
 /**
  * The environment of the republisher, read once and validated before it serves anything. An error names the variable,
- * its value and what is accepted; the process does not start with a guess, and never without a proof of who calls.
+ * its value and what is accepted; the process does not start with a guess, and never without a way to check its callers.
  */
 import {
   bad,
@@ -76,7 +76,7 @@ export function readConfig(environment: Environment): Config {
 
 function readCallers(environment: Environment, calling: readonly string[]): Callers {
   // App Engine sets it, and strips its own headers from what comes from outside. Cloud Run, which sets K_SERVICE,
-  // strips nothing: there they prove nothing, whatever else somebody has set.
+  // strips nothing: there they prove nothing, whatever else the environment says.
   const isOnAppEngine =
     optional(environment, 'GAE_ENV') === 'standard' && optional(environment, 'K_SERVICE') === undefined;
   // The header has the ID alone.

@@ -2,7 +2,7 @@
  * Google's keys, kept in the process. New keys take the place of the kept ones only once they have been read: an
  * address that does not answer makes no token that was good a bad one.
  *
- * One reading is under way at a time, and all tokens that need it share it. A failed reading is not repeated for each
+ * One reading is in flight at a time, and all tokens that need it share it. A failed reading is not repeated for each
  * request: the next one starts after a pause, doubled with each failure. Keys that are older than their reply allowed
  * count for a day more while no others can be read; after that tasks are answered 503 and stay in their queue.
  */
@@ -18,7 +18,7 @@ export type KeyReader = () => Promise<KeyReading>;
 export type KeySource = (keyId: string) => Promise<Certificates>;
 
 const READ_TIMEOUT_MS = 10_000;
-/** Anybody can send a token of an unknown key: no more than one reading a minute comes of it. */
+/** Any caller can send a token of an unknown key: such tokens cause at most one reading a minute. */
 const REREAD_MS = 60_000;
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;

@@ -88,7 +88,7 @@ test('B25, B29: a delayed message arrives after its delay, byte for byte, with i
   ]);
 });
 
-test('B22: 90 days go in hops that the server takes, and arrive once, at their instant', async (t) => {
+test('B22: 90 days go in hops that the server takes, and arrive once, when they are due', async (t) => {
   const { clock, publisher, tasks, deliver, until } = await later(t);
   assert.deepEqual(await deliver({ delay: String(90 * 86_400) }), ack('scheduled'));
   for (let hop = 1; hop <= 3; hop += 1) {

@@ -101,7 +101,7 @@ test('B40: off App Engine the header of App Engine is no proof', async (t) => {
   assert.equal(await started.ended, 0);
 });
 
-test('a delayed message goes through queue and process to its topic, what cannot be read to the dead letters', async (t) => {
+test('a delayed message goes through queue and process to its topic, an unreadable task to the dead letters', async (t) => {
   process.env['METADATA_SERVER_DETECTION'] = 'none';
   const clock = systemClock();
   let url = '';

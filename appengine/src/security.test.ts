@@ -20,7 +20,7 @@ const COMMON = {
   DELAY_QUEUE: 'delay-queue',
   TASKS_LOCATION: 'us-central1',
 };
-/** As Cloud Run starts it, with what somebody may have copied from App Engine. */
+/** As Cloud Run starts it, with a variable that was copied from App Engine. */
 const CLOUD_RUN = {
   ...COMMON,
   K_SERVICE: 'republisher',
@@ -147,7 +147,7 @@ const REFUSED: readonly (readonly [what: string, status: 401 | 403, headers: Rec
   ['no signature', 401, bearer(`${unsigned({}, {})}.`)],
   ['no third part', 401, bearer(unsigned({}, {}))],
   ["a stranger's key under Google's key ID", 401, bearer(token({}, {}, stranger))],
-  ['a key ID that nobody knows', 401, bearer(token({}, { kid: 'k9' }, stranger))],
+  ['a key ID that Google does not publish', 401, bearer(token({}, { kid: 'k9' }, stranger))],
   ['a key ID of the prototype', 401, bearer(token({}, { kid: '__proto__' }))],
   ['no key ID', 401, bearer(token({}, { kid: undefined }))],
 ];
@@ -160,14 +160,14 @@ test('security: on Cloud Run each forged or wrong proof is refused over HTTP, an
       assert.deepEqual(published, []);
     });
   }
-  // Otherwise nothing would be published whoever called.
+  // These two are good: the republisher does publish, so the refusals above are due to their tokens.
   assert.equal(await post(bearer(token())), 204);
   assert.equal(await post(bearer(token({ iss: 'accounts.google.com' }))), 204);
   assert.equal(published.length, 2);
   assert.doesNotMatch(lines.join('\n'), /SECRET|PAYLOAD|eyJ|PUBLIC KEY/);
 });
 
-test('a proof that is refused is an event of the log, a request without one is not, because anybody can make it', async () => {
+test('a proof that is refused is an event of the log, a request without one is not, because any caller can send it', async () => {
   const { post, lines } = await republisher(CLOUD_RUN);
   for (const [what, , headers] of REFUSED) {
     await post(headers);
@@ -179,7 +179,7 @@ test('a proof that is refused is an event of the log, a request without one is n
   assert.match(onAppEngine.lines.join('\n'), /^a caller was refused\{"status":403/);
 });
 
-test('security: on App Engine the platform’s header counts, and neither X-CloudTasks-* nor a token nobody asked for', async () => {
+test('security: on App Engine the platform’s header counts, and neither X-CloudTasks-* nor a token that was not asked for', async () => {
   const { post, published } = await republisher(APP_ENGINE);
   for (const headers of [{}, HEADERS, bearer(token()), { 'X-AppEngine-QueueName': '' }]) {
     assert.equal(await post(headers), 403, JSON.stringify(headers));

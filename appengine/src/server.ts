@@ -34,7 +34,7 @@ export type Running = Readonly<{ port: number; close(): Promise<void> }>;
 
 /**
  * Eight times the largest task (1 MiB), and small enough to go into a dead letter whole. More cannot come from Cloud
- * Tasks, which refuses it at creation: it is answered 413, and nothing was taken from anybody.
+ * Tasks, which refuses it at creation: a larger body is answered 413, and no task is lost by it.
  */
 const MAX_BODY_BYTES = 8 * 1_048_576;
 
@@ -93,7 +93,7 @@ async function answer(ports: ServerPorts, request: IncomingMessage, response: Se
   const verdict = await authenticate(request.headers);
   if (!verdict.allowed) {
     const { status, reason, proof } = verdict;
-    // Of a proof alone somebody is told: a stranger's request without one makes no message late.
+    // Only a refused proof is an event that alerts: a stranger's request without one makes no message late.
     log.warn('a caller was refused', {
       ...(proof === 'refused' && { event: 'caller_refused' }),
       status,

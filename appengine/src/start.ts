@@ -1,7 +1,7 @@
 /**
- * The republisher put together from its configuration. Whoever starts it closes it: `close` stops taking tasks, lets
- * go of those that wait (their queue sends them again), gives publishes six seconds to finish, lets go of what is left
- * then, and closes the clients made here.
+ * The republisher put together from its configuration. The caller of `start` closes it: `close` stops taking tasks,
+ * ends those that wait for another process (their queue sends them again), gives publishes six seconds to finish, aborts
+ * what is left then, and closes the clients made here.
  */
 import type { Firestore } from '@google-cloud/firestore';
 import type { Clock, Log } from 'pubsub-guarantees';
@@ -19,7 +19,7 @@ import type { Config } from './config.ts';
 import { googleKeys, type KeyReader } from './google-keys.ts';
 import { type Running, startServer } from './server.ts';
 
-/** Below what main.ts allows for the whole end: what is let go of is still answered, and its entry in the ledger written. */
+/** Below what main.ts allows for the whole end: an aborted task is still answered, and its entry in the ledger written. */
 const FINISH_MS = 6_000;
 
 export async function start(
@@ -29,10 +29,10 @@ export async function start(
   keys: KeyReader = googleKeys(),
 ): Promise<Running> {
   const stop = new AbortController();
-  const letGo = new AbortController();
+  const cutOff = new AbortController();
   const pubsub = pubsubClient({ projectId: config.project, emulatorHost: config.emulators.pubsub });
   const connected = pubsubPublisher(pubsub);
-  const publisher = untilStopped(connected, letGo.signal);
+  const publisher = untilStopped(connected, cutOff.signal);
   const tasks = cloudTasksClient({ projectId: config.project, emulatorHost: config.emulators.tasks });
   const { collectionPrefix } = config.firestore;
   const firestore = lazyFirestore(config);
@@ -92,7 +92,7 @@ export async function start(
       port: server.port,
       async close() {
         stop.abort();
-        const timer = setTimeout(() => letGo.abort(), FINISH_MS);
+        const timer = setTimeout(() => cutOff.abort(), FINISH_MS);
         await server.close();
         clearTimeout(timer);
         await release();

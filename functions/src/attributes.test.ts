@@ -97,7 +97,7 @@ test('what each function is for is passed without a word, also where it is stric
     ['fifo', { sequence: '1', sequenceKey: 'k' }],
     ['pipeline', { sequence: '1', sequenceKey: 'k' }],
     ['pipeline', {}],
-    // What `fifo` in front has granted.
+    // What `fifo` in front has applied.
     ['dedup', { sequence: '7', sequenceKey: 'k', fencingToken: '3' }],
   ] as const) {
     const { send, warned } = setUp(target, { STRICT_ATTRIBUTES: 'on' });

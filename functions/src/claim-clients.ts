@@ -54,7 +54,7 @@ export async function claimStore(
 
 /**
  * Node's own check, and where that fails the common name: Memorystore's documents do not say whether an instance's
- * certificate names its address anywhere else. Whoever signed it is checked before, in either case.
+ * certificate names its address anywhere else. Node has checked the signature before, in either case.
  */
 function namesTheHost(host: string, certificate: PeerCertificate): Error | undefined {
   const error = checkServerIdentity(host, certificate);

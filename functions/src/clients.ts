@@ -38,7 +38,7 @@ export type Ports = Readonly<{
   wakes?: WakeTasks | undefined;
   /** What the subscription is set to; undefined when that is not to be had. Within seconds; never rejects. */
   subscriptionWindows: (subscription: string) => Promise<SubscriptionWindows | undefined>;
-  /** What Redis does when its memory is full, once Redis answers. Undefined: no Redis, or it does not tell. */
+  /** What Redis does when its memory is full, once Redis answers. Undefined: no Redis, or it does not say. */
   evictionPolicy: Promise<string | undefined>;
 }>;
 

@@ -135,7 +135,7 @@ const REFUSED: readonly (readonly [
   ],
   ['no time at all', 'fifo', { HANDLER_TIMEOUT: '0s' }, /HANDLER_TIMEOUT is "0s"/],
   [
-    'a republisher nobody may call',
+    'a republisher that no account may call',
     'delay',
     { REPUBLISHER_URL: 'https://r.example' },
     /REPUBLISHER_SERVICE_ACCOUNT/,

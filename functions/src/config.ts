@@ -56,7 +56,7 @@ export type Config = Readonly<{
   delay: DelayConfig | undefined;
   outbox: OutboxConfig;
   wake: WakeConfig | undefined;
-  /** The platform's limit on a request, where somebody has told. */
+  /** The platform's limit on a request, where the deployment has set the variable. */
   functionTimeout?: Duration;
   /** Whether the subscription and Redis are asked for their settings, to say which windows do not fit. */
   checkWindows: boolean;

@@ -17,7 +17,7 @@ test('one queue, as it always was, and several: by ID or by full name', () => {
   assert.deepEqual(read({ DELAY_QUEUES: ' ', DELAY_QUEUE: 'a' }).queues, [full('a')]);
 });
 
-test('the ledger keeps what has a key unless all is asked for or nothing; the payload room is on', () => {
+test('the ledger keeps what has a key unless all is asked for or nothing; the payload store is on', () => {
   const { ledger, payloads } = read({ DELAY_QUEUE: 'a' });
   assert.deepEqual([ledger, payloads], ['keys', true]);
   for (const value of ['keys', 'all', 'off'] as const) {

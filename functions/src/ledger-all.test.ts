@@ -1,6 +1,6 @@
 /**
  * `DELAY_LEDGER=all` end to end: the function and the republisher as processes that are killed, two queues that are
- * purged, calls that fail, and payloads that no task holds, on a clock that stands still.
+ * purged, calls that fail, and payloads that no task holds, on a clock that is stopped.
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -252,16 +252,16 @@ test('killed at work, purged and refused: each message comes, none early, repeat
   await settle(8, 10 * SECOND_MS);
 
   const arrived = await pulled('later-out');
-  const told = (): string => JSON.stringify([arrived, lines.slice(-8)], undefined, 1);
+  const shown = (): string => JSON.stringify([arrived, lines.slice(-8)], undefined, 1);
   const due = [...wanted, ...replacing];
   assert.deepEqual([...new Set(arrived.map(({ name }) => name))].sort(), due.map(({ name }) => name).sort());
   for (const { name, data = Buffer.from(name) } of due) {
     const mine = arrived.filter((each) => each.name === name);
     assert.deepEqual([...new Set(mine.map(({ digest }) => digest))], [digestOf(data)], name);
-    assert.equal(new Set(mine.map(({ dedupId }) => dedupId)).size, 1, told());
+    assert.equal(new Set(mine.map(({ dedupId }) => dedupId)).size, 1, shown());
     assert.ok(
       mine.every(({ atMs }) => atMs >= dueMs),
-      told(),
+      shown(),
     );
   }
   assert.deepEqual([await pulled('dead-letters'), tasks()], [[], 0]);

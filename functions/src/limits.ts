@@ -20,7 +20,7 @@ const CLAIM_CALL = '5s';
 const ORDER_CALL = '10s';
 const ORDER_TRANSACTION = '20s';
 
-/** A variable of the environment, or in small letters what the function has of its own. */
+/** A variable of the environment, or, in lower case, what the function has of its own. */
 export type LimitName =
   | 'HANDLER_TIMEOUT'
   | 'FUNCTION_TIMEOUT'

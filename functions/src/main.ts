@@ -24,7 +24,7 @@ import { pipeline } from './pipelines.ts';
 import { bodyOf, headersOf, keepBodiesRaw, MAX_BODY_BYTES } from './raw-body.ts';
 import { stopOnSignal } from './stopping.ts';
 import { runSweeps, withinLimit } from './sweeping.ts';
-import { answerWake } from './wake-door.ts';
+import { answerWake } from './wake-endpoint.ts';
 import { windowsChecked } from './windows.ts';
 
 /** The framework takes the target as a variable or as a flag. */
@@ -56,7 +56,7 @@ async function register(config: Config, clock: Clock): Promise<void> {
   const { handler, sweeps, wake, stop: releaseStreams } = pipeline(config, ports);
   if (releaseStreams !== undefined) whenStopped(releaseStreams);
   const isSwept = Object.keys(sweeps).length > 0;
-  const door = httpDoor(counted(windowsChecked(config, ports)(handler)), {
+  const endpoint = httpDoor(counted(windowsChecked(config, ports)(handler)), {
     consumer: config.consumer,
     ...(config.source !== undefined && { source: config.source }),
     clock,
@@ -66,7 +66,7 @@ async function register(config: Config, clock: Clock): Promise<void> {
     deadLetterTopic: config.deadLetterTopic,
     stop,
   });
-  const wakeDoor =
+  const wakeEndpoint =
     wake &&
     ((request: HttpRequest): Promise<HttpResponse> =>
       answerWake(
@@ -80,7 +80,7 @@ async function register(config: Config, clock: Clock): Promise<void> {
     if (isSwept && path === '/sweep') {
       return answerSweep(() => runSweeps(sweeps, config, clock, log, stop), log);
     }
-    const chosen = path === '/wake' && wakeDoor ? wakeDoor : door;
+    const chosen = path === '/wake' && wakeEndpoint ? wakeEndpoint : endpoint;
     return room.during(() => answerBody({ room, log }, chosen, request));
   };
   http(config.name, async (request: Request, response: Response) => {
@@ -93,7 +93,7 @@ async function register(config: Config, clock: Clock): Promise<void> {
 
 async function answerBody(
   { room, log }: Readonly<{ room: BytesInFlight; log: Log }>,
-  door: (request: HttpRequest) => Promise<HttpResponse>,
+  endpoint: (request: HttpRequest) => Promise<HttpResponse>,
   request: Request,
 ): Promise<HttpResponse> {
   let rawBody: Awaited<ReturnType<typeof bodyOf>>;
@@ -108,7 +108,7 @@ async function answerBody(
     log.error('a body is larger than any delivery', { acceptedBytes: MAX_BODY_BYTES });
     return { status: 413, body: JSON.stringify({ error: `accepted: at most ${MAX_BODY_BYTES} bytes` }) };
   }
-  return door({ method: request.method, headers: headersOf(request), rawBody });
+  return endpoint({ method: request.method, headers: headersOf(request), rawBody });
 }
 
 /** What a sweep did not get to stays due: the next one finds it. */

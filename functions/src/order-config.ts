@@ -10,7 +10,7 @@ export type OrderConfig = Readonly<{
   lease: Duration;
   /** The first number of a stream that is not known yet, or the publisher's counter says it. */
   start: number | 'counter';
-  /** How often a number is started before it is poison. */
+  /** How often a number is started before it counts as poison. */
   maxAttempts: number;
   /** What becomes of a message that fails for good. */
   onPoison: 'block' | 'skip';

@@ -93,7 +93,7 @@ for (const DELAY_LEDGER of ['keys', 'all']) {
     assert.deepEqual(await due(), ['handled']);
     const [{ attributes }] = forwarded() as [ReturnType<typeof forwarded>[0]];
     assert.deepEqual([attributes['tenant'], attributes['dedupId']], ['a', 'in/1']);
-    // The source message once more, after its instant: by whichever way it goes, it is known.
+    // The source message once more, after its due time: whichever way the function takes, the message is known.
     await clock.advance(60_000);
     assert.equal(await receive(delayed), 'duplicate');
     assert.deepEqual(forwarded().length, 1);
@@ -103,8 +103,8 @@ for (const DELAY_LEDGER of ['keys', 'all']) {
 test('a schedule by key goes through the pipeline: replaced, withdrawn, too late, and anew', async () => {
   const { clock, message, receive, due, forwarded } = play();
   const texts = () => forwarded().map(({ data }) => Buffer.from(data).toString());
-  const send = (text: string, wish: Record<string, string>, scheduleKey = 'k') =>
-    receive(message({ scheduleKey, ...wish }, Buffer.from(text)));
+  const send = (text: string, asked: Record<string, string>, scheduleKey = 'k') =>
+    receive(message({ scheduleKey, ...asked }, Buffer.from(text)));
   await send('one', { delay: '60' });
   await clock.advance(1_000);
   await send('two', { delay: '120' });

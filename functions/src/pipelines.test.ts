@@ -33,7 +33,7 @@ function parts(target: string, outbox?: OutboxPorts) {
   });
 }
 
-test('every function relays the outbox by its sweep when it is told to, and cleans its payload room', () => {
+test('every function relays the outbox by its sweep where it is configured to, and cleans its payload store', () => {
   const outbox: OutboxPorts = {
     repair: { republish: async () => [] },
     sweep: () => Promise.reject(new Error('not called here')),

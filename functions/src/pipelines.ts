@@ -1,8 +1,8 @@
 /**
  * How each function is put together: which guarantees stand around the forward. `guarded` knows the order of the stages.
  *
- * `retryLater` is outside all that claims or holds a message: what another delivery is at work on comes back by itself
- * after a lease, instead of being refused until it is a dead letter.
+ * `retryLater` is outside all stages that claim or hold a message: a message that another delivery is processing comes
+ * back by itself after a lease, instead of being refused until it is a dead letter.
  */
 import {
   ConfigError,
@@ -22,7 +22,7 @@ import { sweepSchedules } from 'pubsub-guarantees/schedules';
 import type { Ports } from './clients.ts';
 import type { Config } from './config.ts';
 import type { Sweeps } from './sweeping.ts';
-import type { WakeOne } from './wake-door.ts';
+import type { WakeOne } from './wake-endpoint.ts';
 
 export type Pipeline = Readonly<{
   handler: Handler;
@@ -71,7 +71,7 @@ function stages(config: Config, ports: Ports): Pipeline {
 
 type Stages = Pick<GuardedOptions, 'retryLater' | 'later' | 'inOrder' | 'once'>;
 
-/** Every wish that the function does not grant is one that its publisher may have meant for it. */
+/** Every delivery option that the function does not apply is one that its publisher may have meant for it. */
 function attributesChecked({ name, strictAttributes: strict }: Config, { clock }: Ports): Middleware {
   const grants: Record<Config['name'], readonly Granted[]> = {
     dedup: [],

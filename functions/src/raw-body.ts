@@ -1,9 +1,9 @@
 /**
- * The body of a request as the bytes that came in, whatever its headers say.
+ * The body of a request as the bytes that arrived, whatever its headers say.
  *
  * The framework parses bodies before a function sees them, by their content type: what is called JSON and is none it
  * answers with 400 itself, and what has no content type it does not read at all. Under a push without wrapper the
- * body is the publisher's data and the content type may be an attribute of his, so the first would be delivered again
+ * body is the publisher's data and the content type may be one of its attributes, so the first would be delivered again
  * for ever, and the second would lose the data. Its parsers leave a request without a content type alone; so that
  * header, and the one about compression, are kept from them.
  *
@@ -37,7 +37,7 @@ export function keepBodiesRaw(): void {
   });
 }
 
-/** The headers as they came in. */
+/** The headers as they arrived. */
 export const headersOf = (request: IncomingMessage): IncomingHttpHeaders => ({
   ...request.headers,
   ...hidden.get(request),

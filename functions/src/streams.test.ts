@@ -1,5 +1,5 @@
 /**
- * What the function `fifo` does beside its deliveries, as processes on the local stack whose clock stands still and
+ * What the function `fifo` does beside its deliveries, as processes on the local stack whose clock is stopped and
  * whose sweeps come only when they are called: wake-ups, repair of gaps, the relay of the outbox, the start of streams.
  */
 import assert from 'node:assert/strict';
@@ -176,7 +176,7 @@ async function sweep(name: Name): Promise<Swept> {
   return answer as Swept;
 }
 
-/** A message for each text, each in a transaction of its own; whoever commits publishes nothing. */
+/** A message for each text, each in a transaction of its own; the process that commits publishes nothing. */
 async function commit(
   store: ReturnType<typeof firestoreOutbox>,
   sequenceKey: string,
@@ -217,7 +217,7 @@ test('a next message that failed is tried again by a wake-up, with no sweep, and
   stack.faults.clear();
 });
 
-test('a wake-up that means nothing is refused with a reason, and not for ever', async () => {
+test('a wake-up that names no stream is refused with a reason, and not for ever', async () => {
   const known = (key: string, consumer = 'fifo') => JSON.stringify({ v: 2, consumer, source: SOURCE, key });
   await publish('fifo', 'known', [1]);
   await arrived('fifo-out');
@@ -337,7 +337,7 @@ test('a stream that is as new as its consumer begins at once, from the outbox un
 });
 
 test('P18: a process that is ended in the middle of a batch counts what has run, and its stream is free at once', async () => {
-  // The clock stands still: a lease would last for ever. The first publish goes out, the second is kept back.
+  // The clock is stopped: a lease would last for ever. The first publish goes out, the second is kept back.
   const rule = { service: 'pubsub', method: 'Publish', resource: '*/ending-out', nth: 2, times: 1 };
   stack.faults.set({ rules: [{ ...rule, action: { type: 'delay', ms: 2 * SECOND_MS } }] });
   await publish('ending', 'k', [2, 3]);

@@ -21,7 +21,7 @@ test('all sweeps run, for the function’s own consumer, and each answers under 
   assert.equal(clock.pending(), 0);
 });
 
-test('one that fails keeps no other from its work, and is what the caller hears', async () => {
+test('a sweep that fails keeps no other from its work, and its error is the answer', async () => {
   const clock = virtualClock();
   let done = false;
   const failing = (): Promise<Swept> => Promise.reject(new Error('the store is down'));
@@ -35,7 +35,7 @@ test('one that fails keeps no other from its work, and is what the caller hears'
   assert.equal(done, true);
 });
 
-test('a sweep is told when the time of a delivery is over', async () => {
+test('the signal of a sweep aborts when the time of a delivery is over', async () => {
   const clock = virtualClock();
   const waits = ({ signal, deadline }: { signal: AbortSignal; deadline: number }): Promise<Swept> =>
     new Promise((resolve) => signal.addEventListener('abort', () => resolve(swept(deadline))));

@@ -36,7 +36,7 @@ export async function runSweeps(
   return withinLimit(config, clock, log, sweep, stop);
 }
 
-/** What is no delivery, in the time of one: the context's signal is aborted at its end, or with `stop`. */
+/** Runs what is no delivery within the time limit of one: the context's signal is aborted at its end, or with `stop`. */
 export async function withinLimit<Result>(
   config: Pick<Config, 'consumer' | 'timeout'>,
   clock: Clock,

@@ -105,7 +105,7 @@ test('a deployed function with an SDK keeps the publisher’s trace and names it
   assert.deepEqual(done['logging.googleapis.com/labels'], { consumer: 'dedup', function: 'dedup' });
 });
 
-test('a deployed function without an SDK passes the publisher’s trace on as it came', async (t) => {
+test('a deployed function without an SDK passes the publisher’s trace on unchanged', async (t) => {
   const { push, lines } = await start(t, []);
   const { traceparent } = await push({ googclient_traceparent: `00-${TRACE}-${SPAN}-01` });
   assert.equal(traceparent, `00-${TRACE}-${SPAN}-01`);

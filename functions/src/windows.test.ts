@@ -30,7 +30,7 @@ function setUp(
   return { asked, lines, deliver, codes };
 }
 
-test('the first delivery asks nothing; the next one asks what is configured, and each misfit is one line', async () => {
+test('the first delivery asks nothing; the next one asks what is configured, and each window that does not fit is one line', async () => {
   const short = { ackDeadlineMs: 10_000, messageRetentionMs: 31 * 86_400_000 };
   const { asked, lines, codes, deliver } = setUp({ SOURCE_SUBSCRIPTION: 'orders' }, async () => short);
   await deliver();
@@ -87,13 +87,13 @@ test('what may not be read is not judged; the environment is all the same', asyn
   assert.deepEqual(codes(), ['RETENTION_TOO_SHORT']);
 });
 
-test('B44: the eviction policy is told when Redis answers, however late', async () => {
-  let tell = (_policy: string): void => {};
-  const policy = new Promise<string>((resolve) => (tell = resolve));
+test('B44: the eviction policy is judged when Redis answers, however late', async () => {
+  let answer = (_policy: string): void => {};
+  const policy = new Promise<string>((resolve) => (answer = resolve));
   const { codes } = setUp({ SOURCE_SUBSCRIPTION: 'orders' }, undefined, policy);
   await turn();
   assert.deepEqual(codes(), []);
-  tell('allkeys-lru');
+  answer('allkeys-lru');
   await turn();
   assert.deepEqual(codes(), ['RECORDS_EVICTED']);
 });
@@ -109,7 +109,7 @@ test('a question that fails is one line and changes no delivery', async () => {
   assert.equal(lines.length, 1);
 });
 
-test('nothing is asked and nothing told where the check is off', async () => {
+test('the function asks for nothing and logs nothing where the check is off', async () => {
   const off = { SOURCE_SUBSCRIPTION: 'orders', CHECK_WINDOWS: 'off' };
   const { asked, lines, deliver } = setUp(off, undefined, Promise.resolve('allkeys-lru'));
   await deliver();

@@ -25,14 +25,14 @@ export function windowsChecked(config: Config, ports: Asked): Middleware {
     void work().catch((error: unknown) =>
       ports.log.warn('the windows could not be checked', { error: String(error) }),
     );
-  const tell = (windows: Windows): void => {
+  const warn = (windows: Windows): void => {
     for (const { code, text } of checkWindows(windows)) {
       ports.log.warn(text, { event: 'windows_do_not_fit', code });
     }
   };
-  const tellTimes = (settings: SubscriptionWindows | undefined): void => {
+  const warnOfTimes = (settings: SubscriptionWindows | undefined): void => {
     const { dedup, functionTimeout } = config;
-    tell({
+    warn({
       handlerTimeout: config.timeout,
       ...(dedup !== undefined && { dedup: { lease: dedup.lease, retention: dedup.retention } }),
       ...(functionTimeout !== undefined && { functionTimeout }),
@@ -46,7 +46,7 @@ export function windowsChecked(config: Config, ports: Asked): Middleware {
       const settings = await ports.subscriptionWindows(subscription);
       if (settings !== undefined) triesLeft = 0;
       // Without an answer the rest is judged alone, once: an answer may yet say that it fits.
-      if (triesLeft === 0) tellTimes(settings);
+      if (triesLeft === 0) warnOfTimes(settings);
       isAsking = false;
     } catch (error) {
       triesLeft = 0;
@@ -57,7 +57,7 @@ export function windowsChecked(config: Config, ports: Asked): Middleware {
   if (config.checkWindows) {
     quietly(async () => {
       const evictionPolicy = await ports.evictionPolicy;
-      if (evictionPolicy !== undefined) tell({ evictionPolicy });
+      if (evictionPolicy !== undefined) warn({ evictionPolicy });
     });
   }
   return (next) => async (message, context) => {

@@ -20,10 +20,10 @@ const ENVIRONMENT = {
   TASKS_LOCATION: 'us-central1',
 };
 
-test('pipeline: what another delivery is at work on comes back by a task, and not as one more delivery attempt', async () => {
+test('pipeline: a message that another delivery is processing comes back by a task, and not as one more delivery attempt', async () => {
   const clock = virtualClock();
   const own = memoryClaims({ clock });
-  // Somebody else holds the message for the first 40 s.
+  // Another delivery holds the claim for the first 40 s.
   const claims: ClaimStore = {
     ...own,
     claim: (...request) =>

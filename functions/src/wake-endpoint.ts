@@ -1,8 +1,9 @@
 /**
- * `POST /wake`: what a wake-up task of a stream calls. It does for that stream what the sweep does for all.
+ * `POST /wake`: the endpoint that the wake-up task of a stream calls. It does for that stream what the sweep does for
+ * all.
  *
- * The queue calls again after any answer but success. So what can never succeed, and what did not after a few times,
- * ends with a success that says so, whatever limit the queue has: nothing is lost by it, the sweep finds what is due.
+ * The queue calls again after any answer but success. So a wake-up that can never succeed, or has failed a few times, is
+ * answered with 200 and the error, whatever limit the queue has: nothing is lost by it, the sweep finds what is due.
  */
 import { identifierHash, type Log, PermanentError } from 'pubsub-guarantees';
 import { readWake, type StreamWake, type WakeStream, type Woken } from 'pubsub-guarantees/order';
@@ -13,7 +14,7 @@ export type WakeOne = StreamWake;
 
 /** Above the longest source and key in JSON, where a byte may be six. */
 const MOST_BYTES = 16_384;
-/** So many calls of one task that fail, and it is left to the sweep. */
+/** After so many failed calls of one task the stream is left to the sweep. */
 const MOST_CALLS = 5;
 
 /** Answers 200, or 400 for a body that is no wake-up, 404 for a stream that is not stored, 503 when it failed. */
@@ -26,7 +27,7 @@ export async function answerWake(
   const refused = (status: number, error: string): HttpResponse => {
     const { retryCount = 0 } = taskHeaders(request.headers);
     const isOver = retryCount + 1 >= MOST_CALLS;
-    log.error('a wake-up came to nothing', { event: 'wake_refused', status, error, retryCount, isOver });
+    log.error('a wake-up failed', { event: 'wake_refused', status, error, retryCount, isOver });
     return { status: isOver ? 200 : status, body: JSON.stringify({ error }) };
   };
   try {
