@@ -32,7 +32,7 @@ test('the order in which files are given does not matter, and what is in them do
   assert.deepEqual(unzipSync(one)['a/b.js'], bytes('b'));
 });
 
-test('every entry has the same time and may be read by everybody, whatever the zone', () => {
+test('every entry has the same time and may be read by every account, whatever the zone', () => {
   const before = process.env['TZ'];
   const made = ['UTC', 'Pacific/Auckland', 'America/Caracas'].map((zone) => {
     process.env['TZ'] = zone;

@@ -4,9 +4,9 @@
  */
 import { type Zippable, zipSync } from 'fflate';
 
-/** The first instant a zip can say. It says local time: the same fields in every time zone. */
+/** The first time a zip can hold. It holds local time: the same fields in every time zone. */
 const EPOCH = (): Date => new Date(1980, 0, 1, 0, 0, 0);
-/** Made on Unix: a plain file that its owner may write and everybody may read. */
+/** Made on Unix: a plain file that its owner may write and every account may read. */
 const UNIX = 3;
 const MODE = 0o100644;
 

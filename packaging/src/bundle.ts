@@ -1,5 +1,5 @@
 /**
- * One entry point bundled: code of this repository inside, everybody else's packages outside, because Google's client
+ * One entry point bundled: code of this repository inside, third parties' packages outside, because Google's client
  * libraries look for files beside their own. What the code imports dynamically stays a file of its own, so that a
  * process loads only what its configuration needs.
  *

@@ -1,11 +1,11 @@
-/** A server of TCP in front of another, for tests: what comes is held back until it is opened. The test that starts it closes it. */
+/** A server of TCP in front of another, for tests: it holds connections back until the test opens it. The test that starts it closes it. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
 export type Gate = Readonly<{
   /** `host:port` */
   address: string;
-  /** Lets through what has come and whatever comes from now on. */
+  /** Lets through what has arrived and what arrives from now on. */
   open(): void;
   close(): Promise<void>;
 }>;

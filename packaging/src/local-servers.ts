@@ -1,4 +1,4 @@
-/** The three local servers with what the packaged processes are set to, for tests. Whoever starts them closes them. */
+/** The three local servers with what the packaged processes are set to, for tests. The test that starts them closes them. */
 import { PubSub } from '@google-cloud/pubsub';
 import { cloudTasksClient } from 'pubsub-guarantees/tasks/cloud-tasks';
 import { startCloudTasks, startFirestore, startPubsub, systemClock } from 'pubsub-guarantees-emulator';

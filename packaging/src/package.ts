@@ -64,7 +64,7 @@ await import('./main.js');
 export async function writePackage(files: Files, name: string, out: string): Promise<Packaged> {
   const folder = join(out, name);
   await rm(folder, { recursive: true, force: true });
-  // Whatever the umask is: builders read as somebody else.
+  // Whatever the umask is: builders read under another account.
   for (const directory of directoriesOf(files)) {
     await mkdir(join(folder, directory), { recursive: true });
     await chmod(join(folder, directory), 0o755);

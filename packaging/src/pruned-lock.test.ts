@@ -37,7 +37,7 @@ test('a package that has a version of its own keeps it where it is', () => {
   ]);
 });
 
-test('says anew what is optional, and drops how and from where a package came in', () => {
+test('says anew what is optional, and drops why a package is there and where it was downloaded', () => {
   const lock = lockOf({
     'node_modules/a': {
       version: '1.0.0',

@@ -22,7 +22,7 @@ export type Root = Readonly<{ name: string; version: string }> & Readonly<Record
 export type PrunedLock = Root &
   Readonly<{ lockfileVersion: 3; requires: true; packages: Readonly<Record<string, object>> }>;
 
-/** What says how a package came into the lock it was taken from, and where from. */
+/** Fields that say why a package is in the lock it was taken from, and where it was downloaded. */
 const NOT_TAKEN: ReadonlySet<string> = new Set(['dev', 'devOptional', 'optional', 'peer', 'resolved']);
 
 /** The version of a package at the top of the tree. */

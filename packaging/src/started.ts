@@ -1,6 +1,6 @@
 /**
- * Packaged processes for tests, started as the platforms start them, with an environment of their own. Whoever starts
- * one closes it.
+ * Packaged processes for tests, started as the platforms start them, with an environment of their own. The test
+ * that starts one closes it.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,6 +1,6 @@
 /**
  * SIGTERM while requests are in flight, as a platform sends it to an instance that it takes away: what can be finished is
- * finished and answered, and what cannot is let go of, so that another instance has it at once and not after a lease.
+ * finished and answered; the process releases the claim or lease of the rest, so that another instance runs it at once.
  */
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
@@ -91,7 +91,7 @@ describe('what is in flight when SIGTERM comes', () => {
 
 describe('what cannot be finished when SIGTERM comes', { concurrency: true }, () => {
   for (const target of ['dedup', 'fifo', 'pipeline'] as const) {
-    test(`is let go of, and another instance has it at once: ${target}`, async (t) => {
+    test(`is released, and another instance runs it at once: ${target}`, async (t) => {
       const held = await gate(servers.env[PUBSUB] ?? '');
       t.after(held.close);
       const first = await run(target, held.address);

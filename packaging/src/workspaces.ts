@@ -43,7 +43,7 @@ export function packageOf(specifier: string): string {
   return parts.slice(0, specifier.startsWith('@') ? 2 : 1).join('/');
 }
 
-/** The file of a workspace that this import means; undefined for a package of somebody else's. */
+/** The file of a workspace that this import means; undefined for a package of a third party. */
 export function sourceOf(workspaces: Workspaces, root: string, specifier: string): string | undefined {
   const name = packageOf(specifier);
   const workspace = workspaces.get(name);

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { loadLazily } from './lazy-module.ts';
 
-test('a lazy module runs when somebody looks into it, once, and is then what it exports', async (t) => {
+test('a lazy module runs once, when a property of it is first read, and is then what it exports', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'lazy-module-'));
   t.after(() => rm(folder, { recursive: true, force: true }));
   const path = join(folder, 'classes.js');

@@ -1,8 +1,8 @@
 /**
- * A CommonJS module that is read and run when somebody first looks into it, and not when it is required. Whoever looks
- * sees what the module itself exports.
+ * A CommonJS module that is read and run when code first reads one of its exports, and not when it is required. That
+ * code sees what the module itself exports.
  *
- * `known` are exports that are to be had without it, because another module, which is loaded anyway, exports them too.
+ * `known` are exports that are available without it, because another module, which is loaded anyway, exports them too.
  */
 import Module from 'node:module';
 

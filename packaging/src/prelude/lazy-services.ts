@@ -36,7 +36,7 @@ export type LazyMethod = Readonly<{
   responseDeserialize(bytes: Buffer): object;
 }>;
 
-/** By full name, then by the method's. A service is made when somebody looks at it. */
+/** By full name, then by the method's. A service is made when its property is first read. */
 export type LazyServices = Readonly<Record<string, Readonly<Record<string, LazyMethod>>>>;
 
 /**

@@ -18,7 +18,7 @@ async function behindPrelude(program: string): Promise<unknown> {
   return JSON.parse(stdout);
 }
 
-/** Until somebody has looked into it. */
+/** True until code has read an export of it. */
 const RAN = `const standsIn = (path) => require('node:util').types.isProxy(require.cache[path]?.exports);`;
 
 test('this google-gax has what is replaced, and these clients have what is stood in for', () => {
@@ -26,13 +26,13 @@ test('this google-gax has what is replaced, and these clients have what is stood
 });
 
 test('neither google-gax nor a client loads what is stood in for', async () => {
-  const standing = await behindPrelude(`${RAN}
+  const stillStoodIn = await behindPrelude(`${RAN}
     require('@google-cloud/pubsub');
     require('@google-cloud/tasks');
     new (require('@google-cloud/firestore').Firestore)({ projectId: 'p' }).batch();
     const known = Object.keys(require.cache).filter(standsIn);
     console.log(JSON.stringify(known.map((path) => path.slice(path.lastIndexOf('node_modules/') + 13))));`);
-  assert.deepEqual((standing as string[]).toSorted(), [
+  assert.deepEqual((stillStoodIn as string[]).toSorted(), [
     '@google-cloud/pubsub-api/build/protos/protos.js',
     '@google-cloud/pubsub/build/protos/protos.js',
     '@google-cloud/tasks/build/cjs/protos/protos.js',

@@ -1,6 +1,6 @@
 /**
- * What Google's clients load for their users, or for another transport, is loaded when somebody asks for it: their
- * message classes, and the part of google-gax that speaks without gRPC. Nobody here does.
+ * What Google's clients load for their users, or for another transport, is loaded when code first reads it: their
+ * message classes, and the part of google-gax that speaks without gRPC. The packaged processes never read it.
  *
  * It has to run before google-gax and the clients are loaded: what is loaded already stays as it is, and so does what
  * is not found.
