@@ -50,7 +50,7 @@ def take_numbers(database: firestore.Client, key: str, count: int) -> tuple[int,
             raise ValueError(f"{document.path} is no counter of this format")
         if first + count - 1 > LARGEST:
             raise OverflowError(f"{document.path} has no numbers left")
-        # Only `next`: the other fields belong to whoever wrote them.
+        # Only `next`: the other fields belong to the program that wrote them.
         transaction.update(document, {"next": first + count})
         return first, epoch
 
@@ -64,7 +64,7 @@ def publish(publisher: pubsub_v1.PublisherClient, topic: str, data: bytes, attri
             return publisher.publish(topic, data, **attributes).result(timeout=30)
         except (exceptions.RetryError, exceptions.ServiceUnavailable, exceptions.DeadlineExceeded, TimeoutError):
             time.sleep(min(2**attempt * 0.1, 5))
-    raise RuntimeError(f"number {attributes['sequence']} could not be published: it is a gap until somebody does")
+    raise RuntimeError(f"number {attributes['sequence']} could not be published: it is a gap until a publisher publishes it")
 
 
 def main(topic: str, key: str, texts: list[str]) -> None:

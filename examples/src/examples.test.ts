@@ -52,7 +52,7 @@ test('inbox: three publishes, one booking, one receipt', async () => {
   assert.match(stdout, /left in the outbox: 0/);
 });
 
-test('outbox: two orders, two events, none of the one that was given up', async () => {
+test('outbox: two orders, two events, none of the one that was aborted', async () => {
   const { code, stdout, stderr } = await example('outbox');
   assert.deepEqual([code, stderr], [0, '']);
   assert.match(stdout, /^a yacht: the payment was refused$/m);
@@ -70,7 +70,7 @@ test('later: two reminders, neither early', async () => {
   const { code, stdout, stderr } = await example('later');
   assert.deepEqual([code, stderr], [0, '']);
   assert.match(stdout, /in two seconds: not early/);
-  assert.match(stdout, /at an instant: not early/);
+  assert.match(stdout, /at a time: not early/);
 });
 
 test('in order: three publishers, one order', async () => {
@@ -86,6 +86,6 @@ test('an example without its stack ends with one line', async () => {
   assert.equal(code, 1);
   assert.match(
     stderr,
-    /^nobody answers at FIRESTORE_EMULATOR_HOST=127\.0\.0\.1:1: is npm start running\?\n$/,
+    /^no server answers at FIRESTORE_EMULATOR_HOST=127\.0\.0\.1:1: is npm start running\?\n$/,
   );
 });

@@ -50,10 +50,10 @@ const watch: Middleware = (next) => async (message, context) => {
   return outcome;
 };
 const receiver = receive(subscription, compose(once, [watch]), { consumer: 'example-ledger' });
-const letters: string[] = [];
-mail.on('message', (letter) => {
-  letters.push(letter.data.toString());
-  letter.ack();
+const received: string[] = [];
+mail.on('message', (receipt) => {
+  received.push(receipt.data.toString());
+  receipt.ack();
 });
 
 const payment = outgoing(payments.name, { data: '{"amount":10}', dedupId: 'payment-order-42' });
@@ -61,12 +61,12 @@ for (let attempt = 1; attempt <= 3; attempt += 1) await publisher.publish(paymen
 
 await finished.promise;
 // Receipts are published before their payment is acknowledged; a little later they have arrived.
-for (let wait = 0; wait < 50 && letters.length === 0; wait += 1)
+for (let wait = 0; wait < 50 && received.length === 0; wait += 1)
   await new Promise((resolve) => setTimeout(resolve, 100));
 const stored = await account.get();
 console.log(`deliveries: ${outcomes.toSorted().toReversed().join(', ')}`);
 console.log(`payments booked: ${stored.get('payments')}, balance: ${stored.get('balance')} EUR`);
-console.log(`receipts: ${letters.join(', ')}`);
+console.log(`receipts: ${received.join(', ')}`);
 const { due: pending } = await relay(store.outbox, publisher).sweep({ signal: new AbortController().signal });
 console.log(`left in the outbox: ${pending}`);
 

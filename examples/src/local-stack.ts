@@ -1,5 +1,5 @@
 /**
- * Where the examples find the local stack. Google's clients go on trying for minutes when nobody answers, so this is
+ * Where the examples find the local stack. Google's clients go on trying for minutes when no server answers, so this is
  * looked at first, and an example that does not come to its end is ended.
  */
 import { connect } from 'node:net';
@@ -15,7 +15,7 @@ export async function localProject(...variables: readonly Variable[]): Promise<s
   for (const variable of variables) {
     const address = process.env[variable];
     if (address === undefined) end(`${variable} is not set; accepted: host:port, as npm start prints it`);
-    if (!(await answers(address))) end(`nobody answers at ${variable}=${address}: is npm start running?`);
+    if (!(await answers(address))) end(`no server answers at ${variable}=${address}: is npm start running?`);
   }
   // Otherwise Google's clients look for a metadata server, and warn that there is none.
   process.env['METADATA_SERVER_DETECTION'] ??= 'none';

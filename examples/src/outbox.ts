@@ -1,7 +1,7 @@
 /* oxlint-disable no-console -- an example shows what it does */
 /**
  * The outbox: orders and the events about them are committed together, numbered, and published afterwards by a relay.
- * One order is given up halfway: neither it nor its event exists, and its number was not taken.
+ * One order fails halfway: neither it nor its event exists, and its number was not taken.
  *
  * Run it beside `npm start`, with the two variables that it prints:
  *
@@ -44,7 +44,7 @@ async function order(what: string, isPaid: boolean): Promise<Added> {
 const first = await order('a book', true);
 await first.afterCommit();
 await order('a yacht', false).catch((error: Error) => console.log(error.message));
-// As if this process had died after its commit: whoever makes the next pass publishes it, this one or the local stack.
+// As if this process had died after its commit: the next pass publishes the row, this one’s or the local stack’s.
 await order('a pen', true);
 await relayed.sweep({ signal: new AbortController().signal });
 console.log('left behind, and published by a pass:');

@@ -63,7 +63,7 @@ test('the first handler of the README charges once for two publishes, and ends o
     errors.join(''),
   );
   subscriber.kill('SIGTERM');
-  // It drains, and then ends as a process does that was told to.
+  // It drains, and then ends with the signal.
   const [exitCode, signal] = (await once(subscriber, 'exit')) as [number | null, string | null];
   assert.deepEqual([exitCode, signal, errors], [null, 'SIGTERM', []]);
 });

@@ -54,10 +54,10 @@ test('dead letters are published again as they were, with the time of their firs
   }
 
   const all = Promise.withResolvers<void>();
-  const came: Message[] = [];
+  const arrived: Message[] = [];
   received.on('message', (message: Message) => {
     message.ack();
-    if (came.push(message) === 3) all.resolve();
+    if (arrived.push(message) === 3) all.resolve();
   });
   const script = spawn(process.execPath, [file, 'dead', 'source'], {
     env: {
@@ -76,11 +76,11 @@ test('dead letters are published again as they were, with the time of their firs
   await all.promise;
 
   const attributesOf = (n: string | undefined) =>
-    came.find(({ attributes }) => attributes['n'] === n)?.attributes ?? {};
+    arrived.find(({ attributes }) => attributes['n'] === n)?.attributes ?? {};
   assert.deepEqual({ ...attributesOf(undefined) }, ours);
   assert.deepEqual({ ...attributesOf('2') }, { n: '2', originPublishTime: FIRST.replace('Z', '+00:00') });
   const { n, originPublishTime = '', ...others } = attributesOf('3');
   assert.deepEqual([n, others], ['3', {}]);
-  const itself = came.find(({ attributes }) => attributes['n'] === '3')?.publishTime.getTime() ?? 0;
+  const itself = arrived.find(({ attributes }) => attributes['n'] === '3')?.publishTime.getTime() ?? 0;
   assert.ok(Date.parse(originPublishTime) <= itself, 'its own publish time is the best that is known');
 });

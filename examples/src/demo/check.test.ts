@@ -90,7 +90,7 @@ test('an arrival before its delay is early, by the forwarded publish time alone'
   assert.equal(judge([later], [arrives(later, { atMs: ORIGIN_MS + 2_000 })]).held, true);
 });
 
-test('an arrival before deliverAt is early, and a later one tells its lateness', () => {
+test('an arrival before deliverAt is early, and a later one counts as lateness', () => {
   const later = call('pipeline-in', 'r', { deliverAt: '2030-01-31T09:00:00+01:00' });
   assert.deepEqual(kinds(judge([later], [arrives(later, { atMs: ORIGIN_MS - 1 })])), ['early']);
   assert.equal(judge([later], [arrives(later, { atMs: ORIGIN_MS + 123 })]).total.maxLatenessMs, 123);
@@ -170,7 +170,7 @@ test('a payload that changed on the way is lost, with a line that says so', () =
   assert.match(report.violations[0]!.text, /other data arrived than was published \(14 bytes, published 6\)/);
 });
 
-test('attributes that changed, went or came on the way are lost, with a line that says so', () => {
+test('attributes that changed, disappeared or appeared on the way are lost, with a line that says so', () => {
   const one = call('dedup-in', 'a', { dedupId: 'a', tenant: 'x' });
   const { attributes } = arrives(one);
   const { tenant: _, ...without } = attributes;
@@ -179,10 +179,10 @@ test('attributes that changed, went or came on the way are lost, with a line tha
   }
 });
 
-test('a message that nobody published is a violation', () => {
+test('a message that no event of the file published is a violation', () => {
   const one = call('dedup-in', 'a', { dedupId: 'a' });
-  const stranger = arrives(call('dedup-in', 'a', { dedupId: 'other' }));
-  assert.deepEqual(kinds(judge([one], [arrives(one), stranger])), ['unexpected']);
+  const unexpected = arrives(call('dedup-in', 'a', { dedupId: 'other' }));
+  assert.deepEqual(kinds(judge([one], [arrives(one), unexpected])), ['unexpected']);
 });
 
 test('a publish that failed is a violation', () => {
@@ -193,7 +193,7 @@ test('a publish that failed is a violation', () => {
 test('a dead-lettered message is shown with its reason and is not lost', () => {
   const bad = call('delay-in', 'a', { delay: 'soon' });
   const same = call('delay-in', 'a', { delay: '1' });
-  const letter = {
+  const deadLetter = {
     messageId: 'd1',
     data: bad.event.data,
     attributes: {
@@ -202,7 +202,7 @@ test('a dead-lettered message is shown with its reason and is not lost', () => {
       deadLetterError: 'attribute delay …',
     },
   };
-  const report = judge([same, bad], [arrives(same)], [letter]);
+  const report = judge([same, bad], [arrives(same)], [deadLetter]);
   assert.equal(report.held, true);
   assert.equal(report.total.deadLettered, 1);
   assert.match(report.deadLetters[0]!, /^delay-in line \d+ .*: INVALID_ATTRIBUTE: attribute delay …$/);
@@ -210,12 +210,12 @@ test('a dead-lettered message is shown with its reason and is not lost', () => {
 
 test('the same dedupId with other bytes is another message: one is delivered, one dead-lettered', () => {
   const [left, right] = [call('dedup-in', 'a', { dedupId: 'c' }), call('dedup-in', 'b', { dedupId: 'c' })];
-  const letter = {
+  const deadLetter = {
     messageId: 'd1',
     data: left.event.data,
     attributes: { dedupId: 'c', deadLetterReason: 'CONFLICT' },
   };
-  const report = judge([left, right], [arrives(right)], [letter]);
+  const report = judge([left, right], [arrives(right)], [deadLetter]);
   assert.deepEqual(report.violations, []);
   assert.equal(report.total.distinct, 2);
 });

@@ -20,7 +20,7 @@ export type Counts = Readonly<{
   delivered: number;
   /** Runs beyond the first of a logical message. */
   duplicatesDelivered: number;
-  /** Arrivals before their time, wall clock against the forwarded publish time and the wish. */
+  /** Arrivals before their time, wall clock against the forwarded publish time and the delay that was asked for. */
   early: number;
   /** Of what was asked for later: the longest time between due and first arrival. */
   maxLatenessMs: number;
@@ -29,7 +29,7 @@ export type Counts = Readonly<{
   lost: number;
   /** Logical messages in the dead letters. */
   deadLettered: number;
-  /** Further copies that nobody published: a crash made them, and the subscriber's gate recognised their dedupId. */
+  /** Further copies beyond the publish calls: a crash made them, and the subscriber's gate recognised their dedupId. */
   repeats: number;
   /** Further copies because a lane without "once" was published to more than once. The gate recognised them as well. */
   foreseen: number;
@@ -158,25 +158,25 @@ function latenessOf(trace: Trace): number {
 }
 
 /**
- * The earliest instant that a publish call of this message asked for; undefined when none asked, NaN when it cannot
- * be told. Counted from the server's publish time as forwarded, never from a clock beside the publish call.
+ * The earliest due time that a publish call of this message asked for; undefined when none asked, NaN when it is not
+ * known. Counted from the server's publish time as forwarded, never from a clock beside the publish call.
  */
 function dueOf({ arrival, calls }: Matched): number | undefined {
   const origin = Date.parse(arrival.attributes['originPublishTime'] ?? '');
-  const instants = calls.map(({ event }) => {
+  const dueTimes = calls.map(({ event }) => {
     const { delay, deliverAt } = event.attributes;
     if (delay !== undefined) return origin + Number(delay) * 1_000;
     return deliverAt === undefined ? undefined : Date.parse(deliverAt);
   });
   // A call that asked for no delay may have been delivered at once.
-  return instants.some((instant) => instant === undefined) ? undefined : Math.min(...(instants as number[]));
+  return dueTimes.some((due) => due === undefined) ? undefined : Math.min(...(dueTimes as number[]));
 }
 
 function deadLetterLines(observed: Observed, traces: readonly Trace[]): string[] {
-  return observed.deadLetters.map((letter) => {
-    const trace = traces.find(({ deadLetters }) => deadLetters.includes(letter));
-    const { deadLetterReason = 'no reason', deadLetterError = '' } = letter.attributes;
-    const name = trace === undefined ? `message ID ${letter.messageId}` : nameOf(trace);
+  return observed.deadLetters.map((deadLetter) => {
+    const trace = traces.find(({ deadLetters }) => deadLetters.includes(deadLetter));
+    const { deadLetterReason = 'no reason', deadLetterError = '' } = deadLetter.attributes;
+    const name = trace === undefined ? `message ID ${deadLetter.messageId}` : nameOf(trace);
     return `${name}: ${deadLetterReason}${deadLetterError === '' ? '' : `: ${deadLetterError}`}`;
   });
 }

@@ -68,7 +68,7 @@ test('a bad line is named with file, number, field and what is accepted', async 
   assert.match(stderr, /^demo: .*bad\.ndjson:2: field data is 5; accepted: a string .*\n$/);
 });
 
-test('tells how it is used', async () => {
+test('--help prints how it is used', async () => {
   const { code, stdout } = await demo('--help');
   assert.equal(code, 0);
   assert.match(stdout, /--file FILE/);

@@ -38,7 +38,7 @@ async function main(): Promise<number> {
     });
   }
   try {
-    // Loaded only now: Google's clients take a second to load, and a mistake in the file is told without them.
+    // Loaded only now: Google's clients take a second to load, and a mistake in the file is reported without them.
     const [{ runDemo }, { onOrphaned }] = await Promise.all([
       import('./run.ts'),
       import('pubsub-guarantees-emulator'),
@@ -69,7 +69,7 @@ class Interrupted extends Error {
   }
 }
 
-/** npm runs scripts in the package's folder and tells where the user was. */
+/** npm runs scripts in the package's folder and says where the user was. */
 function pathOf(file: string): string {
   const called = resolve(process.env['INIT_CWD'] ?? '.', file);
   return existsSync(called) ? called : resolve(file);

@@ -95,7 +95,7 @@ const bad: readonly (readonly [string, string, RegExp])[] = [
   ],
   ['a long wait', attributes({ delay: '601' }), /field attributes\.delay is "601"; accepted: at most 600 s/],
   [
-    'a far instant',
+    'a far due time',
     attributes({ deliverAt: '2030-02-01T08:00:00Z' }),
     /attributes\.deliverAt is .*at most 600 s/,
   ],

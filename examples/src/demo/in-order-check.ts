@@ -1,5 +1,5 @@
 /**
- * First deliveries of a key must be 1, 2, 3, …. Repeats of what came before are no violation (they are counted where
+ * First deliveries of a key must be 1, 2, 3, …. Repeats of earlier numbers are no violation (they are counted where
  * repeats are counted); a number that comes before its predecessor is.
  */
 import { positionOf } from './logical.ts';

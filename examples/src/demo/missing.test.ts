@@ -16,12 +16,12 @@ const step = (number: number): Published => ({
   messageId: `m${number}`,
 });
 const missing = (published: Published[], deadLetters: Published[] = []) => {
-  const letters = deadLetters.map(({ event }) => ({
+  const deadLettered = deadLetters.map(({ event }) => ({
     messageId: 'd',
     data: event.data,
     attributes: event.attributes,
   }));
-  return missingOf(traceAll({ published, arrivals: [], deadLetters: letters }).traces);
+  return missingOf(traceAll({ published, arrivals: [], deadLetters: deadLettered }).traces);
 };
 
 test('what waits for a number that is in the file is worth waiting for', () => {
@@ -31,11 +31,11 @@ test('what waits for a number that is in the file is worth waiting for', () => {
   );
 });
 
-test('what is behind a number that nobody published is hopeless, and the number is named', () => {
+test('what is behind a number that the file never publishes is hopeless, and the number is named', () => {
   const [one, three] = missing([step(1), step(3)]);
   assert.equal(one?.hopeless, false);
   assert.equal(three?.hopeless, true);
-  assert.match(three?.text ?? '', /held, key "k" waits for number 2, which nobody published/);
+  assert.match(three?.text ?? '', /held, key "k" waits for number 2, which the file does not publish/);
 });
 
 test('a dead-lettered number is a gap for the ones behind it', () => {

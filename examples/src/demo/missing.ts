@@ -26,7 +26,7 @@ export function missingOf(traces: readonly Trace[]): readonly Missing[] {
     }
     const gap = firstAbsent(stream.available);
     if (position.number > gap) {
-      const text = `${nameOf(trace)}: held, key ${JSON.stringify(position.key)} waits for number ${gap}, which nobody published`;
+      const text = `${nameOf(trace)}: held, key ${JSON.stringify(position.key)} waits for number ${gap}, which the file does not publish`;
       return { trace, text, hopeless: true };
     }
     const next = firstAbsent(stream.delivered);

@@ -46,7 +46,7 @@ async function publish(topic: Topic, event: DemoEvent, clock: Clock): Promise<Pu
     });
     return { event, messageId: await Promise.race([answer, late]) };
   } catch (error) {
-    // The client refuses an ordering key after a failure until it is told to go on.
+    // The client refuses an ordering key after a failure until `resumePublishing` is called.
     if (orderingKey !== undefined) topic.resumePublishing(orderingKey);
     return { event, error: error instanceof Error ? error.message : String(error) };
   } finally {

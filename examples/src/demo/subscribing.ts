@@ -1,9 +1,9 @@
 /**
- * The subscribers of the demo: what somebody writes whose handler must take effect once. Each is the toolkit's pull
- * door with the toolkit's `dedup` around its own handler, because a function that was killed between a publish and
- * its confirmation publishes the message again, and only the subscriber can recognise that.
+ * The subscribers of the demo, written as a user writes one whose handler must take effect once. Each is the toolkit's
+ * pull receiver with the toolkit's `dedup` around its own handler, because a function that was killed between a publish
+ * and its confirmation publishes the message again, and only the subscriber can recognise that.
  *
- * What is written down: every arrival before the gate, and whether the handler behind the gate ran for it.
+ * It writes down every arrival before the gate, and whether the handler behind the gate ran for it.
  */
 import type { PubSub } from '@google-cloud/pubsub';
 import {
@@ -33,8 +33,8 @@ export type Subscribers = Readonly<{
 /** `run` scopes the claims: a store that outlives the run must not remember an earlier one. */
 export function subscribe({ client, publisher, store, clock }: Ports, run: string): Subscribers {
   const arrivals: Recorded[] = [];
-  const letters = new Map<string, DeadLetter>();
-  const doors = LANES.map((lane) => {
+  const deadLettered = new Map<string, DeadLetter>();
+  const receivers = LANES.map((lane) => {
     const { observe, handler } = recorder(lane.target, arrivals, clock);
     const gate = [observe, deadLettering(publisher, DEAD_LETTERS.topic), dedup(store, { clock })];
     return receive(client.subscription(lane.subscription), compose(handler, gate), {
@@ -44,10 +44,10 @@ export function subscribe({ client, publisher, store, clock }: Ports, run: strin
     });
   });
   // No gate here: it reads the wire contract, and an invalid attribute is why most of these are here.
-  const deadLetterDoor = receive(
+  const deadLetterReceiver = receive(
     client.subscription(DEAD_LETTERS.subscription),
     compose(async ({ id, data, attributes }) => {
-      letters.set(nameOf(data, attributes), { messageId: id, data, attributes });
+      deadLettered.set(nameOf(data, attributes), { messageId: id, data, attributes });
       return ack();
     }, []),
     { consumer: `demo-${run}-${DEAD_LETTERS.topic}`, clock, log: silent },
@@ -55,9 +55,10 @@ export function subscribe({ client, publisher, store, clock }: Ports, run: strin
   return {
     arrivals,
     get deadLetters() {
-      return [...letters.values()];
+      return [...deadLettered.values()];
     },
-    close: async () => void (await Promise.all([...doors, deadLetterDoor].map((door) => door.close()))),
+    close: async () =>
+      void (await Promise.all([...receivers, deadLetterReceiver].map((receiver) => receiver.close()))),
   };
 }
 

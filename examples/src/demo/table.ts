@@ -19,7 +19,7 @@ const LEGEND = [
   'A dash: no such promise on this topic.',
 ];
 
-/** More than this is not read by anybody; the counts say how many there are. */
+/** More lines than a reader reads are left out; the counts say how many there are. */
 const MOST_LINES = 20;
 
 export function renderReport(report: Report, facts: RunFacts): string {

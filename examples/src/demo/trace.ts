@@ -22,8 +22,8 @@ export type Trace = Readonly<{
 
 type Building = { logical: Logical; arrivals: Matched[]; deadLetters: DeadLetter[] };
 
-/** Taken off on the way out once granted, or left for information by a lane that does not grant them. */
-const WISHES = ['delay', 'deliverAt', 'scheduleKey'];
+/** Delivery options: taken off on the way out once applied, or left for information by a lane that does not apply them. */
+const DELIVERY_OPTIONS = ['delay', 'deliverAt', 'scheduleKey'];
 /** Added by the toolkit. */
 const ADDED = ['dedupId', 'originPublishTime', 'deliveredAfter', 'fencingToken'];
 
@@ -38,7 +38,7 @@ export function traceAll(observed: Observed): Readonly<{ traces: Trace[]; violat
     const violation = place(found, arrival);
     if (violation !== undefined) violations.push(violation);
   }
-  for (const letter of observed.deadLetters) placeDeadLetter(traces, letter);
+  for (const deadLetter of observed.deadLetters) placeDeadLetter(traces, deadLetter);
   return { traces, violations };
 }
 
@@ -89,7 +89,10 @@ function place(found: readonly Building[], arrival: Arrival): Violation | undefi
   const first = found[0];
   if (first === undefined) {
     const known = dedupId === undefined ? 'without dedupId' : `with dedupId ${JSON.stringify(dedupId)}`;
-    return { kind: 'unexpected', text: `${arrival.topic}: a message ${known} that nobody published` };
+    return {
+      kind: 'unexpected',
+      text: `${arrival.topic}: a message ${known} that no publish call accounts for`,
+    };
   }
   const bytes = found.flatMap((trace) =>
     trace.logical.calls
@@ -129,7 +132,7 @@ function sameAttributes(call: Published, arrival: Arrival): boolean {
 /** `dedupId` is left out: it is compared as the identity. */
 function publishersOwn(attributes: Readonly<Record<string, string>>): [string, string][] {
   return Object.entries(attributes)
-    .filter(([key]) => !WISHES.includes(key) && !ADDED.includes(key) && !/^goog/i.test(key))
+    .filter(([key]) => !DELIVERY_OPTIONS.includes(key) && !ADDED.includes(key) && !/^goog/i.test(key))
     .toSorted(([left], [right]) => (left < right ? -1 : 1));
 }
 
@@ -137,21 +140,22 @@ const sameEntries = (left: unknown, right: unknown): boolean =>
   JSON.stringify(left) === JSON.stringify(right);
 
 /** A dead letter keeps the data and whatever attributes had room: the line that explains most of it is meant. */
-function placeDeadLetter(traces: readonly Building[], letter: DeadLetter): void {
+function placeDeadLetter(traces: readonly Building[], deadLetter: DeadLetter): void {
   const shared = (call: Published): number =>
-    Object.entries(call.event.attributes).filter(([key, value]) => letter.attributes[key] === value).length;
+    Object.entries(call.event.attributes).filter(([key, value]) => deadLetter.attributes[key] === value)
+      .length;
   const scored = traces.flatMap((trace) =>
     trace.logical.calls
-      .filter(({ event }) => sameBytes(event.data, letter.data))
+      .filter(({ event }) => sameBytes(event.data, deadLetter.data))
       .map((call) => ({
         trace,
         // A message without any sign of life explains a dead letter better than one that was delivered.
         score:
-          (hasIdentity(call, letter.attributes['dedupId']) ? 1_000 : 0) +
+          (hasIdentity(call, deadLetter.attributes['dedupId']) ? 1_000 : 0) +
           shared(call) * 2 +
           (trace.arrivals.length === 0 && trace.deadLetters.length === 0 ? 1 : 0),
       })),
   );
   const best = scored.toSorted((left, right) => right.score - left.score)[0];
-  best?.trace.deadLetters.push(letter);
+  best?.trace.deadLetters.push(deadLetter);
 }

@@ -25,7 +25,7 @@ const quiet: Moment = {
 const look = (arrivals: Arrival[], change: Partial<Moment> = {}) =>
   waitingFor({ published: [published], arrivals, deadLetters: [] }, { ...quiet, ...change });
 
-test('is over when everything came and nothing more does', () => {
+test('is over when everything has arrived and nothing more does', () => {
   assert.deepEqual(look([arrival]), { over: true, missing: 0 });
 });
 
@@ -49,7 +49,7 @@ test('goes on while more may come', () => {
   );
 });
 
-test('does not wait for what is held behind a number that nobody published', () => {
+test('does not wait for what is held behind a number that the file never publishes', () => {
   const attributes = { sequence: '2', sequenceKey: 'k' };
   const held = { ...published, event: { ...published.event, topic: 'fifo-in', attributes } };
   const answer = waitingFor({ published: [held], arrivals: [], deadLetters: [] }, quiet);
