@@ -26,7 +26,7 @@ const imported = async <Exports = Record<string, Made>>(path: string): Promise<E
 
 const { jsonLog } = await imported('shared/src/log.ts');
 const { systemClock } = await imported<{ systemClock: () => object }>('shared/src/clock.ts');
-const { reportPoison } = await imported('shared/src/order/report.ts');
+const { reportEvents } = await imported<{ reportEvents: Made }>('shared/src/order/report.ts');
 const { streamSweep } = await imported<{
   streamSweep: (policy: object, visit: Made) => (handler: Made) => (context: object) => Promise<unknown>;
 }>('shared/src/order/sweep.ts');
@@ -39,15 +39,15 @@ type World = Readonly<{
   store: Writing;
   failing: Map<string, string[]>;
   add: (text: string, slot?: object) => Promise<unknown>;
-  relayOf: (options: object) => Readonly<{ pass(context: object): Promise<unknown> }>;
+  relayOf: (options: object) => Readonly<{ sweep(context: object): Promise<unknown> }>;
 }>;
 const { world } = await imported<{ world: () => World }>('proofs/src/outbox/world.ts');
 const { encodeMessage } = await imported('shared/src/stored-message.ts');
 const { virtualClock } = await imported<{ virtualClock: () => object }>('shared/src/testing/index.ts');
-const { memoryTasks } = await imported('shared/src/delay/memory.ts');
+const { memoryTasks } = await imported('shared/src/tasks/memory.ts');
 const { republish } = await imported('shared/src/delay/republish.ts');
 const { encodeDelayed } = await imported<{ encodeDelayed: (delayed: object) => Uint8Array<ArrayBuffer> }>(
-  'shared/src/delay/task-body.ts',
+  'shared/src/tasks/task-body.ts',
 );
 const { authentication } = await imported('appengine/src/auth.ts');
 type Room = Readonly<{
@@ -78,8 +78,12 @@ async function entryOf(resource: JsonObject, write: (log: unknown) => unknown): 
 }
 
 const ref = { consumer: 'ledger-fifo', source: 's', key: 'k' };
-const poison = (policy: string) => (log: unknown) =>
-  reportPoison?.(policy, { log }, ref, 7, 10, new Error('no'));
+/** A number that failed for good, under `onPoison`. */
+const poison = (onPoison: 'block' | 'skip') => (log: unknown) => {
+  const verdict = { attempts: 10, isPoison: true, failure: { error: new Error('no') } };
+  const ended = { kind: onPoison === 'skip' ? 'skipped' : 'failed', entry: { number: 7 }, verdict };
+  return reportEvents({ onPoison }, { log }, ref, { ended, takesOver: false, unknownStale: [] });
+};
 const oldGap = (log: unknown) => {
   const state = { waitingSince: 0, last: 1 };
   const streams = [{ ref, state, nowMs: 400_000 }];
@@ -97,7 +101,7 @@ const passed = (how: string, slot?: object) => async (log: unknown) => {
   const { failing, add, relayOf } = world();
   failing.set('bad', [how]);
   await add('bad', slot);
-  await relayOf({ log }).pass({ signal: new AbortController().signal });
+  await relayOf({ log }).sweep({ signal: new AbortController().signal });
 };
 /** A pass over a row that a delivery of the inbox left behind, and that no topic takes. */
 const leftBehind = async (log: unknown) => {
@@ -106,7 +110,7 @@ const leftBehind = async (log: unknown) => {
   const message = { id: 'k.w.0', data: Buffer.from('bad'), attributes: {}, publishTime: new Date(0) };
   const row = { id: 'k.w.0', group: 'k.w', topic: 'projects/p/topics/t', message: encodeMessage?.(message) };
   await store.transact(async (transaction) => store.writeSlot(transaction, { rows: [row] }));
-  await relayOf({ log }).pass({ signal: new AbortController().signal });
+  await relayOf({ log }).sweep({ signal: new AbortController().signal });
 };
 
 const OIDC = { audiences: ['https://republisher.example'], serviceAccounts: ['caller@p.example'] };
@@ -183,7 +187,7 @@ const full = async (log: unknown) => {
   });
 };
 
-test('bytes that do not fit the memory are told of, of functions and of the republisher', async () => {
+test('bytes that do not fit the memory raise an alert, of functions and of the republisher', async () => {
   for (const service of ['orders-once', 'reminders', 'ledger-fifo', 'payments-pipe'])
     assert.deepEqual(await alertsOf(onCloudRun(service), full), ['memory']);
   assert.deepEqual(await alertsOf(onAppEngine('default'), full), ['republisher_memory']);
@@ -194,7 +198,7 @@ test('bytes that do not fit the memory are told of, of functions and of the repu
 const passing = (entry: Json): readonly string[] =>
   [...filters].filter(([, filter]) => passesLogFilter(filter, entry)).map(([name]) => name);
 
-test('a sweep that fails, or cannot be called, is told of; one that runs, and the job of another team, are not', () => {
+test('a sweep that fails, or cannot be called, raises an alert; one that runs, and the job of another team, raise none', () => {
   const line = (job: string, severity: string): Json => ({
     severity,
     resource: { type: 'cloud_scheduler_job', labels: { job_id: job, location: 'europe-west1' } },
@@ -207,7 +211,7 @@ test('a sweep that fails, or cannot be called, is told of; one that runs, and th
   assert.deepEqual(passing(line('nightly', 'ERROR')), []);
 });
 
-test('a change of the App Engine application is told of', () => {
+test('a change of the App Engine application raises an alert', () => {
   const change = (methodName: string): Json => ({
     severity: 'NOTICE',
     resource: { type: 'gae_app', labels: { module_id: '' } },
@@ -222,16 +226,16 @@ test('a blocked stream raises an alert, in every function with streams', async (
     assert.deepEqual(await alertsOf(onCloudRun(service), poison('block')), ['blocked']);
 });
 
-test('an old gap is told of', async () => {
+test('an old gap raises an alert', async () => {
   assert.deepEqual(await alertsOf(onCloudRun('ledger-fifo'), oldGap), ['gaps']);
 });
 
-test('a stream that goes on, and a service of somebody else, are told of to nobody', async () => {
+test('a stream that goes on, and a service of another team, raise no alert', async () => {
   assert.deepEqual(await alertsOf(onCloudRun('ledger-fifo'), poison('skip')), []);
   assert.deepEqual(await alertsOf(onCloudRun('reminders'), poison('block')), []);
 });
 
-test('a row of the outbox that can never be published is told of, in every function that relays, and no other', async () => {
+test('a row of the outbox that can never be published raises an alert, in every function that relays, and no other', async () => {
   for (const write of [passed('permanent', { sequenceKey: 'k' }), passed('permanent'), leftBehind]) {
     for (const service of ['ledger-fifo', 'orders-once'])
       assert.deepEqual(await alertsOf(onCloudRun(service), write), ['outbox']);
@@ -239,7 +243,7 @@ test('a row of the outbox that can never be published is told of, in every funct
   }
 });
 
-test('a row of the outbox that is tried again is told of to nobody', async () => {
+test('a row of the outbox that is tried again raises no alert', async () => {
   for (const slot of [{ sequenceKey: 'k' }, undefined])
     assert.deepEqual(await alertsOf(onCloudRun('ledger-fifo'), passed('refused', slot)), []);
 });
@@ -248,7 +252,7 @@ const badProof = { Authorization: 'Bearer a.b.c' };
 const signed = `Bearer ${Buffer.from('{"alg":"RS256","kid":"k"}').toString('base64url')}.e30.e30`;
 const noKeys = async () => Promise.reject(new Error('no network'));
 
-test('a task for a topic that is not on the list, and a proof that is refused, are told of on App Engine', async () => {
+test('a task for a topic that is not on the list, and a proof that is refused, raise an alert on App Engine', async () => {
   // Where the plan makes the app, its first service is the default one.
   assert.deepEqual(await alertsOf(onAppEngine('default'), task(QUEUE)), ['refused']);
   assert.deepEqual(await alertsOf(onAppEngine('default'), task(badProof)), ['refused']);
@@ -256,7 +260,7 @@ test('a task for a topic that is not on the list, and a proof that is refused, a
   assert.deepEqual(await alertsOf(onAppEngine('republisher'), task(QUEUE), named), ['refused']);
 });
 
-test('a stranger without a proof, keys that cannot be read, and another service, are told of to nobody', async () => {
+test('a stranger without a proof, keys that cannot be read, and another service, raise no alert', async () => {
   assert.deepEqual(await alertsOf(onAppEngine('default'), task({})), []);
   assert.deepEqual(await alertsOf(onAppEngine('default'), task({ Authorization: signed }, noKeys)), []);
   for (const resource of [onAppEngine('shop'), onCloudRun('default'), onCloudRun('republisher')])
@@ -264,7 +268,7 @@ test('a stranger without a proof, keys that cannot be read, and another service,
 });
 
 const there = await terraform();
-test('on Cloud Run the republisher is told of too, by Terraform and by gcloud alike', {
+test('on Cloud Run the republisher raises alerts too, by Terraform and by gcloud alike', {
   skip: there === undefined && 'terraform is not on the path',
 }, async () => {
   try {
