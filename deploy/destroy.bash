@@ -110,7 +110,7 @@ undo() { # a command of the deployment
     'gcloud redis instances create '*)
       kept+=("the Redis instance guarantees, which costs by the hour: without its claims what comes again is processed again; gcloud redis instances delete guarantees --project=$project --region=$region")
       ;;
-    'gcloud iam roles create '*) kept+=("the role $5, which is granted to nobody: the ID of a deleted role cannot be used again for weeks") ;;
+    'gcloud iam roles create '*) kept+=("the role $5, which is granted to no account any more: the ID of a deleted role cannot be used again for weeks") ;;
     'gcloud services enable '*) kept+=('the APIs: others may use them') ;;
     # Part of what was undone above.
     'gcloud tasks queues create '* | 'gcloud firestore '* | 'gcloud beta services identity create '*) ;;

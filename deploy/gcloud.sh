@@ -8,7 +8,7 @@ if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 404)); then
   printf 'deploy/gcloud.sh: this is bash %s; 4.4 or later is needed\n' "$BASH_VERSION" >&2
   exit 1
 fi
-# Nobody may be there to answer: what gcloud would ask is an error, or answered as it proposes.
+# The script may run unattended: where gcloud would ask, it fails or takes what it proposes.
 export CLOUDSDK_CORE_DISABLE_PROMPTS=1
 
 usage() {
@@ -19,7 +19,7 @@ usage: deploy/gcloud.sh --project P --region R --function NAME:KIND:SOURCE:TARGE
                                       May be given several times.
   --packages FOLDER                   what npm run package made (default: build)
   --queues A,B                        queues for delay and pipeline (default: delay)
-  --wake-queue Q                      queue that wakes streams of fifo and pipeline whose head has failed (default: wake)
+  --wake-queue Q                      queue that wakes streams of fifo and pipeline whose next message failed (default: wake)
   --republisher app-engine|cloud-run  where the republisher runs (default: app-engine)
   --app-engine-service S              its service there (default: republisher; the first one of an app must be default)
   --database D                        Firestore database (default: pubsub-guarantees)
@@ -106,7 +106,7 @@ matches "$prefix" '^[A-Za-z][A-Za-z0-9-]{0,99}$' || stop "--prefix is $prefix; a
 matches "$service" '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$' || stop "--app-engine-service is $service; accepted: the ID of a service"
 matches "$queues" '^[A-Za-z0-9-]+(,[A-Za-z0-9-]+)*$' || stop "--queues is $queues; accepted: IDs with commas between"
 matches "$wake_queue" '^[A-Za-z0-9-]{1,80}$' || stop "--wake-queue is $wake_queue; accepted: the ID of a queue"
-[[ ",$queues," != *",$wake_queue,"* ]] || stop "--wake-queue is $wake_queue; accepted: another than --queues, because it gives up soon"
+[[ ",$queues," != *",$wake_queue,"* ]] || stop "--wake-queue is $wake_queue; accepted: another than --queues, because it stops trying soon"
 
 matches "$queues" '^[^,]{1,100}(,[^,]{1,100})*$' || stop "--queues is $queues; accepted: IDs of at most 100 characters"
 [ -z "$build_account" ] || matches "$build_account" '^[^@/[:space:]]+@[^@/[:space:]]+$' || stop "--build-account is $build_account; accepted: the e-mail of a service account"
@@ -297,7 +297,7 @@ else
   command -v gcloud >/dev/null || stop 'gcloud is not on the path: https://cloud.google.com/sdk/docs/install'
   command -v curl >/dev/null || stop 'curl is not on the path; the permissions are asked for with it'
   command -v sha256sum >/dev/null || stop 'sha256sum is not on the path (coreutils)'
-  release=$(gcloud version 2>/dev/null) || stop 'gcloud does not tell its version'
+  release=$(gcloud version 2>/dev/null) || stop 'gcloud does not say its version'
   for component in alpha beta; do
     grep -q "^$component " <<<"$release" || stop "gcloud has no $component commands; run: gcloud components install $component"
   done
@@ -342,12 +342,12 @@ else
   asked=$(printf '"%s",' "${permissions[@]}")
   token=$(gcloud auth print-access-token) || stop 'gcloud has no credentials; run: gcloud auth login'
   test_permissions() {
-    local told
-    told=$(printf 'Authorization: Bearer %s\n' "$token" |
+    local reply
+    reply=$(printf 'Authorization: Bearer %s\n' "$token" |
       curl -sS -X POST -H @- -H 'Content-Type: application/json' -d "{\"permissions\":[${asked%,}]}" \
-        "https://cloudresourcemanager.googleapis.com/v1/projects/$project:testIamPermissions" 2>&1) || told+=' "error"'
-    printf '%s' "$told"
-    ! grep -q '"error"' <<<"$told"
+        "https://cloudresourcemanager.googleapis.com/v1/projects/$project:testIamPermissions" 2>&1) || reply+=' "error"'
+    printf '%s' "$reply"
+    ! grep -q '"error"' <<<"$reply"
   }
   ask test_permissions || stop "the permissions cannot be asked for: $answer"
   granted=$answer
@@ -581,7 +581,7 @@ for suffix in claims outbox-rows payload payload-chunks schedules; do expiry "$s
 
 # --- queues and the republisher
 
-# A wake-up that is lost costs time alone: this one gives up.
+# A lost wake-up costs only time: this queue stops trying after five attempts.
 if [ ${#streams[@]} -gt 0 ]; then
   queue "$wake_queue" --max-dispatches-per-second=500 --max-concurrent-dispatches=100 --max-attempts=5 \
     --min-backoff=1s --max-backoff=10s --max-doublings=3
@@ -668,7 +668,7 @@ if [ -n "$redis" ]; then
     address=$(value gcloud redis instances describe "${of[@]}" --format='value[separator=":"](host,port)')
     password=$(value gcloud redis instances get-auth-string "${of[@]}" --format='value(authString)')
     certificates=$(value gcloud redis instances describe "${of[@]}" --flatten='serverCaCerts[]' --format='value(serverCaCerts.cert)')
-    if [ -z "$address" ] || [ -z "$password" ] || [ -z "$certificates" ]; then stop 'the Redis instance does not tell its address, password and certificates'; fi
+    if [ -z "$address" ] || [ -z "$password" ] || [ -z "$certificates" ]; then stop 'the Redis instance does not say its address, password and certificates'; fi
     url="rediss://:$password@$address"
   fi
   secret guarantees-redis-url "$url"
@@ -785,7 +785,7 @@ deploy_function() { # name, kind, source, target
   local verb=create
   ! there gcloud scheduler jobs describe "$name-sweep" --project="$project" --location="$region" || verb=update
   run gcloud scheduler jobs "$verb" http "$name-sweep" --project="$project" --location="$region" \
-    --description="What is due in $name and nobody works on" --schedule='* * * * *' --time-zone=Etc/UTC \
+    --description="Sweeps $name for what is due and no delivery processes" --schedule='* * * * *' --time-zone=Etc/UTC \
     --attempt-deadline=180s --max-retry-attempts=0 --http-method=POST --uri="$uri/sweep" \
     --oidc-service-account-email="$(email "$name-sweep")" --oidc-token-audience="$uri"
 }
@@ -863,7 +863,7 @@ if [ -n "$monitoring" ]; then
       log_alert 'App Engine application' 'The App Engine application was changed: it may be disabled' \
         "resource.type = \"gae_app\" AND protoPayload.serviceName = \"appengine.googleapis.com\" AND protoPayload.methodName = $(either google.appengine.v1.Applications.UpdateApplication google.appengine.v1beta.Applications.UpdateApplication)" \
         WARNING 1800s 'Where its servingStatus is not SERVING, delayed messages wait in their queue: docs/operations.md'
-    log_alert 'refused tasks' 'The republisher refuses a task for its topic, or for who sends it' \
+    log_alert 'refused tasks' 'The republisher refuses a task for its topic, or for its caller' \
       "$on_republisher AND jsonPayload.event = $(either topic_not_allowed caller_refused)" ERROR 3600s \
       'Nothing is lost, and messages are late until the topics or the caller are mended: docs/operations.md'
   fi
@@ -878,7 +878,7 @@ if [ -n "$monitoring" ]; then
   if [ ${#swept[@]} -gt 0 ]; then
     log_alert 'failing sweeps' 'Cloud Scheduler could not call a sweep, or the sweep failed' \
       "resource.type = \"cloud_scheduler_job\" AND resource.labels.job_id = $(either "${swept[@]}") AND severity = \"ERROR\"" ERROR 1800s \
-      'Failed heads, lost tasks and gaps wait for the next sweep: docs/operations.md'
+      'Failed messages of streams, lost tasks and gaps wait for the next sweep: docs/operations.md'
     for name in "${swept[@]}"; do
       alert "no $name" 'The job has not run for 15 minutes' \
         "resource.type = \"cloud_scheduler_job\" AND resource.labels.job_id = \"$name\" AND metric.type = \"logging.googleapis.com/log_entry_count\" AND metric.labels.severity = \"INFO\"" \

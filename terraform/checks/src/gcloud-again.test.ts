@@ -99,7 +99,7 @@ test('in a project that has it all, nothing is created, and no password is store
   }
 });
 
-test('what was set otherwise by somebody is set as it is wanted', async () => {
+test('a setting that was changed by hand is set back', async () => {
   const first = await run(PIPE);
   const { changes } = await run([...PIPE, '--notification-channels=projects/p/notificationChannels/7'], {
     state: first.state,
@@ -145,7 +145,11 @@ const FIRST: readonly (readonly [title: string, saying: Readonly<Record<string, 
     { ASKED: 'version', ANSWER: 'Google Cloud SDK 600.0.0\nbeta 1' },
     /components install alpha/,
   ],
-  ['permissions that are not told', { REFUSES: 'yes' }, /cannot be asked for: \{"error": "no such API"\}/],
+  [
+    'permissions that Google does not list',
+    { REFUSES: 'yes' },
+    /cannot be asked for: \{"error": "no such API"\}/,
+  ],
 ];
 for (const [title, saying, says] of FIRST) {
   test(`${title} ends the run before anything is changed`, async () => {
@@ -228,7 +232,7 @@ test('gcloud itself takes every command', {
     .split('\n')
     .filter((line) => line.startsWith('gcloud '));
   const known = lines.map((line) =>
-    // They came with 558.
+    // gcloud has them since 558.
     sdk!.release >= 558 ? line : line.replace(/ --network=net --subnet=sub --direct-vpc-egress=\S+/, ''),
   );
   const wrong = 'gcloud pubsub topics create x --no-such-flag';

@@ -37,7 +37,7 @@ test('the APIs come first, because nothing can be asked for without them', () =>
   assert.match(whole.changes[0] ?? '', /^services enable /);
 });
 
-test('an API that is off is told from a thing that may be there, and without --enable-services nothing is changed', async () => {
+test('an API that is off is not taken for a thing that is missing, and without --enable-services nothing is changed', async () => {
   const { code, err, changes } = await all.run(
     EVERYTHING.filter((word) => word !== '--enable-services'),
     { state: empty },

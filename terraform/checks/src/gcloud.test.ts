@@ -82,7 +82,7 @@ describe('the dry run', () => {
     ]);
   });
 
-  test('that lacks a grant, or says another deadline, is told from the plan', async () => {
+  test('that lacks a grant, or says another deadline, differs from the plan', async () => {
     const { out } = await script(['--dry-run', ...COMPLETE]);
     const plan = factsOfPlan((await readPlan('complete')).resources);
     const without = out
@@ -122,7 +122,7 @@ describe('what is asked for wrongly is refused with what is accepted:', () => {
     [[...COMPLETE, '--function', 'orders-in-the-morning-once:dedup:a-topic:b-topic'], /3 to 20/],
     [[...COMPLETE, '--region', 'europe'], /accepted: a region/],
     [[...COMPLETE, '--republisher', 'kubernetes'], /accepted: app-engine or cloud-run/],
-    [[...COMPLETE, '--wake-queue', 'delay-a'], /another than --queues, because it gives up soon/],
+    [[...COMPLETE, '--wake-queue', 'delay-a'], /another than --queues, because it stops trying soon/],
     [[...COMPLETE, '--nonsense'], /unknown option --nonsense/],
     [[...COMPLETE, '--queues'], /--queues needs a value/],
   ];
@@ -207,12 +207,12 @@ describe('with a gcloud', () => {
         .filter(
           (line) => line.startsWith('gcloud ') && !/services enable|app deploy|dashboards create/.test(line),
         );
-    const told = (text: string): string =>
+    const planned = (text: string): string =>
       text
         .replaceAll('PROJECT_NUMBER', '123')
         .replaceAll(/URL_OF_([\w-]+)/g, '$1.example')
         .replaceAll('--source=build/', `--source=${folder}/build/`);
-    assert.deepEqual(commands(out), commands(told(dry.out)));
+    assert.deepEqual(commands(out), commands(planned(dry.out)));
     assert.match(out, /gcloud app deploy \S+\/app\.yaml .*--version=v[0-9a-f]{12}/);
     assert.match(out, /services identity create/);
   });

@@ -23,7 +23,7 @@ const HOLDS: Readonly<Record<string, string>> = {
   google_firestore_database: 'claims, streams, schedules, payloads and the outbox are in it',
   google_redis_instance: 'its claims are lost: what comes again is processed again',
   google_service_account:
-    'its grants go with it, and tasks that were made with it are refused until their queue gives up',
+    'its grants go with it, and tasks that were made with it are refused until their queue deletes them',
 };
 
 /** A line for each resource that a plan destroys or replaces, and that something would be lost with. */

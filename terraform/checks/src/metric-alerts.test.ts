@@ -10,7 +10,7 @@ const alerts = (await readPlan('complete')).resources.filter(
 );
 
 /** The alerts that open, by their own names. */
-const told = (...series: Series[]): readonly string[] =>
+const opened = (...series: Series[]): readonly string[] =>
   alerts
     .filter(({ values }) => opens(values, series))
     .map(({ address }) =>
@@ -44,38 +44,41 @@ const job = (points: Series['points'], severity = 'INFO'): Series => ({
 });
 
 for (const code of ['503', '500', '403', '404', '429', 'unavailable', 'DEADLINE_EXCEEDED']) {
-  test(`a republisher that answers ${code} for five minutes is told of, and for two it is not`, () => {
+  test(`a republisher that answers ${code} for five minutes raises an alert, and for two it raises none`, () => {
     const fails = (count: number): Series => queue('task_attempt_count', minutes(count, 2), code);
-    assert.deepEqual(told(fails(5)), ['attempts[delay-a]']);
-    assert.deepEqual(told(fails(2)), []);
-    assert.deepEqual(told(queue('task_attempt_count', minutes(9, 2), code, 'other')), []);
+    assert.deepEqual(opened(fails(5)), ['attempts[delay-a]']);
+    assert.deepEqual(opened(fails(2)), []);
+    assert.deepEqual(opened(queue('task_attempt_count', minutes(9, 2), code, 'other')), []);
   });
 }
 
 test('a republisher that answers well opens no alert, however Cloud Tasks writes that', () => {
   for (const code of ['200', '204', 'ok', 'OK'])
-    assert.deepEqual(told(queue('task_attempt_count', minutes(9, 500), code)), []);
+    assert.deepEqual(opened(queue('task_attempt_count', minutes(9, 500), code)), []);
 });
 
-test('a queue that grows beyond what is expected, and one that is late, are told of', () => {
-  assert.deepEqual(told(queue('depth', minutes(5, 100_001))), ['depth[delay-a]']);
-  assert.deepEqual(told(queue('depth', minutes(5, 99_999))), []);
-  assert.deepEqual(told(queue('task_attempt_delays', minutes(5, 60_001))), ['lateness[delay-a]']);
-  assert.deepEqual(told(queue('task_attempt_delays', minutes(5, 900))), []);
+test('a queue that grows beyond what is expected, and one that is late, raise an alert', () => {
+  assert.deepEqual(opened(queue('depth', minutes(5, 100_001))), ['depth[delay-a]']);
+  assert.deepEqual(opened(queue('depth', minutes(5, 99_999))), []);
+  assert.deepEqual(opened(queue('task_attempt_delays', minutes(5, 60_001))), ['lateness[delay-a]']);
+  assert.deepEqual(opened(queue('task_attempt_delays', minutes(5, 900))), []);
 });
 
-test('a job that stops running is told of after fifteen minutes, and one that fails is not missed', () => {
+test('a job that stops running raises an alert after fifteen minutes, and one that fails is not missed', () => {
   const stopped = (ago: number): Series => job([...minutes(30, 1), ...minutes(ago, 0).map(() => undefined)]);
-  assert.deepEqual(told(stopped(15)), ['sweep_absent[reminders-sweep]']);
-  assert.deepEqual(told(stopped(14)), []);
-  assert.deepEqual(told(job(minutes(60, 1)), job([1, ...minutes(30, 0).map(() => undefined)], 'ERROR')), []);
+  assert.deepEqual(opened(stopped(15)), ['sweep_absent[reminders-sweep]']);
+  assert.deepEqual(opened(stopped(14)), []);
+  assert.deepEqual(
+    opened(job(minutes(60, 1)), job([1, ...minutes(30, 0).map(() => undefined)], 'ERROR')),
+    [],
+  );
 });
 
-test('an old backlog and dead letters are told of, each by its own alert', () => {
+test('an old backlog and dead letters each raise an alert of their own', () => {
   const old = subscription('oldest_unacked_message_age', 'reminders-push', minutes(2, 601));
-  assert.deepEqual(told(old), ['backlog[reminders]']);
+  assert.deepEqual(opened(old), ['backlog[reminders]']);
   const dead = subscription('num_undelivered_messages', 'republisher-dead-letters', [1]);
-  assert.deepEqual(told(dead), ['dead_letters[republisher]']);
+  assert.deepEqual(opened(dead), ['dead_letters[republisher]']);
 });
 
 test('every alert on a metric has a case here', () => {

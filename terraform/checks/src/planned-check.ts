@@ -148,7 +148,7 @@ const CHECKS: Readonly<Record<string, readonly Check[]>> = {
   ],
 };
 
-/** Who is neither an account of the plan nor Pub/Sub's own is somebody else. */
+/** A role may go to an account of the plan or to Pub/Sub's own, and to no other. */
 function agent({ values }: Planned, all: readonly Planned[]): readonly string[] {
   const member = text(values['member']);
   const known = [

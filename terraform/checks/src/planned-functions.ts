@@ -132,7 +132,7 @@ export function wakes(of: Planned, all: readonly Planned[]): readonly string[] {
   return [
     ...unless(
       attempts.every((limit) => limit > 0) && attempts.length === 1,
-      'wake-ups need a queue that gives up',
+      'wake-ups need a queue with a limit of attempts',
     ),
     ...unless(url === uriOf(of), 'WAKE_URL is not its URL'),
   ];

@@ -25,7 +25,7 @@ const FUNCTION = 'google_cloudfunctions2_function';
 const SUBSCRIPTION = 'google_pubsub_subscription';
 const ALERT = 'google_monitoring_alert_policy';
 const PLANTED: Readonly<Record<string, Planted>> = {
-  'a function that anybody can reach': {
+  'a function that every caller can reach': {
     type: FUNCTION,
     from: 'ALLOW_INTERNAL_ONLY',
     to: 'ALLOW_ALL',
@@ -197,7 +197,7 @@ const PLANTED: Readonly<Record<string, Planted>> = {
     type: 'google_cloud_tasks_queue',
     from: '"max_attempts":5',
     to: '"max_attempts":-1',
-    finds: /wake-ups need a queue that gives up/,
+    finds: /wake-ups need a queue with a limit of attempts/,
   },
   'wake-ups to another URL': {
     type: FUNCTION,

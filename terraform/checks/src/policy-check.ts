@@ -1,6 +1,6 @@
 /**
- * What every deployment must keep to, judged on the text of the modules alone: who is granted what, that nothing is
- * public, that nothing expires or gives up by itself, and that deadlines come from the one place where they are checked.
+ * What every deployment must keep to, judged on the text of the modules alone: which account has which role, that
+ * nothing is public, that nothing expires or stops trying by itself, and that deadlines come from the one place where they are checked.
  */
 import { GRANTS } from './grants.ts';
 import { blocksOf, type JsonObject, type Module, type Resource, textOf } from './module.ts';
@@ -72,7 +72,7 @@ const RULES: Readonly<Record<string, readonly Rule[]>> = {
     ({ body }) =>
       unless(
         one(body, 'lifecycle')['create_before_destroy'] === true,
-        'create_before_destroy must be true: whoever starts meanwhile would find no latest version',
+        'create_before_destroy must be true: an instance that starts meanwhile would find no latest version',
       ),
   ],
   google_cloud_run_service_iam_member: [

@@ -59,7 +59,7 @@ async function certificate(
   await openssl(folder, ...signed, '-extfile', `${name}.ext`);
 }
 
-/** The function's own client claims once, and says what came of it. */
+/** The function's own client claims once, and says with what result. */
 const CLAIMS = `
   const { readConfig } = await import(process.env.FUNCTIONS + '/config.ts');
   const { connect } = await import(process.env.FUNCTIONS + '/clients.ts');

@@ -20,7 +20,7 @@ export function checkReferences(
   const texts = [...expressions(everything(module))];
   const problems: string[] = [];
   const named = { var: new Set<string>(), local: new Set<string>() };
-  const tell = (text: string): void => void problems.push(`${module.name}: ${text}`);
+  const report = (text: string): void => void problems.push(`${module.name}: ${text}`);
   const called = (name: string): Module | undefined => {
     const source = module.calls.get(name)?.['source'];
     return typeof source !== 'string'
@@ -34,25 +34,25 @@ export function checkReferences(
     )) {
       if (root === 'var') {
         named.var.add(name);
-        if (!module.variables.has(name)) tell(`var.${name} is not declared`);
+        if (!module.variables.has(name)) report(`var.${name} is not declared`);
       } else if (root === 'local') {
         named.local.add(name);
-        if (!module.locals.has(name)) tell(`local.${name} is not declared`);
+        if (!module.locals.has(name)) report(`local.${name} is not declared`);
       } else if (root === 'module') {
-        if (!module.calls.has(name)) tell(`module.${name} is not there`);
+        if (!module.calls.has(name)) report(`module.${name} is not there`);
         else if (next !== undefined && called(name)?.outputs.has(next) === false) {
-          tell(`module.${name} has no output ${next}`);
+          report(`module.${name} has no output ${next}`);
         }
       } else {
         const [kind, type] = root.startsWith('data.')
           ? (['data', root.slice(5)] as const)
           : (['resource', root] as const);
         if (!module.resources.some((own) => own.kind === kind && own.type === type && own.name === name)) {
-          tell(`${root}.${name} is not there`);
+          report(`${root}.${name} is not there`);
         } else if (next !== undefined) {
           const block = (kind === 'data' ? schema.data : schema.resources)[type];
           if (block !== undefined && !(next in block.attributes) && !(next in block.blocks)) {
-            tell(`${root}.${name} has no attribute ${next}`);
+            report(`${root}.${name} has no attribute ${next}`);
           }
         }
       }
@@ -60,22 +60,23 @@ export function checkReferences(
   }
   for (const name of module.variables.keys()) {
     // The policy's variables are there to be judged; all others for something.
-    if (!named.var.has(name)) tell(`the variable ${name} is used nowhere`);
+    if (!named.var.has(name)) report(`the variable ${name} is used nowhere`);
   }
-  for (const name of module.locals.keys()) if (!named.local.has(name)) tell(`local.${name} is used nowhere`);
+  for (const name of module.locals.keys())
+    if (!named.local.has(name)) report(`local.${name} is used nowhere`);
   for (const [name, call] of module.calls) {
     const target = called(name);
     if (target === undefined) {
-      tell(`module.${name}: there is no module at ${textOf(call['source'])}`);
+      report(`module.${name}: there is no module at ${textOf(call['source'])}`);
       continue;
     }
     for (const argument of Object.keys(call)) {
       if (!CALL_META.has(argument) && !target.variables.has(argument)) {
-        tell(`module.${name}: ${target.name} has no variable ${argument}`);
+        report(`module.${name}: ${target.name} has no variable ${argument}`);
       }
     }
     for (const [variable, { default: standard }] of target.variables) {
-      if (standard === undefined && !(variable in call)) tell(`module.${name}: ${variable} is required`);
+      if (standard === undefined && !(variable in call)) report(`module.${name}: ${variable} is required`);
     }
   }
   return [...new Set(problems)];

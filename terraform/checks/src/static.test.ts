@@ -184,19 +184,19 @@ const PLANTED: Readonly<Record<string, Planted>> = {
     to: '',
     finds: /it must have a dead_letter_policy/,
   },
-  'a queue that gives up': {
+  'a queue that deletes tasks after some attempts': {
     file: 'modules/delay-queues/main.tf',
     from: 'max_attempts  = -1',
     to: 'max_attempts  = 100',
     finds: /max_attempts must be -1/,
   },
-  'an ack deadline that nobody has checked': {
+  'an ack deadline that policy has not checked': {
     file: GUARANTEE,
     from: 'ack_deadline_seconds       = local.limits.ack_deadline_seconds',
     to: 'ack_deadline_seconds       = 60',
     finds: /ack_deadline_seconds must be what the policy has checked/,
   },
-  'attempts that nobody has checked': {
+  'attempts that policy has not checked': {
     file: GUARANTEE,
     from: 'max_delivery_attempts = local.limits.max_delivery_attempts',
     to: 'max_delivery_attempts = 5',
@@ -208,7 +208,7 @@ const PLANTED: Readonly<Record<string, Planted>> = {
     to: 'optional(number, 65)',
     finds: /the type of limits is not that of modules\/policy/,
   },
-  'a queue that gives up by time': {
+  'a queue that deletes tasks after some time': {
     file: 'modules/delay-queues/main.tf',
     from: 'max_attempts  = -1',
     to: 'max_attempts  = -1\n    max_retry_duration = "3600s"',

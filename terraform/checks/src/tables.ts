@@ -63,5 +63,5 @@ const shown = (value: Json): string => JSON.stringify(value);
 
 const cell = (value: string): string => value.replaceAll('|', '\\|').replaceAll('\n', ' ');
 
-const table = (heads: readonly string[], rows: readonly (readonly string[])[]): string =>
-  [heads, heads.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |\n`).join('');
+const table = (headings: readonly string[], rows: readonly (readonly string[])[]): string =>
+  [headings, headings.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |\n`).join('');

@@ -140,7 +140,7 @@ module "guarantees" {
   delay                 = contains(["delay", "pipeline"], each.value.function) ? local.delay : null
   wake_queue            = contains(["fifo", "pipeline"], each.value.function) ? module.wake_queue.id : null
   build_service_account = module.project.build_account
-  # Those of its own topics are there before somebody may publish to them.
+  # Its own topics are created before any account may publish to them.
   outbox = contains(keys(var.outbox), each.key) ? {
     topics = [for topic in var.outbox[each.key] : try(google_pubsub_topic.topics[topic].name, topic)]
   } : null

@@ -35,7 +35,7 @@ locals {
     setunion(var.outbox.topics, contains(["fifo", "pipeline"], var.function) ? [var.source_topic] : []),
     [var.target_topic],
   )
-  # Known before the function is, unlike its own attribute: it is told its own URL.
+  # Known before the function is, unlike its own attribute: the function gets its own URL as a variable.
   own_url       = "https://${local.names.function}-${var.project_number}.${var.region}.run.app"
   redis_secrets = var.redis == null ? {} : { for key, secret in { url = var.redis.url_secret, ca = var.redis.ca_secret } : key => secret if secret != null }
 
@@ -257,7 +257,7 @@ resource "google_cloud_tasks_queue_iam_member" "enqueuer" {
   member   = google_service_account.runtime.member
 }
 
-# A task for App Engine may be made by whoever may look at the app. There is no smaller thing to grant this on.
+# An account that may look at the app may make a task for it. There is no smaller thing to grant this on.
 resource "google_project_iam_member" "app_engine" {
   count = local.to_app_engine ? 1 : 0
 
@@ -266,7 +266,7 @@ resource "google_project_iam_member" "app_engine" {
   member  = google_service_account.runtime.member
 }
 
-# A task with a token may be made by whoever may act as the token's account.
+# An account that may act as the token's account may make a task with that token.
 resource "google_service_account_iam_member" "caller" {
   count = local.to_url ? 1 : 0
 

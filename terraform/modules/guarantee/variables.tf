@@ -81,7 +81,7 @@ variable "redis" {
 }
 
 variable "delay" {
-  description = "For delay and pipeline: the queues (`ids` of the module delay-queues) and who is called back (`target` of the module republisher)."
+  description = "For delay and pipeline: the queues (`ids` of the module delay-queues) and what the queues call back (`target` of the module republisher)."
   type = object({
     queues = map(string)
     republisher = object({
@@ -163,7 +163,7 @@ variable "order" {
 }
 
 variable "wake_queue" {
-  description = "For fifo and pipeline: full name of a queue (`id` of the module wake-queue) for tasks that wake a stream whose head has failed. Null: the sweep alone does."
+  description = "For fifo and pipeline: full name of a queue (`id` of the module wake-queue) for tasks that wake a stream whose next message has failed. Null: the sweep alone does."
   type        = string
   default     = null
 
@@ -242,7 +242,7 @@ variable "environment" {
   default     = {}
 
   validation {
-    # By their beginnings, so that a misspelt one is told as well.
+    # By their beginnings, so that a misspelt one is refused as well.
     condition = length([
       for name in keys(var.environment) : name if can(regex(
         "^(CHECK_|COLLECTION_|CONSUMER|COUNTER_|DEAD_LETTER_|DEDUP_|DELAY_|FIRESTORE_|FUNCTION_|GOOGLE_CLOUD_PROJECT|HANDLER_|K_|LOG_|MAX_BYTES_|NODE_EXTRA_CA_CERTS|ORDER_|OUTBOX|PORT$|REDIS_|REPUBLISHER_|SOURCE_|STRICT_|TARGET_|TASKS_|WAKE_)", name
@@ -253,7 +253,7 @@ variable "environment" {
 
   validation {
     condition     = length([for name, value in var.environment : name if can(regex("(?i)(password|secret|token|api_?key)", name)) || can(regex("^rediss?://", value))]) == 0
-    error_message = "environment is readable by everybody who may look at the function: a secret does not belong in it."
+    error_message = "environment is readable by every account that may look at the function: a secret does not belong in it."
   }
 }
 
@@ -273,7 +273,7 @@ variable "network" {
 }
 
 variable "ingress" {
-  description = "Who can reach the function at all, besides the check of the token: ALLOW_INTERNAL_ONLY (Pub/Sub and Cloud Scheduler of the same project count as internal) or ALLOW_ALL."
+  description = "Which callers can reach the function at all, besides the check of the token: ALLOW_INTERNAL_ONLY (Pub/Sub and Cloud Scheduler of the same project count as internal) or ALLOW_ALL."
   type        = string
   default     = "ALLOW_INTERNAL_ONLY"
 

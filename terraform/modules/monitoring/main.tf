@@ -1,4 +1,4 @@
-# Alerts on what somebody has to act on, and a dashboard. What each alert means and what to do is in
+# Alerts on what an operator has to act on, and a dashboard. What each alert means and what to do is in
 # docs/operations.md, which the alert's own text says in short.
 
 locals {
@@ -42,7 +42,7 @@ locals {
       condition  = "A row of the outbox could not be published, and what is behind it waits"
       severity   = "ERROR"
       auto_close = "604800s"
-      content    = "`npx pubsub-guarantees outbox troubled` lists the streams that stand still, and the rows without order that were set aside, each with the reason. Mend the cause, then `npx pubsub-guarantees outbox resume KEY`, give the row up with `skip KEY NUMBER`, or put a row without order back with `reopen ROW`; what the inbox left behind is among them."
+      content    = "`npx pubsub-guarantees outbox troubled` lists the streams that are blocked, and the rows without order that were set aside, each with the reason. Mend the cause, then `npx pubsub-guarantees outbox resume KEY`, pass the row with `skip KEY NUMBER`, or put a row without order back with `reopen ROW`; what the inbox left behind is among them."
     }
     memory = {
       services   = sort(keys(var.functions))
@@ -69,10 +69,10 @@ locals {
       is_gae     = local.republisher.is_gae
       events     = ["topic_not_allowed", "caller_refused"]
       title      = "refused tasks"
-      condition  = "The republisher refuses a task for its topic, or for who sends it"
+      condition  = "The republisher refuses a task for its topic, or for its caller"
       severity   = "ERROR"
       auto_close = "3600s"
-      content    = "Nothing is lost: the queue sends each task again, and its message is late until the list is mended. `topic_not_allowed`: the log line names the topic; add it to `allowed_topics` of the module republisher, or delete the task if nobody of yours made it. `caller_refused`: the line says why; the audience or the account is not the one that the functions make their tasks with."
+      content    = "Nothing is lost: the queue sends each task again, and its message is late until the list is mended. `topic_not_allowed`: the log line names the topic; add it to `allowed_topics` of the module republisher, or delete the task if none of your services made it. `caller_refused`: the line says why; the audience or the account is not the one that the functions make their tasks with."
     }
   }
 }
@@ -137,7 +137,7 @@ resource "google_monitoring_alert_policy" "dead_letters" {
 
   documentation {
     mime_type = "text/markdown"
-    content   = "Messages that could not be processed are kept in ${each.value} for 31 days. Their attribute `deadLetterReason` says why; without it, Pub/Sub gave up after the last attempt. Mend the cause and publish them again."
+    content   = "Messages that could not be processed are kept in ${each.value} for 31 days. Their attribute `deadLetterReason` says why; without it, Pub/Sub dead-lettered the message after the last attempt. Mend the cause and publish them again."
   }
 }
 
@@ -241,7 +241,7 @@ resource "google_monitoring_alert_policy" "depth" {
   }
 }
 
-# Failed heads, lost tasks and gaps are found by sweeps alone: without them the alerts on streams are silent as well.
+# Only sweeps find failed messages of streams, lost tasks and gaps: without them the alerts on streams are silent as well.
 resource "google_monitoring_alert_policy" "sweep_failures" {
   count = length(var.sweeps) == 0 ? 0 : 1
 
@@ -274,7 +274,7 @@ resource "google_monitoring_alert_policy" "sweep_failures" {
 
   documentation {
     mime_type = "text/markdown"
-    content   = "What a sweep would have found waits for the next one: failed heads of streams, lost tasks, rows of an outbox, and the alerts on streams and gaps. The log of the job has the code that it was answered, the log of the function has `the sweep failed` with the reason. See \"A sweep that fails or does not run\" in docs/operations.md."
+    content   = "What a sweep would have found waits for the next one: failed messages of streams, lost tasks, rows of an outbox, and the alerts on streams and gaps. The log of the job has the code that it was answered, the log of the function has `the sweep failed` with the reason. See \"A sweep that fails or does not run\" in docs/operations.md."
   }
 }
 
@@ -310,7 +310,7 @@ resource "google_monitoring_alert_policy" "sweep_absent" {
 }
 
 # A disabled application refuses every call of the queue and says so nowhere else. The line of the audit log comes with
-# the change, whoever made it.
+# every change, by a person or a program.
 resource "google_monitoring_alert_policy" "app" {
   count = local.republisher.is_gae ? 1 : 0
 
@@ -343,7 +343,7 @@ resource "google_monitoring_alert_policy" "app" {
 
   documentation {
     mime_type = "text/markdown"
-    content   = "Somebody changed the App Engine application. Where `gcloud app describe --format='value(servingStatus)'` says other than SERVING, the republisher is not called, and delayed messages wait in their queue: enable the application in its settings."
+    content   = "The App Engine application was changed. Where `gcloud app describe --format='value(servingStatus)'` says other than SERVING, the republisher is not called, and delayed messages wait in their queue: enable the application in its settings."
   }
 }
 

@@ -10,7 +10,7 @@ variable "name" {
 }
 
 variable "functions" {
-  description = "The functions by name: their push subscription (`subscription.name` of the module guarantee), and how old its oldest message may become before somebody is told."
+  description = "The functions by name: their push subscription (`subscription.name` of the module guarantee), and how old its oldest message may become before an alert opens."
   type = map(object({
     subscription       = string
     oldest_age_seconds = optional(number, 600)
@@ -39,13 +39,13 @@ variable "queues" {
 }
 
 variable "lateness_seconds" {
-  description = "How long after its time a task may be called before somebody is told."
+  description = "How long after its time a task may be called before an alert opens."
   type        = number
   default     = 60
 }
 
 variable "depth_tasks" {
-  description = "How many tasks a queue may hold before somebody is told, those included that wait for their time. Null: any number."
+  description = "How many tasks a queue may hold before an alert opens, those included that wait for their time. Null: any number."
   type        = number
   default     = 100000
 
@@ -56,7 +56,7 @@ variable "depth_tasks" {
 }
 
 variable "sweeps" {
-  description = "Names of the jobs that call sweeps (`job.name` of the module sweep): somebody is told when one fails, or does not run."
+  description = "Names of the jobs that call sweeps (`job.name` of the module sweep): an alert opens when one fails, or does not run."
   type        = set(string)
   default     = []
 }
@@ -73,7 +73,7 @@ variable "streams" {
 }
 
 variable "outboxes" {
-  description = "Names of the functions with `outbox`, whose sweeps somebody is told about when a row of the outbox or the inbox cannot be published."
+  description = "Names of the functions with `outbox`: an alert opens when the sweep of one cannot publish a row of the outbox or the inbox."
   type        = set(string)
   default     = []
 
@@ -84,7 +84,7 @@ variable "outboxes" {
 }
 
 variable "republisher" {
-  description = "The republisher's service, `service` of the module republisher: somebody is told when it refuses a task. Null: there is none."
+  description = "The republisher's service, `service` of the module republisher: an alert opens when it refuses a task. Null: there is none."
   type = object({
     app_engine = optional(string)
     cloud_run  = optional(string)
@@ -98,7 +98,7 @@ variable "republisher" {
 }
 
 variable "notification_channels" {
-  description = "Full names of the channels that are told. Empty: incidents are opened, and nobody is told."
+  description = "Full names of the channels that incidents are sent to. Empty: incidents open, and are sent to no channel."
   type        = list(string)
   default     = []
 

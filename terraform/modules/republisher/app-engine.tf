@@ -1,4 +1,4 @@
-# --- on App Engine standard: the queue's calls are told from others by headers that the platform strips from outside
+# --- on App Engine standard: the queue's calls are recognised by headers that the platform strips from outside
 
 locals {
   creates_app = var.app_engine == null ? false : var.app_engine.create_application
@@ -61,7 +61,7 @@ resource "google_project_iam_member" "build" {
   }
 }
 
-# Whoever makes a task for App Engine must be allowed to look at the app. The smallest role of Google's for that also
+# An account that makes a task for App Engine must be allowed to look at the app. The smallest role of Google's for that also
 # shows its services, versions and instances.
 resource "google_project_iam_custom_role" "tasks" {
   count = local.is_app_engine ? 1 : 0
@@ -102,7 +102,7 @@ resource "google_app_engine_standard_app_version" "version" {
   instance_class  = var.app_engine.instance_class
   service_account = google_service_account.runtime.email
   env_variables   = local.environment
-  # Left standing when a newer one takes over, so that going back is one command; without calls it costs nothing.
+  # Kept when a newer one takes over, so that going back is one command; without calls it costs nothing.
   noop_on_destroy = true
 
   deployment {

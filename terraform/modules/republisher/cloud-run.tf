@@ -3,7 +3,7 @@
 
 locals {
   is_cloud_run = var.cloud_run != null
-  # Known before the service is: it is told its own URL.
+  # Known before the service is: the service gets its own URL as a variable.
   url = local.is_cloud_run ? "https://${var.name}-${var.project_number}.${var.cloud_run.region}.run.app" : null
 }
 

@@ -1,5 +1,5 @@
 output "target" {
-  description = "Who the queue calls, as `delay.republisher` of the module guarantee takes it."
+  description = "What the queue calls, as `delay.republisher` of the module guarantee takes it."
   value = {
     app_engine_service = local.is_app_engine ? var.app_engine.service : null
     app_engine_role    = one(google_project_iam_custom_role.tasks[*].name)

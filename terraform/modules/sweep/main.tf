@@ -1,5 +1,5 @@
-# Cloud Scheduler asks a function every minute to look for what is due and nobody works on. A sweep that fails is made
-# up for by the next one, so the job itself tries only once.
+# Cloud Scheduler asks a function every minute to sweep: to look for what is due and no delivery processes. The next
+# sweep makes up for one that fails, so the job itself tries only once.
 
 resource "google_service_account" "sweep" {
   project      = var.project_id
@@ -28,7 +28,7 @@ resource "google_cloud_scheduler_job" "sweep" {
   project          = var.project_id
   region           = var.region
   name             = "${var.function.name}-sweep"
-  description      = "What is due in ${var.function.name} and nobody works on"
+  description      = "Sweeps ${var.function.name} for what is due and no delivery processes"
   schedule         = var.schedule
   time_zone        = "Etc/UTC"
   attempt_deadline = "${var.attempt_deadline_seconds}s"

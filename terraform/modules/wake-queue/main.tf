@@ -1,5 +1,5 @@
-# A queue for tasks that wake streams whose head has failed. Unlike the queues of delayed messages it gives up soon: a
-# wake-up that is lost costs time alone, because the sweep finds the same stream. Several functions may share it.
+# A queue for tasks that wake streams whose next message has failed. Unlike the queues of delayed messages it deletes a
+# task after few attempts: a lost wake-up costs only time, because the sweep finds the same stream. Several functions may share it.
 
 resource "google_cloud_tasks_queue" "queue" {
   project  = var.project_id

@@ -22,7 +22,7 @@ export function factsOfDryRun(output: string): Facts {
   return new Map(facts);
 }
 
-/** What only a project can tell, as the stand-in tells it. */
+/** What only a project knows, as the stand-in answers it. */
 const known = (output: string): string => {
   const region = /--region=([\w-]+)/.exec(output)?.[1] ?? '';
   return output

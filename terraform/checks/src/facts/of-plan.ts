@@ -1,5 +1,5 @@
 /**
- * The facts of a plan. What Terraform plans and nobody here knows is an error: it would be compared with nothing.
+ * The facts of a plan. A planned resource of a type without a reader is an error: it would be compared with nothing.
  */
 import type { JsonObject } from '../module.ts';
 import type { Planned } from '../plans.ts';

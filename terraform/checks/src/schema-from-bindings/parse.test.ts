@@ -68,7 +68,7 @@ class Thing extends cdktf.TerraformResource {
 exports.Thing = Thing;
 `;
 
-test('arguments, outputs and blocks are told apart', () => {
+test('arguments, outputs and blocks are distinguished', () => {
   assert.deepEqual(blockFrom(DECLARATIONS, CODE), {
     attributes: {
       name: { type: 'string', use: 'required' },

@@ -16,7 +16,7 @@ test('the short forms of other writers are read', () => {
   assert.deepEqual(decode(Buffer.from([0xc7, 0x02, 0x0c, 0x81, 0x00])), UNKNOWN);
 });
 
-test('bytes that end early, and kinds that nobody sends, are errors', () => {
+test('bytes that end early, and kinds that Terraform does not send, are errors', () => {
   assert.throws(() => decode(Buffer.from([0xd9, 0x05, 0x61])), RangeError);
   assert.throws(() => decode(Buffer.from([0xc1])), /0xc1/);
 });

@@ -1,7 +1,7 @@
 /**
  * A stand-in for the google provider that Terraform itself talks to: it knows the committed schema and plans whatever
  * fits it. So Terraform's own checks of types, references, expressions and variables run without the provider, and a
- * plan shows every resource with its arguments. What only Google can tell it does not tell.
+ * plan shows every resource with its arguments. What only Google knows is left out.
  *
  * An apply creates nothing: what was planned is what is there from then on, in Terraform's own state, so that a further
  * plan shows what a change would do to it. What cannot be changed in place is replaced, of the types whose loss costs

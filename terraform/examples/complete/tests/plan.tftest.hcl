@@ -16,7 +16,7 @@ run "is_planned" {
 
   assert {
     condition     = alltrue([for queue in module.queues.queues : queue.retry_config[0].max_attempts == -1])
-    error_message = "a queue gives up"
+    error_message = "a queue deletes tasks after some attempts"
   }
 
   assert {
