@@ -28,7 +28,7 @@ let command: Beside | undefined;
 /** When it began to stop. */
 let stopping: number | undefined;
 
-/** npm passes on a Ctrl-C that the terminal has sent to everybody: that is no second one. */
+/** npm passes on a Ctrl-C that the terminal has sent to every process: that is no second one. */
 const SAME_SIGNAL_MS = 500;
 
 function fail(message: string, code: number): never {
@@ -43,7 +43,7 @@ function interrupted(signal?: NodeJS.Signals): void {
   else if (performance.now() - stopping > SAME_SIGNAL_MS) process.exit(130);
 }
 
-/** With a command its exit code is the end of both, whoever ended it. */
+/** With a command the stack ends with its exit code, whatever ended the command. */
 async function stop(code: number, problem?: string, signal?: NodeJS.Signals): Promise<void> {
   if (running === undefined || stopping !== undefined) return;
   stopping = performance.now();

@@ -20,7 +20,7 @@ export type Clock = Readonly<{
 export type Moves = Readonly<{
   /** Real time, which passes whatever becomes of the clock. */
   real: Clock;
-  /** The move that is being made; undefined while the clock runs in real time or stands still. */
+  /** The move that is being made; undefined while the clock runs in real time or is frozen. */
   current(): Move | undefined;
 }>;
 

@@ -1,6 +1,6 @@
 /**
- * Ports that nobody uses. All are held at once before any is let go, so that no two are the same; another process may
- * still take one in between, which then is a clear error of whoever wanted it.
+ * Ports that no process uses. All are held at once before any is released, so that no two are the same; another process
+ * may still take one in between, which then is a clear error of the server that wanted it.
  */
 import { type AddressInfo, createServer, type Server } from 'node:net';
 

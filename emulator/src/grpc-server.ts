@@ -90,7 +90,7 @@ export function loadServices<Name extends string>(
 }
 
 export type ServeOptions = Readonly<{
-  /** Told when a client's connection has ended, with the peer's name as `call.getPeer()` gives it. */
+  /** Called when a client's connection has ended, with the peer's name as `call.getPeer()` gives it. */
   onDisconnect?: (peer: string) => void;
   /** Puts itself around the handler of each method. */
   intercept?: Intercept;
@@ -111,7 +111,7 @@ export type Intercept = (
  * Throws an error that names the port when another process listens on it.
  *
  * The listening socket is this server's own, and hands its connections to @grpc/grpc-js: that is how the end of a
- * connection can be seen when no call is under way on it.
+ * connection can be seen when no call is in flight on it.
  */
 export async function serve(
   port: number,

@@ -1,6 +1,6 @@
 /**
  * OIDC tokens as Google's push and task dispatchers send them, signed by a key of this stack's own. The key is made
- * when it is first needed and forgotten with the process; whoever verifies a token takes the public half from the
+ * when it is first needed and forgotten with the process; a program that verifies a token takes the public half from the
  * stack (`GET /oidc/jwks` on its control address), never from Google.
  */
 import { generateKeyPairSync, type JsonWebKey, type KeyObject, randomUUID, sign } from 'node:crypto';

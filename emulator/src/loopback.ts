@@ -1,6 +1,6 @@
 /**
  * The addresses of this machine itself. What the stack sends on its own, pushes and tasks, goes to these alone unless it
- * is told otherwise: who may publish or create a task could otherwise use it to reach what the machine reaches. The name
+ * is configured otherwise: a client that may publish or create a task could use it to reach what the machine reaches. The name
  * is judged by what it resolves to when the connection is made.
  */
 import { lookup, type LookupAddress } from 'node:dns';

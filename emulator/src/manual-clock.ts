@@ -1,4 +1,4 @@
-/** A clock for tests that stands still until it is moved, and then runs what became due in order. */
+/** A clock for tests that is frozen until it is moved, and then runs what became due in order. */
 import type { Clock } from './clock.ts';
 
 export type ManualClock = Clock & Readonly<{ advance(milliseconds: number): void; timers(): number }>;

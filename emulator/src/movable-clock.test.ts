@@ -30,7 +30,7 @@ function handClock(): Clock & { pass(milliseconds: number): void } {
 
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-test('runs with real time until it is told otherwise', () => {
+test('runs with real time until it is frozen', () => {
   const real = handClock();
   const clock = movableClock(settled, real);
   const fired: string[] = [];
@@ -42,7 +42,7 @@ test('runs with real time until it is told otherwise', () => {
   assert.deepEqual(fired, ['a', 'b']);
 });
 
-test('stands still when frozen, and goes on from there', () => {
+test('shows one time while it is frozen, and goes on from there', () => {
   const real = handClock();
   const clock = movableClock(settled, real);
   let fired = 0;
@@ -57,7 +57,7 @@ test('stands still when frozen, and goes on from there', () => {
   assert.deepEqual([clock.now() - START, fired], [10, 1]);
 });
 
-test('fires what falls due on the way in order, each at its own instant, and what that causes', async () => {
+test('fires what falls due on the way in order, each at its own time, and what that causes', async () => {
   const clock = movableClock(settled, handClock());
   clock.freeze();
   const fired: (readonly [string, number])[] = [];
@@ -78,7 +78,7 @@ test('fires what falls due on the way in order, each at its own instant, and wha
   assert.equal(clock.now() - START, 2 * DAY_MS);
 });
 
-test('awaits what follows from one instant before the next', async () => {
+test('awaits what follows from one time before the next', async () => {
   let busy = 0;
   const waits: number[] = [];
   const clock = movableClock(async () => {
@@ -124,7 +124,7 @@ test('while it runs in real time it can be moved too, and then goes on', async (
   assert.deepEqual([fired, clock.now() - START], [2, DAY_MS + 50]);
 });
 
-test('may be frozen and let go while it is being moved', async () => {
+test('may be frozen and resumed while it is being moved', async () => {
   const real = handClock();
   const clock = movableClock(settled, real);
   clock.after(1, () => clock.freeze());
@@ -164,7 +164,7 @@ test('a move that fails leaves the clock as it was before: running or frozen', a
   assert.equal(clock.now() - before, 7);
 });
 
-test('property: however it is moved, timers fire in order of their instants and never early', async () => {
+test('property: however it is moved, timers fire in order of their times and never early', async () => {
   const step = fc.oneof(
     fc.record({ kind: fc.constant('after' as const), ms: fc.integer({ min: 0, max: 50 }) }),
     fc.record({ kind: fc.constant('advance' as const), ms: fc.integer({ min: 0, max: 40 }) }),
@@ -232,7 +232,7 @@ test('is where it was when what should start there fails', async () => {
   assert.deepEqual([clock.now(), fired], [START + 10, 1]);
 });
 
-test('a start ends the moves under way and those that wait', async () => {
+test('a start ends the move in progress and those that wait', async () => {
   const real = handClock();
   const clock = movableClock(settled, real);
   let fired = 0;

@@ -1,10 +1,10 @@
 /**
- * A clock that runs with real time until it is told otherwise: it can be frozen, let go again, and moved forward.
+ * A clock that runs with real time, and can be frozen, resumed and moved forward.
  *
- * Moving fires every timer that falls due on the way, in order, each at its own instant; what follows from one
+ * Moving fires every timer that falls due on the way, in order, each at its own time; what follows from one
  * (`settled`) is awaited before the next fires, so that a chain of consequences comes out as it would in real time.
  * While it is being moved, real time adds nothing. It never goes back. A state that is loaded starts at a time of its
- * own: the clock goes there without firing anything, and moves under way end.
+ * own: the clock goes there without firing anything, and the move in progress ends.
  */
 import { createHeap, type HeapItem } from './heap.ts';
 import { type Cancel, type Clock, type Move, type Moves, systemClock } from './clock.ts';
@@ -27,8 +27,8 @@ export type MovableClock = Clock &
     nextDueMs(): number | undefined;
     /**
      * Goes to `time` when that is later than now, firing nothing on the way, and runs `act` there, which replaces what
-     * had set the timers. When `act` throws, the clock is where it was, and this rejects with its error. Moves under way
-     * or waiting reject; resolves when they have ended.
+     * had set the timers. When `act` throws, the clock is where it was, and this rejects with its error. Moves in
+     * progress or waiting reject; resolves when they have ended.
      */
     startAt(time: number, act: () => void): Promise<void>;
     /** Drops every timer: for the end of the stack. */
@@ -37,7 +37,7 @@ export type MovableClock = Clock &
 
 type Timer = HeapItem & { readonly callback: () => void };
 
-/** `settled` resolves when nothing is under way that a further step could come before. */
+/** `settled` resolves when nothing is in flight that a further step could overtake. */
 export function movableClock(settled: () => Promise<void>, real: Clock = systemClock()): MovableClock {
   const timers = createHeap<Timer>();
   let sequence = 0;
@@ -109,14 +109,14 @@ export function movableClock(settled: () => Promise<void>, real: Clock = systemC
           stands = Math.max(stands, due.dueMs);
           fire(due);
           fired += 1;
-          // Everything of one instant belongs together.
+          // Timers of one time fire together.
           if ((timers.first()?.dueMs ?? Number.POSITIVE_INFINITY) > stands) await settled();
           assertSameStart();
         }
         if (toEnd) stands = Math.max(stands, target);
       } finally {
         moving = undefined;
-        // It may have been frozen or let go while it was being moved.
+        // It may have been frozen or resumed while it was being moved.
         if (!wantsFrozen) goOn();
         for (const act of ended) act();
       }

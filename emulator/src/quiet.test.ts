@@ -2,28 +2,28 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { quiet } from './quiet.ts';
 
-test('waits for what is under way, and for what that begins', async () => {
-  let underWay = 1;
+test('waits for what is in flight, and for what that begins', async () => {
+  let inFlight = 1;
   const order: string[] = [];
   setTimeout(() => {
-    underWay = 0;
+    inFlight = 0;
     order.push('first ended');
     setImmediate(() => {
-      underWay = 1;
+      inFlight = 1;
       setTimeout(() => {
-        underWay = 0;
+        inFlight = 0;
         order.push('second ended');
       }, 2);
     });
   }, 2);
-  await quiet(() => underWay);
+  await quiet(() => inFlight);
   order.push('quiet');
   assert.deepEqual(order, ['first ended', 'second ended', 'quiet']);
 });
 
-test('gives up after its limit, and says how much is left', async () => {
+test('rejects after its limit, and says how much is left', async () => {
   await assert.rejects(
     quiet(() => 3, 20),
-    /3 requests are still under way after 20 ms/,
+    /3 requests are still in flight after 20 ms/,
   );
 });

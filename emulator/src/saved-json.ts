@@ -1,5 +1,5 @@
 /**
- * Readers of saved state, which somebody may have edited by hand. Each takes a value and its place, as in
+ * Readers of saved state, which may have been edited by hand. Each takes a value and its place, as in
  * `pubsub.subscriptions[2].ackDeadlineSeconds`, and gives the value as the servers keep it, or throws an error of one
  * line that names both. Nothing is passed over: a field that is not known is refused.
  */

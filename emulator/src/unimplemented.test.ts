@@ -36,7 +36,7 @@ test('counts what Cloud Tasks refuses, over gRPC and REST together', async (t) =
   });
 });
 
-test('counts a stream that Firestore has not, and a service that nobody described to it', async (t) => {
+test('counts a stream that Firestore has not, and a service that was not described to it', async (t) => {
   const { call, server, close } = await testBed(systemClock());
   const client = new Client(server.address, credentials.createInsecure());
   t.after(async () => {

@@ -8,7 +8,7 @@ export type Alarm = Readonly<{
   set(atMs: number | undefined): void;
 }>;
 
-export function createAlarm(clock: Clock, ring: () => void): Alarm {
+export function createAlarm(clock: Clock, goOff: () => void): Alarm {
   let timer: Readonly<{ atMs: number; cancel: Cancel }> | undefined;
   return {
     get atMs() {
@@ -21,7 +21,7 @@ export function createAlarm(clock: Clock, ring: () => void): Alarm {
       if (atMs === undefined) return;
       const fire = (): void => {
         timer = undefined;
-        ring();
+        goOff();
       };
       timer = { atMs, cancel: clock.after(atMs - clock.now(), fire) };
     },

@@ -1,5 +1,5 @@
 /**
- * Which headers a task keeps, which the service sets, and what it tells the target about an attempt.
+ * Which headers a task keeps, which the service sets, and what it says to the target about an attempt.
  * Nothing that a caller writes can pass for what the service says: the reserved families are removed.
  */
 import { validateHeaderName, validateHeaderValue } from 'node:http';

@@ -1,5 +1,5 @@
 /**
- * Sends one HTTP request and calls back once with what came of it: a response, a timeout, or no connection. It never
+ * Sends one HTTP request and calls back once with the result: a response, a timeout, or no connection. It never
  * throws, never calls back before it returns, and never retries; a reset of a reused idle connection is a failed attempt
  * like any other, because whether the target has acted on the request cannot be known.
  */

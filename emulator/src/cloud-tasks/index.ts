@@ -41,8 +41,8 @@ export type CloudTasksOptions = Readonly<{
    * What the dispatch deadlines of requests on the wire are measured by. Default: real time, and not `clock`. The
    * target is a process that works in real time: moving `clock` gives it no time to answer, so that a jump of an hour
    * would end every request that happens to be open, and tasks would run twice for no reason. While `clock` runs in
-   * real time the two pass a deadline together. While it stands still, or is moved, a target that hangs still comes to
-   * an end, so that whoever waits for `inFlight` to be 0 does not wait for ever. A test that wants deadlines to pass
+   * real time the two pass a deadline together. While it is frozen, or moved, a request to a target that hangs still
+   * ends, so that a test that waits for `inFlight` to be 0 does not wait for ever. A test that wants deadlines to pass
    * without waiting gives a clock of its own here.
    */
   deadlineClock?: Clock;
@@ -54,7 +54,7 @@ export type CloudTasksOptions = Readonly<{
   faults?: Faults;
   /** Tasks also go to addresses that are not this machine's own. Default: false, and such an attempt fails. */
   remoteTargets?: boolean;
-  /** Receives a line for each failed attempt and each task that is given up. */
+  /** Receives a line for each failed attempt and each task that is deleted without success. */
   log?: (line: string) => void;
   /**
    * Largest task in bytes of its stored protobuf. Default 1,048,569, measured on the service by a published probe of
@@ -77,8 +77,8 @@ export type RunningCloudTasks = RunningServer &
      * the clock reaches `nextDueMs` when `inFlight` is 0, and nothing at all any more when that is undefined as well.
      */
     stats(): CloudTasksStats;
-    /** `stats().inFlight` alone, for those who ask at every turn of the event loop. */
-    underWay(): number;
+    /** `stats().inFlight` alone, for callers that ask at every turn of the event loop. */
+    inFlight(): number;
     /** The REST form of the same methods, to be mounted on an HTTP server. */
     rest: RestHandler;
     /** Everything that it holds as plain JSON data; the form is described in saved.ts. */
@@ -156,7 +156,7 @@ export async function startCloudTasks(options: CloudTasksOptions): Promise<Runni
   });
   const call = inProcessFaults(faults, 'tasks', server.isDown, inProcess(definition, methods, log));
 
-  const underWay = (): number => onWire.size + requests.beyond();
+  const inFlight = (): number => onWire.size + requests.beyond();
   const restarts = restartable(faults, 'tasks', clock, server, state, log);
   return {
     ...server,
@@ -169,8 +169,8 @@ export async function startCloudTasks(options: CloudTasksOptions): Promise<Runni
       dropRequests();
       await server.close();
     },
-    stats: () => ({ ...sumOf([...queues.values()]), inFlight: underWay() }),
-    underWay,
+    stats: () => ({ ...sumOf([...queues.values()]), inFlight: inFlight() }),
+    inFlight,
     rest: cloudTasksRest(definition, call, missing),
   };
 }

@@ -25,7 +25,7 @@ const received = (count: number): Promise<void> =>
   until(() => fixture.target.received.length >= count, `${count} requests`);
 const settled = (): Promise<void> => until(() => fixture.tasks.stats().inFlight === 0, 'nothing in flight');
 
-/** What a runner does: waits for what is in flight, moves to the next instant, until nothing is left. */
+/** What a runner does: waits for what is in flight, moves to the next time at which something is due, until nothing is left. */
 async function runUntilIdle(): Promise<number> {
   for (let steps = 0; steps < 1000; steps += 1) {
     await settled();
@@ -51,7 +51,7 @@ test('a clock that is moved does not end a request on the wire', async () => {
   assert.equal(fixture.target.received.length, 1);
 });
 
-test('a request that hangs ends at its deadline while the clock stands still, and is tried again by the clock', async () => {
+test('a request that hangs ends at its deadline while the clock is frozen, and is tried again by the clock', async () => {
   await openQueue();
   fixture.target.answer.with = (n) => (n === 0 ? 'hang' : 200);
   await create({ dispatchDeadline: { seconds: 15 } });

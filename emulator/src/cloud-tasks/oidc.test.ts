@@ -39,11 +39,12 @@ const received = (count: number): Promise<void> =>
 
 /** The claims of a token whose signature the public key confirms. */
 function claimsOf(header: string): Record<string, unknown> {
-  const [, head = '', payload = '', signature = ''] = /^Bearer ([^.]+)\.([^.]+)\.([^.]+)$/.exec(header) ?? [];
+  const [, header64 = '', payload = '', signature = ''] =
+    /^Bearer ([^.]+)\.([^.]+)\.([^.]+)$/.exec(header) ?? [];
   const [jwk] = signer.jwks().keys;
   const key = createPublicKey({ key: jwk ?? {}, format: 'jwk' });
   assert.ok(
-    verify('RSA-SHA256', Buffer.from(`${head}.${payload}`), key, Buffer.from(signature, 'base64url')),
+    verify('RSA-SHA256', Buffer.from(`${header64}.${payload}`), key, Buffer.from(signature, 'base64url')),
   );
   return JSON.parse(Buffer.from(payload, 'base64url').toString()) as Record<string, unknown>;
 }
@@ -108,7 +109,7 @@ test('refuses an e-mail address that is missing or not that of a service account
   };
   await assert.rejects(create({ oidcToken: {} }), refused(/serviceAccountEmail is required/));
   for (const serviceAccountEmail of [
-    'someone@example.com',
+    'person@example.com',
     'caller',
     'a b@p.iam.gserviceaccount.com',
     `${EMAIL}.evil.example`,

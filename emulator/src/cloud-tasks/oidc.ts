@@ -14,7 +14,7 @@ export type OidcToken = Readonly<{
 
 /**
  * Every service account's address ends in gserviceaccount.com: those a user makes, App Engine's and Compute Engine's
- * (https://cloud.google.com/iam/docs/service-account-types). Nobody else's address can be signed for.
+ * (https://cloud.google.com/iam/docs/service-account-types). The server signs for no other address.
  */
 const SERVICE_ACCOUNT = /^[a-z0-9][a-z0-9.:-]*@(?:[a-z0-9-]+\.)+gserviceaccount\.com$/;
 

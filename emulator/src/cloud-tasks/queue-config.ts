@@ -35,7 +35,7 @@ const DEFAULT = {
 const MAX_DISPATCHES_PER_SECOND = 500;
 const MAX_CONCURRENT_DISPATCHES = 5000;
 
-/** In all numbers 0 is "unspecified" (proto3 cannot tell them apart), and so the default. Throws INVALID_ARGUMENT. */
+/** In all numbers 0 is "unspecified" (proto3 cannot distinguish them), and so the default. Throws INVALID_ARGUMENT. */
 export function parseQueueConfig(message: QueueMessage): QueueConfig {
   if ((message.stackdriverLoggingConfig?.samplingRatio ?? 0) !== 0) {
     throw unimplemented('stackdriver_logging_config: this server writes no logs to Cloud Logging.');

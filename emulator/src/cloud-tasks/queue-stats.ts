@@ -11,7 +11,7 @@ export type QueueStats = Readonly<{
   /**
    * When something will be dispatched if no request comes or ends before: the earliest schedule time, or the time at
    * which the rate allows the next. Undefined when nothing waits, the queue is paused, or the next dispatch waits for
-   * one that is in flight. Time that is moved to this instant, and no further, misses nothing.
+   * one that is in flight. A clock that is moved to this time, and no further, misses nothing.
    */
   nextDueMs: number | undefined;
 }>;

@@ -142,7 +142,7 @@ test('more concurrent dispatches start those that waited for it, and new attempt
   await received(from + 2);
   await update({ retryConfig: { maxAttempts: 1 } }, 'retry_config.max_attempts');
   for (const { response } of fixture.target.received.slice(from)) response.writeHead(500).end();
-  await until(() => fixture.tasks.stats().pending === 0, 'both given up');
+  await until(() => fixture.tasks.stats().pending === 0, 'both deleted');
   assert.equal(fixture.tasks.stats().givenUp, 2);
 });
 

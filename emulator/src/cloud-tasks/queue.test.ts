@@ -108,7 +108,7 @@ test('100,000 waiting tasks need one timer, and leave on time and within the rat
   assert.equal(clock.timers(), 0);
 });
 
-test('a clock that leaps past many schedule times lets go of them in the order of their times', async () => {
+test('a clock that leaps past many schedule times dispatches the tasks in the order of their times', async () => {
   const sent: number[] = [];
   const { clock, queue } = startOn(leapingClock(), ({ headers }, done) => {
     sent.push(Number(headers['X-CloudTasks-TaskETA']));

@@ -66,10 +66,10 @@ export function createQueue(
 
   const alarm = createAlarm(clock, () => pump());
 
-  // No task is too old before: a map that has let go of its first entries is slow to say which is now its first.
+  // No task is too old before: a map whose first entries were deleted is slow to find the one that is now first.
   let oldestEndsMs = Number.POSITIVE_INFINITY;
 
-  // Whenever somebody looks, also where nothing is dispatched: a timer would make a paused queue look busy.
+  // At every look at the queue, also where nothing is dispatched: a timer would make a paused queue look busy.
   const expire = (): void => {
     if (clock.now() < oldestEndsMs) return;
     for (const task of expired(tasks.values(), clock.now())) giveUp(task, 'is 31 days old');

@@ -18,7 +18,7 @@ export function createRememberedNames(clock: Clock, forMs: number): RememberedNa
   // A Map keeps the order of insertion, and all live equally long: the first is the oldest, but for what was restored
   // from a server that remembers for longer.
   const until = new Map<string, number>();
-  // None ends before: a map that has let go of its first entries is slow to say which is now its first.
+  // None ends before: a map whose first entries were deleted is slow to find the one that is now first.
   let firstEndMs = Number.POSITIVE_INFINITY;
   const remember = (name: string, end: number): void => {
     until.set(name, end);

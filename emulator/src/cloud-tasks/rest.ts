@@ -23,7 +23,7 @@ const OURS = /^\/v2\/projects\/[^/]+\/locations\/[^/]+\/queues(?:$|\/)/;
 
 /**
  * Parameters of every Google API (https://cloud.google.com/apis/docs/system-parameters) that change nothing of an
- * answer here: who asks, and how it is laid out. `fields` and `callback` would, and are refused as unknown.
+ * answer here: they name the caller, or the layout. `fields` and `callback` would, and are refused as unknown.
  */
 const WITHOUT_EFFECT = new Set(['access_token', 'key', 'oauth_token', 'prettyPrint', 'quotaUser', 'xgafv']);
 

@@ -29,19 +29,19 @@ test('never overflows with absurd doublings', () => {
   assert.equal(backoffMs({ ...RETRY, maxDoublings: 2 ** 31 - 1 }, 5000), 300_000);
 });
 
-test('gives up after the last attempt', () => {
+test('ends after the last attempt', () => {
   assert.equal(givesUp({ ...RETRY, maxAttempts: 3 }, 2, 0), false);
   assert.equal(givesUp({ ...RETRY, maxAttempts: 3 }, 3, 0), true);
 });
 
-test('gives up only when both the attempts and the duration are used up', () => {
+test('ends only when both the attempts and the duration are used up', () => {
   const retry = { ...RETRY, maxAttempts: 3, maxRetryDurationMs: 60_000 };
   assert.equal(givesUp(retry, 5, 59_999), false);
   assert.equal(givesUp(retry, 2, 60_000), false);
   assert.equal(givesUp(retry, 3, 60_000), true);
 });
 
-test('never gives up without limits, and by the duration alone when attempts are unlimited', () => {
+test('never ends without limits, and ends by the duration alone when attempts are unlimited', () => {
   const unlimited = { ...RETRY, maxAttempts: -1 };
   assert.equal(givesUp(unlimited, 1_000_000, 1e12), false);
   assert.equal(givesUp({ ...unlimited, maxRetryDurationMs: 60_000 }, 1, 59_999), false);

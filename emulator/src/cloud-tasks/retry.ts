@@ -1,5 +1,5 @@
 /**
- * When a failed task is tried again, and when it is given up. Pure.
+ * When a failed task is tried again, and when its attempts end. Pure.
  * Not modelled: the higher backoff that the service picks by itself under 429 and 503.
  */
 

@@ -87,7 +87,7 @@ function world() {
       assert.ok(clock.now() >= model.dueMs, `${task} was dispatched ${model.dueMs - clock.now()} ms early`);
       assert.ok(!paused.has(queue), `${task} was dispatched while ${queue} was paused`);
       const beside = wire.filter((each) => of(each.task).queue === queue).length;
-      assert.ok(beside < (MOST_AT_ONCE[queue] ?? 1_000), `${beside} were under way in ${queue}`);
+      assert.ok(beside < (MOST_AT_ONCE[queue] ?? 1_000), `${beside} were in flight in ${queue}`);
     }
     model.dispatches += 1;
     model.inFlight += 1;
@@ -233,7 +233,7 @@ function world() {
         assert.equal(state, 'over', `${task} was never done`);
         assert.throws(() => server.getTask({ name: taskName(task), responseView: 'BASIC' }), { code: 5 });
       }
-      for (const [task, { succeeded }] of wanted) assert.ok(succeeded, `${task} never came`);
+      for (const [task, { succeeded }] of wanted) assert.ok(succeeded, `${task} never arrived`);
       server.prepare({})();
       assert.equal(clock.timers(), 0);
     },

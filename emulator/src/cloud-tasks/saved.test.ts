@@ -95,7 +95,7 @@ test('a fresh server has queues and tasks as they were, and the real client sees
   assert.deepEqual(await listed(second), [late, own, bare, failing]);
   assert.deepEqual(second.tasks.save(), filed(saved));
 
-  // The second attempt tells of the first, and a new task comes after those that were loaded.
+  // The second attempt counts the first, and a new task comes after those that were loaded.
   second.clock.advance(250);
   await arrived(first, 2);
   await quiet(second);

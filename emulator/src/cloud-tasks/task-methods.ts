@@ -18,7 +18,7 @@ import { createTask, taskAsStored, taskToMessage, type Task } from './task.ts';
 
 /** Maximum page size (API reference, ListTasksRequest.page_size). */
 const MAX_PAGE_SIZE = 1000;
-/** Below the 4 MB that a gRPC client receives unless told otherwise. */
+/** Below the 4 MB that a gRPC client receives unless configured otherwise. */
 const MAX_PAGE_BYTES = 3_000_000;
 
 export type TaskMethodPorts = Readonly<{

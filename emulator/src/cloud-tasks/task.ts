@@ -77,7 +77,7 @@ export function createTask(
   };
 }
 
-/** The instant is rounded up to the clock's millisecond: a task is never early by a fraction either. */
+/** The schedule time is rounded up to the clock's millisecond: a task is never early by a fraction either. */
 function parseSchedule(message: TaskMessage, now: number): { scheduleMicros: number; dueMs: number } {
   const present = { scheduleMicros: Math.floor(now * 1000), dueMs: now };
   if (message.scheduleTime == null) return present;

@@ -1,5 +1,5 @@
 /**
- * Runs the cases of a suite, each in a world of its own, and keeps what came of each. A case that fails, or does not
+ * Runs the cases of a suite, each in a world of its own, and keeps the result of each. A case that fails, or does not
  * end within its limit, is an outcome like any other: the run goes on.
  */
 import type { Case, Suite, World } from './case.ts';

@@ -1,4 +1,4 @@
-/** Checks of JSON that somebody wrote by hand. Each throws an error of one line that names the place and what is accepted. */
+/** Checks of JSON that a person wrote. Each throws an error of one line that names the place and what is accepted. */
 
 export type Json = Readonly<Record<string, unknown>>;
 

@@ -19,7 +19,7 @@ export function fires(seed: number, index: number, rule: Rule, call: Call): bool
 
 /**
  * The text as a pattern: each `*` stands for any characters, none included. No regular expression: one with many stars
- * would look for longer than anybody waits.
+ * would look for longer than any test waits.
  */
 export function wildcard(pattern: string): (resource: string) => boolean {
   const [first = '', ...inner] = pattern.split('*');

@@ -16,12 +16,12 @@ async function faulty(
   await server.create('orders', 'work', { ackDeadlineSeconds: 600, ...options });
   const about = { service: 'pubsub', method: 'deliver', resource: subscriptionName('work') };
   faults.set({ rules: rules.map((rule) => ({ ...about, ...rule })) });
-  const publish = async (...letters: readonly string[]): Promise<void> =>
-    void (await server.publish('orders', ...letters.map((letter) => ({ data: Buffer.from(letter) }))));
-  const keyed = async (...letters: readonly string[]): Promise<void> =>
+  const publish = async (...texts: readonly string[]): Promise<void> =>
+    void (await server.publish('orders', ...texts.map((text) => ({ data: Buffer.from(text) }))));
+  const keyed = async (...texts: readonly string[]): Promise<void> =>
     void (await server.publish(
       'orders',
-      ...letters.map((letter) => ({ data: Buffer.from(letter), orderingKey: 'k' })),
+      ...texts.map((text) => ({ data: Buffer.from(text), orderingKey: 'k' })),
     ));
   /** What is handed over until nothing more is, each message acknowledged before the next is asked for. */
   const drain = async (): Promise<string> => {
@@ -102,7 +102,7 @@ test('an acknowledged second copy leaves the first as it is: it comes again when
   assert.equal(await drain(), 'a');
 });
 
-test('a second copy that fails is no dead letter', async (t) => {
+test('a second copy that fails is no dead text', async (t) => {
   const { publish, pull, ack, nack, call, server, faults, create } = await faulty(t, []);
   await create('dead', 'graves');
   await call('UpdateSubscription', {

@@ -1,7 +1,7 @@
 /**
  * Faults on request: the servers ask here, call by call, what is to go wrong, and everything that went wrong can be read
  * back. Calls are counted for each method and resource from the moment a plan is set, those alone that a rule is about:
- * without rules a server asks and is told no at once.
+ * without rules a server asks and hears at once that nothing is to go wrong.
  */
 import type { Clock } from '../clock.ts';
 import { PlanError } from './checked.ts';

@@ -9,7 +9,7 @@ const ask = async (faults: Faults, method: string, path: string, body = '', quer
   return answer as { status: number; body: Record<string, unknown> };
 };
 
-test('sets a plan, tells how often its rules fired, shows what was injected, and removes all of it', async () => {
+test('sets a plan, counts how often its rules fired, shows what was injected, and removes all of it', async () => {
   const faults = createFaults();
   const detach = faults.attach('pubsub', {
     clock: manualClock(5_000),

@@ -1,5 +1,5 @@
 /**
- * The door to the faults over HTTP, to be mounted on a control server:
+ * The HTTP endpoint of the faults, to be mounted on a control server:
  *
  * - `GET /faults`: the plan, how often each rule fired, how many records there are. `POST /faults` sets a plan,
  *   `DELETE /faults` removes it.

@@ -8,7 +8,7 @@
  *           "action": { "type": "fail", "status": 503 } } ] }
  *
  * Calls are counted from 1 for each method and resource since the plan was set, and the first rule that fires decides.
- * Who makes the calls, and in which order those of different resources come, changes nothing of what is decided.
+ * Which client makes the calls, and in which order those of different resources arrive, changes no decision.
  *
  * | action | with | what happens |
  * | --- | --- | --- |

@@ -10,7 +10,7 @@ import type { Service } from './plan.ts';
 
 /** Ends a request that is not answered yet; what it was sent for hears nothing more. */
 export type Abort = () => void;
-/** Sends the request; `done` is called with what came of it. */
+/** Sends the request; `done` is called with the result. */
 type Send<Outcome> = (done: (outcome: Outcome) => void) => Abort;
 
 export type Outgoing<Outcome> = Readonly<{
@@ -30,9 +30,9 @@ export type OutgoingPorts<Outcome> = Readonly<{
   clock: Clock;
   service: Service;
   method: string;
-  /** What came of a request that was answered with this HTTP status. */
+  /** The result of a request that was answered with this HTTP status. */
   answered: (status: number) => Outcome;
-  /** What came of a request whose connection broke. */
+  /** The result of a request whose connection broke. */
   broken: (why: string) => Outcome;
   /** How long a second copy may stay unanswered, in milliseconds of the clock. Absent: what sends it sees to that. */
   copyLimitMs?: () => number;

@@ -219,7 +219,7 @@ test('another seed, another resource and another rule hit other calls; the same 
   }
 });
 
-test('records are bounded, and tell how many are gone', () => {
+test('records are bounded, and the count says how many are gone', () => {
   const records = createRecords(10);
   const one = { timeMs: 0, service: 'pubsub', method: 'm', resource: 'r', rule: 0, action: 'fail' } as const;
   for (let n = 1; n <= 35; n += 1) records.add({ ...one, n });

@@ -58,7 +58,7 @@ test('publishes twice', async (t) => {
   assert.equal(received[2]?.message.messageId, id, 'the client hears of the second');
 });
 
-test('delays a call in real time, and carries it out even when its client has given up', async (t) => {
+test('delays a call in real time, and carries it out even when its client has ended it', async (t) => {
   const { cancellable, publish, pull, server } = await faulty(t, {
     method: 'Publish',
     nth: [1, 2],

@@ -34,7 +34,7 @@ async function pushing(t: TestContext, rule: object) {
   faults.set({
     rules: [{ service: 'pubsub', method: 'push', resource: subscriptionName('pushed'), ...rule }],
   });
-  const publish = (letter: string) => server.publish('orders', { data: Buffer.from(letter) });
+  const publish = (text: string) => server.publish('orders', { data: Buffer.from(text) });
   const { stats } = server.server;
   return { ...server, clock, faults, got, publish, stats, state };
 }

@@ -65,7 +65,7 @@ test('they survive one that loses the state as well, once topic and subscription
   assert.equal(
     (errors[0] as { code?: number }).code,
     5,
-    'the subscriber is told that its subscription is gone',
+    'the subscriber hears that its subscription is gone',
   );
   await create('orders', 'work');
   open();

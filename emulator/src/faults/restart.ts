@@ -1,7 +1,7 @@
 /**
  * A restart of one service: its connections are destroyed, its port is closed for a while of the clock, and it comes back
- * with the state that it had at that moment, or with none. What was under way ends as with the death of a process: pushes
- * and dispatches are not heard of again, and count as never answered.
+ * with the state that it had at that moment, or with none. What was in flight ends as with the death of a process: pushes
+ * and dispatches get no answer.
  *
  * While it is down it does nothing by itself. What is saved then is what it will come back with; what is loaded takes
  * the place of that.

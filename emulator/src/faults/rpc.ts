@@ -1,7 +1,7 @@
 /**
  * Faults of RPCs: sits around each handler of a gRPC server. Without a rule about the method a call goes straight through.
  *
- * A delay is real time, and the request is carried out after it even when its client has given up meanwhile, as one that
+ * A delay is real time, and the request is carried out after it even when its client has ended it meanwhile, as one that
  * was late on the network. A connection is destroyed with all the calls on it.
  */
 import type {

@@ -93,7 +93,7 @@ async function decided(plan: object, made: (address: string) => Promise<void>): 
 
 /**
  * A process with Google's client: for each address that it is sent it publishes to every topic, in an order of its own,
- * and pulls when it is told that everybody has published. Both as often as the client tries again.
+ * and pulls when the test says that every process has published. Both as often as the client tries again.
  */
 const PROCESS = `
   import { PubSub, v1 } from '@google-cloud/pubsub';
@@ -142,7 +142,7 @@ async function start(t: TestContext): Promise<ChildProcess> {
   return started;
 }
 
-async function tell(process: ChildProcess, message: object): Promise<void> {
+async function instruct(process: ChildProcess, message: object): Promise<void> {
   const answered = once(process, 'message');
   process.send(message);
   const [answer] = (await answered) as [string];
@@ -162,7 +162,7 @@ test('and over ten runs of two processes with Google’s client, which tries aga
   const run = (seed: number, n: number) =>
     decided(planOf(seed), async (address) => {
       for (const task of ['publish', 'pull']) {
-        await Promise.all(processes.map((each, seat) => tell(each, { task, address, seat, run: n })));
+        await Promise.all(processes.map((each, seat) => instruct(each, { task, address, seat, run: n })));
       }
     });
   const first = await run(7, 0);

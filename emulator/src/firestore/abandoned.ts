@@ -1,7 +1,7 @@
 /**
  * Transactions whose client is gone. The service frees their locks after its idle limit of 60 s; on a laptop, where
- * processes are killed on purpose, everything that they touched would stand still for that long. Here they end a
- * second after the connection that used them last: a client that lives goes on with them on another one before.
+ * processes are killed on purpose, everything that they touched would be blocked for that long. Here they end a
+ * second after the connection that used them last: a live client goes on with them on another one before.
  */
 import type { Cancel, Clock } from '../clock.ts';
 

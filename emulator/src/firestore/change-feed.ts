@@ -1,14 +1,14 @@
 /**
- * Tells those who listen what has been committed. A commit only notes what it changed; who is concerned is looked up
- * afterwards, and told in turns, so that any number of listeners leaves a commit as fast as it is without. Whoever is
- * told late is told once: changes add up, and what counts is what is committed when the listener looks.
+ * Notifies listeners of what has been committed. A commit only notes what it changed; the feed looks up the listeners
+ * afterwards, and notifies them in turns, so that any number of listeners leaves a commit as fast as it is without. A
+ * listener that is notified late is notified once: changes add up, and it reads what is committed when it looks.
  */
 import type { Change, Doc } from './doc.ts';
 import type { DocumentName } from './names.ts';
 import type { Scope } from './query.ts';
 import { collectionOf, isOneCollection, isPathInScope } from './query-run.ts';
 
-/** A document, and how it was before the first change that is not told yet. */
+/** A document, and how it was before the first change that no listener was notified of yet. */
 export type Touched = Readonly<{ name: DocumentName; before: Doc | undefined }>;
 
 export type Interest = Readonly<{ documents: ReadonlySet<string> } | { scope: Scope }>;
@@ -25,19 +25,19 @@ export type ChangeFeed = Readonly<{
   changed(changes: readonly Change[]): void;
   /** Everything is gone. */
   cleared(): void;
-  /** `tell` is called some time after something of the interest changed: once for all that share it. */
-  watch(interest: Interest, tell: () => void): Watched;
+  /** `notify` is called some time after something of the interest changed: once for all that share it. */
+  watch(interest: Interest, notify: () => void): Watched;
   /** Hands out what is noted: then `isTouched` is true to what is committed now. */
   settle(): void;
   watched(): number;
 }>;
 
-/** How many are told before anything else has its turn. */
-const TOLD_IN_A_TURN = 32;
+/** How many are notified before anything else has its turn. */
+const NOTIFIED_IN_A_TURN = 32;
 
 type Entry = {
   readonly interest: Interest;
-  readonly tell: () => void;
+  readonly notify: () => void;
   touched: Map<string, Touched>;
   isAll: boolean;
 };
@@ -57,11 +57,11 @@ export function changeFeed(): ChangeFeed {
     setImmediate(() => {
       isScheduled = false;
       settle();
-      let told = 0;
-      for (const tell of due) {
-        if (++told > TOLD_IN_A_TURN) break;
-        due.delete(tell);
-        tell();
+      let notified = 0;
+      for (const notify of due) {
+        if (++notified > NOTIFIED_IN_A_TURN) break;
+        due.delete(notify);
+        notify();
       }
       if (due.size > 0) schedule();
     });
@@ -73,7 +73,7 @@ export function changeFeed(): ChangeFeed {
     for (const [full, each] of touched) {
       for (const entry of concerned(each.name)) {
         if (!entry.touched.has(full)) entry.touched.set(full, each);
-        due.add(entry.tell);
+        due.add(entry.notify);
       }
     }
     if (due.size > 0) schedule();
@@ -99,12 +99,12 @@ export function changeFeed(): ChangeFeed {
       noted = new Map();
       for (const entry of entries) {
         entry.isAll = true;
-        due.add(entry.tell);
+        due.add(entry.notify);
       }
       if (due.size > 0) schedule();
     },
-    watch(interest, tell) {
-      const entry: Entry = { interest, tell, touched: new Map(), isAll: false };
+    watch(interest, notify) {
+      const entry: Entry = { interest, notify, touched: new Map(), isAll: false };
       const places = placesOf(interest, byKey, scattered);
       entries.add(entry);
       for (const place of places) place.add(entry);

@@ -4,7 +4,7 @@ import type { IndexEntryCheck } from './index-entry-limits.ts';
 import type { Microseconds } from './time.ts';
 
 export type DatabaseOptions = Readonly<{
-  /** Is told the changes of each commit as they are applied; it may not throw. */
+  /** Called with the changes of each commit as they are applied; it may not throw. */
   onCommit?: (changes: readonly Change[]) => void;
   /** Commit times are later than this. Default: 0. */
   after?: Microseconds;

@@ -89,7 +89,7 @@ export function database(name: string, clock: Clock, options: DatabaseOptions = 
         return found;
       },
       run() {
-        if (found === undefined) throw new Error('a read was granted before it looked');
+        if (found === undefined) throw new Error('a read got its locks before it looked');
         return { result: found.result, readTime: time.read() };
       },
     };

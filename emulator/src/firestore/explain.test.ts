@@ -27,7 +27,7 @@ describe('explain', () => {
       .join('; ');
   };
 
-  test('tells the indexes that the service would use', async () => {
+  test('shows the indexes that the service would use', async () => {
     const c = bed.db.collection('c');
     const wanted: [Query, string][] = [
       [c, 'Collection (__name__ ASC)'],
@@ -43,7 +43,7 @@ describe('explain', () => {
         c.where(Filter.or(Filter.where('n', '==', 1), Filter.where('k', '==', 1))),
         'Collection (n ASC, __name__ ASC); Collection (k ASC, __name__ ASC)',
       ],
-      // Nobody has defined it: what it would need.
+      // It is not defined: what the query would need.
       [c.orderBy('x').orderBy('y'), 'Collection (x ASC, y ASC, __name__ ASC)'],
       [bed.db.collectionGroup('c').orderBy('n'), 'Collection Group (n ASC, __name__ ASC)'],
     ];

@@ -62,14 +62,14 @@ export function getField(fields: Fields, path: FieldPath): Value | undefined {
 
 /** Sets or, with undefined, deletes. Whatever stands in the way of a nested value becomes a map. */
 export function setField(fields: Fields, path: FieldPath, value: Value | undefined): Fields {
-  const [head, ...rest] = path;
-  if (head === undefined) return fields;
-  const current = fields[head];
-  if (rest.length === 0) return withField(fields, head, value);
+  const [first, ...rest] = path;
+  if (first === undefined) return fields;
+  const current = fields[first];
+  if (rest.length === 0) return withField(fields, first, value);
   const inner = current?.valueType === 'mapValue' ? current.mapValue.fields : undefined;
   if (inner === undefined && value === undefined) return fields;
   const changed = setField(inner ?? fieldsOf([]), rest, value);
-  return withField(fields, head, { valueType: 'mapValue', mapValue: { fields: changed } });
+  return withField(fields, first, { valueType: 'mapValue', mapValue: { fields: changed } });
 }
 
 /** Only the masked fields. */

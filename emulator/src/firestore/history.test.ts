@@ -37,11 +37,11 @@ function store(past: History) {
     at: (time: number, now = time): string => {
       const view = kept.before(past.since(time, now));
       const docs = [...view.collections()].flatMap((path) => [...view.collection(path)]);
-      const told = docs.map(({ name, fields }) => {
+      const shown = docs.map(({ name, fields }) => {
         const { v } = fields;
         return `${name.segments.join('/')} ${v?.valueType === 'integerValue' ? v.integerValue : '?'}`;
       });
-      return told.sort().join(', ');
+      return shown.sort().join(', ');
     },
   };
 }

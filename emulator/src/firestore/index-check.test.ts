@@ -200,7 +200,7 @@ test('listeners and lists of documents are refused alike', () =>
     assert.equal(await asked(() => listed), 'a↑ b↓ COLLECTION');
   }));
 
-test('by default a query without its index runs, and is told of once', async () => {
+test('by default a query without its index runs, and is logged once', async () => {
   const lines: string[] = [];
   const server = await startFirestore({ clock: manualClock(), log: (line) => lines.push(line) });
   process.env['FIRESTORE_EMULATOR_HOST'] = server.address;

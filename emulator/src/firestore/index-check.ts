@@ -1,6 +1,6 @@
 /**
- * What becomes of a query whose index nobody has defined. This server needs no indexes, the service does: so that a
- * query does not fail there for the first time, it is told of, once for each index, or refused as the service would.
+ * What becomes of a query whose index is not defined. This server needs no indexes, the service does: so that a query
+ * does not fail there for the first time, the server logs it, once for each index, or refuses it as the service would.
  */
 import { status } from '@grpc/grpc-js';
 import { StatusError } from '../grpc-server.ts';
@@ -12,7 +12,7 @@ import type { Query } from './query.ts';
 
 export type IndexOptions = Readonly<{
   /**
-   * What becomes of a query that needs an index which is not defined: `warn` runs it and tells `log` the index, once;
+   * What becomes of a query that needs an index which is not defined: `warn` runs it and logs the index, once;
    * `enforce` answers FAILED_PRECONDITION as the service does; `off` runs it. Default: `warn`.
    */
   mode?: 'warn' | 'enforce' | 'off';
@@ -25,7 +25,7 @@ export type IndexOptions = Readonly<{
 
 /**
  * Throws FAILED_PRECONDITION for a query that is refused. `aggregated`: the fields that are summed or averaged. What it
- * gives tells how the service would serve the query.
+ * gives says how the service would serve the query.
  */
 export type IndexCheck = (
   query: Query,
@@ -36,8 +36,8 @@ export type IndexCheck = (
 /** By the name of the database. */
 export type IndexChecks = (database: string) => IndexCheck;
 
-/** Of the indexes that were told of. Queries over fields whose names are data could need any number. */
-const MAX_TOLD = 1_000;
+/** Of the indexes that were logged. Queries over fields whose names are data could need any number. */
+const MAX_LOGGED = 1_000;
 
 /** Throws an error of one line for a mode that is not known. */
 export function indexChecks(
@@ -48,10 +48,10 @@ export function indexChecks(
   if (!['warn', 'enforce', 'off'].includes(mode)) {
     throw new Error(`indexes.mode is ${JSON.stringify(mode)}; accepted: warn, enforce, off`);
   }
-  const told = new Set<string>();
-  const tell = (definition: string): void => {
-    if (told.has(definition) || told.size >= MAX_TOLD) return;
-    told.add(definition);
+  const logged = new Set<string>();
+  const warnOf = (definition: string): void => {
+    if (logged.has(definition) || logged.size >= MAX_LOGGED) return;
+    logged.add(definition);
     log(
       `firestore: a query needs an index that is not defined; add to firestore.indexes.json: ${definition}`,
     );
@@ -64,7 +64,7 @@ export function indexChecks(
         if (missing === undefined) continue;
         const definition = JSON.stringify(missing);
         if (mode === 'enforce') throw requiresIndex(database, definition);
-        tell(definition);
+        warnOf(definition);
       }
       return () => plans;
     };

@@ -172,7 +172,7 @@ function pathOf(value: unknown, at: string): FieldPath {
     const path = parseFieldPath(text);
     if (!isName(path) || text === NAME) return path;
   } catch {
-    // Told below.
+    // Reported below.
   }
   throw new Error(`${at} is "${text}", which is not a field path`);
 }

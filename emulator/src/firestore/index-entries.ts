@@ -75,12 +75,12 @@ export function indexUsage(
       const path = [...parent, key];
       // With the period in front, or, of the first one, the one byte that a string has more than its text.
       const pathBytes = parentBytes + Buffer.byteLength(key) + 1;
-      const told = [path.join('.')];
+      const named = [path.join('.')];
       for (const { queryScope, kind } of definitions.ofField(group, path)) {
         const overhead = (queryScope === 'COLLECTION' ? both + 32 : own + 48) + pathBytes;
-        if (kind !== 'CONTAINS') add(overhead + indexedSize(value), told);
+        if (kind !== 'CONTAINS') add(overhead + indexedSize(value), named);
         else if (value.valueType === 'arrayValue') {
-          for (const each of elementsOf(value.arrayValue.values)) add(overhead + indexedSize(each), told);
+          for (const each of elementsOf(value.arrayValue.values)) add(overhead + indexedSize(each), named);
         }
       }
       if (isMap(value)) addSingles(value.mapValue.fields, path, pathBytes);
@@ -88,7 +88,7 @@ export function indexUsage(
   };
 
   const addComposite = (index: Index, overhead: number): void => {
-    const told = index.fields.map(({ path }) => path);
+    const named = index.fields.map(({ path }) => path);
     let ordered = overhead;
     let elements: readonly Value[] | undefined;
     for (const { path, kind } of index.fields) {
@@ -99,8 +99,8 @@ export function indexUsage(
       else if (value.valueType === 'arrayValue') elements = value.arrayValue.values;
       else return;
     }
-    if (elements === undefined) add(ordered, told);
-    else for (const each of elementsOf(elements)) add(ordered + indexedSize(each), told);
+    if (elements === undefined) add(ordered, named);
+    else for (const each of elementsOf(elements)) add(ordered + indexedSize(each), named);
   };
 
   addSingles(fields, [], 0);

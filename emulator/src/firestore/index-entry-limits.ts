@@ -24,7 +24,7 @@ const MAX_ENTRY_BYTES = 7_680;
 /** Of all entries of a document, 8 MiB. */
 const MAX_SUM_BYTES = 8 * 1024 * 1024;
 /** Characters of the fields in a message: more of them than a trailer holds may be in one index. */
-const MAX_TOLD = 200;
+const MAX_NAMED = 200;
 
 /**
  * A document of so many bytes, in single-field indexes alone, is within the limits whatever it holds. A field takes two
@@ -63,8 +63,8 @@ const isWithin = ({ count, bytes, largest }: IndexUsage): boolean =>
 function refusal({ count, bytes, largest }: IndexUsage, path: string): StatusError {
   if (count > MAX_ENTRIES) return invalidArgument(`too many index entries for entity ${path}`);
   if (largest.bytes > MAX_ENTRY_BYTES) {
-    const told = largest.fields.join(', ');
-    const fields = told.length > MAX_TOLD ? `${told.slice(0, MAX_TOLD)}…` : told;
+    const named = largest.fields.join(', ');
+    const fields = named.length > MAX_NAMED ? `${named.slice(0, MAX_NAMED)}…` : named;
     return invalidArgument(
       `Index entry is too large. (${fields} of ${path}: ${largest.bytes} bytes, at most ${MAX_ENTRY_BYTES})`,
     );

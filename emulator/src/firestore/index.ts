@@ -131,7 +131,7 @@ export async function startFirestore(options: FirestoreOptions): Promise<Running
     clear,
     async close() {
       restarts.detach();
-      // First what waits, so that nothing holds the server up; then what came in meanwhile, so that no timer is left.
+      // First what waits, so that nothing holds the server up; then what arrived meanwhile, so that no timer is left.
       clear();
       await server.close();
       follow.close();

@@ -13,7 +13,7 @@ import type { Reading, Selector } from './reading.ts';
 /**
  * Transactions, plain writes and snapshots run at once over five documents, and give way to each other at random
  * points. Whatever the schedule, each must have seen exactly what it would have seen if all had run one after the
- * other in the order of their commits; and none may be left waiting, though the clock stands still.
+ * other in the order of their commits; and none may be left waiting, though the clock is stopped.
  */
 const root = 'projects/p/databases/d';
 const IDS = ['d0', 'd1', 'd2', 'd3', 'd4'];

@@ -108,7 +108,7 @@ describe('the life of a transaction', () => {
     assert.equal((await written).length, 1);
   });
 
-  test('gives up a wait for a lock after 30 s with ABORTED, and lets go of all else', async () => {
+  test('ends a wait for a lock after 30 s with ABORTED, and releases all else', async () => {
     const [holder, waiter] = [await begin(), await begin()];
     await read(holder, 'a/a');
     await read(waiter, 'a/b');

@@ -65,7 +65,7 @@ const commit = fc.uniqueArray(fc.record({ path, n: fc.option(fc.nat(9)) }), {
 const rounds = fc.array(fc.array(commit, { minLength: 1, maxLength: 3 }), { maxLength: 8 });
 
 describe('a listener', () => {
-  test('that does what it is told has the result of its query, however many commits it is told at once', () => {
+  test('that applies its updates has the result of its query, however many commits one update covers', () => {
     const property = fc.property(query, rounds, (wire, all) => {
       const store = documents();
       const feed = changeFeed();
@@ -79,7 +79,7 @@ describe('a listener', () => {
       const look = (touched: Parameters<typeof target.refresh>[1]): void => {
         for (const update of target.refresh(store, touched)) {
           if (update.kind === 'changed') {
-            assert.notEqual(mirror.get(update.doc.name.full), update.doc, 'nothing is told twice');
+            assert.notEqual(mirror.get(update.doc.name.full), update.doc, 'no update comes twice');
             mirror.set(update.doc.name.full, update.doc);
           } else {
             assert.equal(
@@ -114,21 +114,21 @@ describe('a listener', () => {
     fc.assert(property, { numRuns: 400 });
   });
 
-  test('is told after the commit, in turns with others, and once for many commits', async () => {
+  test('is notified after the commit, in turns with others, and once for many commits', async () => {
     const feed = changeFeed();
-    const told: number[] = [];
+    const notified: number[] = [];
     const all = Array.from({ length: 100 }, (_, i) =>
-      feed.watch({ documents: new Set([nameOf('c/a').full]) }, () => told.push(i)),
+      feed.watch({ documents: new Set([nameOf('c/a').full]) }, () => notified.push(i)),
     );
     const doc = docOf('c/a', 1);
     feed.changed([{ name: doc.name, before: undefined, after: doc }]);
     feed.changed([{ name: doc.name, before: doc, after: undefined }]);
-    assert.equal(told.length, 0);
+    assert.equal(notified.length, 0);
     await turn();
-    assert.ok(told.length > 0 && told.length < 100, `${told.length} were told in one turn`);
+    assert.ok(notified.length > 0 && notified.length < 100, `${notified.length} were notified in one turn`);
     for (let i = 0; i < 10; i++) await turn();
     assert.deepEqual(
-      told,
+      notified,
       Array.from({ length: 100 }, (_, i) => i),
     );
     for (const each of all) {

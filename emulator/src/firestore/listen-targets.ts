@@ -1,7 +1,7 @@
 /**
- * What one target of a Listen stream shows: documents by name, or the result of a query. It knows what its client has
- * been told, and says what has to be told to bring it up to what is committed now. A query with a limit runs again
- * when something changed at or before its last document; without one, each changed document is looked at by itself.
+ * What one target of a Listen stream shows: documents by name, or the result of a query. It knows what was sent to its
+ * client, and says what must be sent to bring it up to what is committed now. A query with a limit runs again when
+ * something changed at or before its last document; without one, each changed document is looked at by itself.
  */
 import { invalidArgument } from '../grpc-server.ts';
 import type { Interest, Touched } from './change-feed.ts';
@@ -24,7 +24,7 @@ export type Update = Readonly<
 
 export type Target = Readonly<{
   interest: Interest;
-  /** What to tell the client now. Undefined: everything may have changed, as at first. */
+  /** What to send the client now. Undefined: everything may have changed, as at first. */
   refresh(view: View, touched: ReadonlyMap<string, Touched> | undefined): readonly Update[];
 }>;
 
@@ -46,7 +46,7 @@ export function parseTarget(wire: WireTarget, database: string, check: IndexChec
 }
 
 function documentsTarget(names: readonly DocumentName[]): Target {
-  const told = new Map<string, Doc | undefined>();
+  const shown = new Map<string, Doc | undefined>();
   return {
     interest: { documents: new Set(names.map(({ full }) => full)) },
     refresh(view, touched) {
@@ -54,8 +54,8 @@ function documentsTarget(names: readonly DocumentName[]): Target {
       for (const name of names) {
         if (touched?.has(name.full) === false) continue;
         const doc = view.get(name);
-        if (told.has(name.full) && told.get(name.full) === doc) continue;
-        told.set(name.full, doc);
+        if (shown.has(name.full) && shown.get(name.full) === doc) continue;
+        shown.set(name.full, doc);
         updates.push(
           doc === undefined
             ? { kind: 'deleted', name: name.full }
@@ -71,18 +71,18 @@ function queryTarget(query: Query): Target {
   const { select } = query;
   const everyMatch = rangeOf(query);
   const isBounded = query.offset > 0 || query.limit !== Number.POSITIVE_INFINITY;
-  const told = new Map<string, Doc>();
+  const shown = new Map<string, Doc>();
   /** Of the last run. */
   let range: QueryRange | undefined;
 
   /** Brings one document up to date. */
-  function tell(name: DocumentName, doc: Doc | undefined, isIn: boolean, updates: Update[]): void {
-    const before = told.get(name.full);
+  function show(name: DocumentName, doc: Doc | undefined, isIn: boolean, updates: Update[]): void {
+    const before = shown.get(name.full);
     if (isIn && doc !== undefined) {
       if (before === doc) return;
-      told.set(name.full, doc);
+      shown.set(name.full, doc);
       updates.push({ kind: 'changed', doc, select });
-    } else if (told.delete(name.full)) {
+    } else if (shown.delete(name.full)) {
       updates.push({ kind: doc === undefined ? 'deleted' : 'removed', name: name.full });
     }
   }
@@ -92,10 +92,10 @@ function queryTarget(query: Query): Target {
     range = found.range;
     const names = new Set(found.docs.map(({ name }) => name.full));
     const updates: Update[] = [];
-    for (const { name } of told.values()) {
-      if (!names.has(name.full)) tell(name, view.get(name), false, updates);
+    for (const { name } of shown.values()) {
+      if (!names.has(name.full)) show(name, view.get(name), false, updates);
     }
-    for (const doc of found.docs) tell(doc.name, doc, true, updates);
+    for (const doc of found.docs) show(doc.name, doc, true, updates);
     return updates;
   }
 
@@ -113,7 +113,7 @@ function queryTarget(query: Query): Target {
       const updates: Update[] = [];
       for (const { name } of touched.values()) {
         const doc = view.get(name);
-        tell(name, doc, doc !== undefined && everyMatch.covers(doc), updates);
+        show(name, doc, doc !== undefined && everyMatch.covers(doc), updates);
       }
       return updates;
     },

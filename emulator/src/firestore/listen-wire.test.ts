@@ -52,7 +52,7 @@ describe('the Listen stream', () => {
       return time ? [Number(time.seconds) * 1e6 + time.nanos / 1e3] : [];
     });
 
-  test('tells each target of a stream by itself, and all of them at one read time', async () => {
+  test('updates each target of a stream by itself, and all of them at one read time', async () => {
     await commit(set('rows/a', 1));
     stream.send(documents(7, 'rows/a', 'rows/none', 'rows/a'));
     assert.deepEqual(await snapshot(), [
@@ -82,7 +82,7 @@ describe('the Listen stream', () => {
     assert.ok((last['resumeToken'] as Buffer).length > 0);
   });
 
-  test('tells a document that is there but outside of the target from one that is gone', async () => {
+  test('distinguishes a document that has left the target from one that is gone', async () => {
     await commit(set('rows/a', 1), set('rows/b', 2));
     stream.send(query(1, { orderBy: [{ field: { fieldPath: 'n' } }], limit: { value: 1 } }));
     await stream.snapshot();
@@ -92,7 +92,7 @@ describe('the Listen stream', () => {
     assert.deepEqual(await snapshot(), ['delete 1 rows/c', 'change 1 rows/a', 'NO_CHANGE']);
   });
 
-  test('a removed target is told nothing more, and its ID is free', async () => {
+  test('a removed target gets no more updates, and its ID is free', async () => {
     stream.send(query(1));
     stream.send(documents(2, 'rows/a'));
     await stream.snapshot();
@@ -199,7 +199,7 @@ describe('the Listen stream', () => {
     }
   });
 
-  test('a client that is slow to read is told the latest when it reads on', async () => {
+  test('a client that is slow to read gets the latest when it reads on', async () => {
     await commit(set('rows/a', 0));
     stream.send(query(1));
     await stream.snapshot();
@@ -215,7 +215,7 @@ describe('the Listen stream', () => {
       );
     for (let i = 0; i < 40 && !isLast(stream.answers); i++) await stream.snapshot();
     assert.ok(isLast(stream.answers));
-    const told = stream.answers.filter((answer) => brief(answer) === 'change 1 rows/a').length;
-    assert.ok(told < 40, `it was told ${told} versions of 41`);
+    const sent = stream.answers.filter((answer) => brief(answer) === 'change 1 rows/a').length;
+    assert.ok(sent < 40, `it got ${sent} versions of 41`);
   });
 });

@@ -3,7 +3,7 @@ import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import { Firestore, type QuerySnapshot } from '@google-cloud/firestore';
 import { cuttable, type TestBed, testBed } from './testing.ts';
 
-/** What a listener is told, one after the other. */
+/** What a listener receives, one after the other. */
 function inbox<T>(): Readonly<{ put(item: T): void; next(): Promise<T>; size(): number }> {
   const items: T[] = [];
   const waiting: ((item: T) => void)[] = [];
@@ -55,7 +55,7 @@ describe('listening with the client', () => {
     return box;
   }
 
-  test('a document is told when it is missing, there, changed and gone', async () => {
+  test('a listener to a document hears when it is missing, there, changed and gone', async () => {
     const doc = db.doc('rooms/a');
     const box = inbox<unknown>();
     stops.push(doc.onSnapshot((snapshot) => box.put(snapshot.data())));
@@ -70,7 +70,7 @@ describe('listening with the client', () => {
     assert.equal(box.size(), 0);
   });
 
-  test('a query is told what comes in, changes, leaves the filter and is deleted', async () => {
+  test('a listener to a query hears what enters, changes, leaves the filter and is deleted', async () => {
     const rooms = db.collection('rooms');
     await rooms.doc('a').set({ n: 1, open: true });
     const box = watch(rooms.where('open', '==', true));
@@ -194,7 +194,7 @@ describe('listening with the client', () => {
     assert.equal(box.size(), 0);
   });
 
-  test('clearing the server tells that everything is gone', async () => {
+  test('clearing the server tells listeners that everything is gone', async () => {
     await db.doc('rows/a').set({ n: 1 });
     const box = watch(db.collection('rows').limit(3));
     assert.deepEqual(ids(await box.next()), ['a']);

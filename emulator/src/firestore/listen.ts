@@ -1,9 +1,10 @@
 /**
  * Listen: one stream with any number of targets. Everything that is sent up to a NO_CHANGE without target IDs is the
  * state at its read time, for all targets of the stream: a commit is seen as a whole or not at all, though several
- * may be seen as one. A client that is slow to read is told less often, and then the latest.
+ * may be seen as one. A client that is slow to read gets updates less often, and then the latest.
  *
- * A target that is resumed is reset and sent as a whole: nothing is kept of what a stream that ended had told.
+ * A target that is resumed is reset and sent as a whole: the server keeps nothing of what it sent on a stream that has
+ * ended.
  */
 import { type handleBidiStreamingCall, Metadata } from '@grpc/grpc-js';
 import { invalidArgument, StatusError } from '../grpc-server.ts';
@@ -86,14 +87,14 @@ function targetsOf(
   databases: (name: string) => Database,
   checks: IndexChecks,
   send: Send,
-  tell: () => void,
+  notify: () => void,
 ): Targets {
   const database = databases(name);
   const targets = new Map<number, Listening>();
   let assignsIds = false;
 
-  /** Tells what is new of all targets. True when something is. */
-  function tellUpdates(readTime: Microseconds): boolean {
+  /** Sends what is new of all targets. True when something is. */
+  function sendUpdates(readTime: Microseconds): boolean {
     const { view } = database.current();
     let isNew = false;
     for (const [id, { target, watched }] of targets) {
@@ -106,7 +107,7 @@ function targetsOf(
   }
 
   /** Without target IDs it is about all: the stream is at a consistent snapshot. */
-  function tellSnapshot(type: string, targetIds: readonly number[], readTime: Microseconds): void {
+  function sendSnapshot(type: string, targetIds: readonly number[], readTime: Microseconds): void {
     const resumeToken = Buffer.from(String(readTime));
     send({ targetChange: { targetChangeType: type, targetIds, readTime: toWire(readTime), resumeToken } });
   }
@@ -134,11 +135,11 @@ function targetsOf(
     database.feed.settle();
     const { view, readTime } = database.current();
     for (const update of target.refresh(view, undefined)) send(toResponse(update, id, readTime));
-    tellUpdates(readTime);
-    tellSnapshot('CURRENT', [id], readTime);
-    tellSnapshot('NO_CHANGE', [], readTime);
+    sendUpdates(readTime);
+    sendSnapshot('CURRENT', [id], readTime);
+    sendSnapshot('NO_CHANGE', [], readTime);
     if (once) remove(id);
-    else targets.set(id, { target, watched: database.feed.watch(target.interest, tell) });
+    else targets.set(id, { target, watched: database.feed.watch(target.interest, notify) });
   }
 
   function remove(id: number, cause: object | null = null): void {
@@ -157,7 +158,7 @@ function targetsOf(
     refresh() {
       database.feed.settle();
       const { readTime } = database.current();
-      if (tellUpdates(readTime)) tellSnapshot('NO_CHANGE', [], readTime);
+      if (sendUpdates(readTime)) sendSnapshot('NO_CHANGE', [], readTime);
     },
     close() {
       for (const { watched } of targets.values()) watched.end();

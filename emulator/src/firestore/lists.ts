@@ -101,7 +101,7 @@ function readPage(
       from: [{ collectionId: request.collectionId, allDescendants: false }],
       orderBy: parseOrderBy(request.orderBy),
       startAt,
-      // One more tells whether there is a next page.
+      // One more shows whether there is a next page.
       limit: { value: size + 1 },
     },
     request.parent,

@@ -1,5 +1,5 @@
 /**
- * The queue before each document: who holds it, and who waits for it in order of arrival. Reads share a document with
+ * The queue before each document: the owners that hold it, and those that wait for it in order of arrival. Reads share a document with
  * each other; a change waits for all of them. A read waits behind earlier changes alone, so that none of them starves. A
  * request whose documents change while it waits (a query's result) keeps its place in time.
  */
@@ -9,7 +9,7 @@ import { reachersOf } from './wait-graph.ts';
 export type DocumentQueues = Readonly<{
   /** Puts the request into the queues of these documents, and takes it out of the ones it was in. */
   move(request: Request, documents: readonly string[]): void;
-  /** Adds to the request's `holders` and `ahead` whoever stands between it and its documents. */
+  /** Adds to the request's `holders` and `ahead` each owner that stands between it and its documents. */
   block(request: Request): void;
   /** Gives the owner a share of the documents. An owner that waits to change them waits for it from now on. */
   hold(owner: Owner, documents: readonly string[]): void;

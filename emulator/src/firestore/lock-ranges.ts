@@ -1,7 +1,7 @@
 /**
- * Locks on what queries would return. Those who looked at one range share it; a change that would alter it waits for all
- * of them, so no phantom appears. Two who looked at the same range and both want to write into it meet at the commit,
- * where the younger must give way.
+ * Locks on what queries would return. Owners that looked at one range share it; a change that would alter it waits for
+ * all of them, so no phantom appears. Two that looked at the same range and both want to write into it meet at the
+ * commit, where the younger must give way.
  */
 import type { LockRules, Owner, Waiting } from './lock-types.ts';
 import { reachersOf } from './wait-graph.ts';

@@ -12,9 +12,9 @@ export type Owner = {
   readonly predecessor: Owner | undefined;
   /** Its requests that wait. */
   readonly requests: Set<Request>;
-  /** Whether it was ever granted something that others may wait for. */
+  /** Whether it ever got a lock that others may wait for. */
   hasHeld: boolean;
-  /** Told before the table ends this owner because it must give way. */
+  /** Called before the table ends this owner because it must give way. */
   readonly onAbort: (error: Error) => void;
 };
 
@@ -22,11 +22,11 @@ export type Request = {
   /** In order of arrival. */
   readonly number: number;
   readonly owner: Owner;
-  /** Whether it wants what it asks for to itself; otherwise it shares it with others who look. */
+  /** Whether it wants what it asks for to itself; otherwise it shares it with others that look. */
   readonly isChange: boolean;
   /** The documents whose queues it stands in. */
   documents: readonly string[];
-  /** Owners it waits for: those who hold what it wants, and those who only stand before it in a queue. */
+  /** Owners it waits for: those that hold what it wants, and those that only stand before it in a queue. */
   holders: Set<Owner>;
   ahead: Set<Owner>;
   settled: boolean;
@@ -40,7 +40,7 @@ export type Attempt<R, C, T> = Readonly<{
   look(): Readonly<{ documents: readonly string[]; range?: R }>;
   /** Asked when the documents are free: what it would change. An error fails the request. */
   plan?(): readonly C[];
-  /** Runs at the moment when everything is granted. */
+  /** Runs at the moment when it has every lock. */
   run(): T;
   /** The owner ends here, and its locks with it. */
   isLast?: boolean;

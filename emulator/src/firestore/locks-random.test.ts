@@ -8,7 +8,7 @@ import { lockTable } from './locks.ts';
 
 type Asked = { readonly owner: number; readonly documents: readonly string[]; readonly isChange: boolean };
 
-/** Who shares what, and who waits, in arrival order. */
+/** Which owner shares what, and which requests wait, in arrival order. */
 function plain() {
   const shares = new Map<number, Set<string>>();
   const waiting: Asked[] = [];

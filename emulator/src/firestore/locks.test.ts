@@ -13,24 +13,24 @@ const table = (clock = manualClock()) =>
 function party(locks = table()) {
   const log: string[] = [];
   const owner = (age: number) => locks.owner(age, () => log.push(`${age} aborted`));
-  const read = (who: ReturnType<typeof owner>, documents: string, range?: string, signal?: AbortSignal) =>
+  const read = (by: ReturnType<typeof owner>, documents: string, range?: string, signal?: AbortSignal) =>
     locks.request(
-      who,
+      by,
       {
         ...(range === undefined ? {} : { range }),
         look: () => ({ documents: documents.split(''), ...(range === undefined ? {} : { range }) }),
-        run: () => log.push(`${who.age} read ${documents}${range ?? ''}`),
+        run: () => log.push(`${by.age} read ${documents}${range ?? ''}`),
       },
       signal,
     );
-  const write = (who: ReturnType<typeof owner>, documents: string, signal?: AbortSignal) =>
+  const write = (by: ReturnType<typeof owner>, documents: string, signal?: AbortSignal) =>
     locks.request(
-      who,
+      by,
       {
         isLast: true,
         look: () => ({ documents: documents.split('') }),
         plan: () => documents.split(''),
-        run: () => log.push(`${who.age} wrote ${documents}`),
+        run: () => log.push(`${by.age} wrote ${documents}`),
       },
       signal,
     );
@@ -38,7 +38,7 @@ function party(locks = table()) {
 }
 
 describe('the lock table', () => {
-  test('lets those who look share a document, and serves changes and later looks in the order of their arrival', async () => {
+  test('lets owners that look share a document, and serves changes and later looks in the order of their arrival', async () => {
     const { log, locks, owner, read, write } = party();
     const [one, two] = [owner(1), owner(2)];
     await read(one, 'a');
@@ -52,7 +52,7 @@ describe('the lock table', () => {
     assert.equal(locks.waiting(), 1);
   });
 
-  test('lets the older of two who have read a document change it, and aborts the younger at once', async () => {
+  test('lets the older of two that have read a document change it, and aborts the younger at once', async () => {
     const { log, owner, read, write } = party();
     const [older, younger] = [owner(1), owner(2)];
     await Promise.all([read(older, 'a'), read(younger, 'a')]);
@@ -101,7 +101,7 @@ describe('the lock table', () => {
     assert.deepEqual(log, ['1 read xyz', '4 wrote q', '2 wrote y', '3 read y']);
   });
 
-  test('aborts the youngest of a cycle of three, at once, and nobody else', async () => {
+  test('aborts the youngest of a cycle of three, at once, and no other', async () => {
     const { log, owner, read, write } = party();
     const [a, b, c] = [owner(1), owner(3), owner(2)];
     await Promise.all([read(a, 'a'), read(b, 'b'), read(c, 'c')]);
@@ -113,7 +113,7 @@ describe('the lock table', () => {
     assert.deepEqual(log.slice(3), ['3 aborted', '1 wrote b', '2 wrote a']);
   });
 
-  test('goes around a queue rather than abort someone who holds nothing', async () => {
+  test('goes around a queue rather than abort an owner that holds nothing', async () => {
     const { log, owner, read, write } = party();
     const holder = owner(1);
     await read(holder, 'a');
@@ -143,7 +143,7 @@ describe('the lock table', () => {
     assert.deepEqual([locks.held(), locks.waiting(), clock.timers()], [0, 0, 0]);
   });
 
-  test('goes on after an owner has thrown when it was told to give way', async () => {
+  test('goes on after an owner has thrown when it had to give way', async () => {
     const locks = table();
     const look = (documents: string) => ({ look: () => ({ documents: documents.split('') }), run: () => 0 });
     const change = (documents: string) => ({ ...look(documents), isLast: true });
@@ -166,7 +166,7 @@ describe('the lock table', () => {
     assert.equal(await waited, 0);
   });
 
-  test('N who read and change one document cost no more than the square of their number', async () => {
+  test('N owners that read and change one document cost no more than the square of their number', async () => {
     let looks = 0;
     const run = async (count: number): Promise<number> => {
       looks = 0;

@@ -1,12 +1,14 @@
 /**
- * Who may go on and who waits: locks on documents, present or missing, and on what queries would return. Guarantees that
- * the work of owners, each holding its locks to its end, has the effect of one after the other (strict two-phase locking).
+ * Which request may go on and which waits: locks on documents, present or missing, and on what queries would return.
+ * Guarantees that the work of owners, each holding its locks to its end, has the effect of one after the other (strict
+ * two-phase locking).
  *
- * An owner that looks shares a lock with others that look; a change, which is the last request of its owner, waits until nobody else
- * has a share of what it changes (https://firebase.google.com/docs/firestore/transaction-data-contention). A request gets
- * everything it asks for at once or waits holding nothing new. It waits for holders, and behind earlier requests that it
- * cannot share with unless those wait for its own owner. A cycle of owners that wait for each other is found when it
- * closes (two who have read one document, and both want to change it), and the youngest of them aborts at once.
+ * An owner that looks shares a lock with others that look; a change, which is the last request of its owner, waits until
+ * no other owner has a share of what it changes
+ * (https://firebase.google.com/docs/firestore/transaction-data-contention). A request gets everything it asks for at once
+ * or waits holding nothing new. It waits for holders, and behind earlier requests that it cannot share with unless those
+ * wait for its own owner. A cycle of owners that wait for each other is found when it closes (two that have read one
+ * document and both want to change it), and the youngest of them aborts at once.
  */
 import { status } from '@grpc/grpc-js';
 import type { Cancel, Clock } from '../clock.ts';
@@ -46,7 +48,7 @@ export function lockTable<R, C>(clock: Clock, rules: LockRules<R, C>): Locks<R, 
   const waiting = new Set<Waiting<R, C>>();
   const queues = documentQueues();
   const ranges = rangeLocks(rules, waiting);
-  /** Owners whose standing changed since those who wait for them were last tried, and owners that have ended. */
+  /** Owners whose locks or waits changed since requests that wait for them were last tried, and owners that have ended. */
   const changed = new Set<Owner>();
   const ended = new Set<Owner>();
   let numbers = 0;
@@ -88,14 +90,14 @@ export function lockTable<R, C>(clock: Clock, rules: LockRules<R, C>): Locks<R, 
     if (request.attempt.isLast === true) release(owner);
   }
 
-  function settle(request: Waiting<R, C>, tell: () => void): void {
+  function settle(request: Waiting<R, C>, answer: () => void): void {
     if (request.settled) return;
     request.settled = true;
     request.forget();
     queues.move(request, []);
     if (waiting.delete(request)) changed.add(request.owner);
     request.owner.requests.delete(request);
-    tell();
+    answer();
   }
 
   function release(owner: Owner, error: Error = aborted('the transaction has ended')): void {
@@ -108,17 +110,17 @@ export function lockTable<R, C>(clock: Clock, rules: LockRules<R, C>): Locks<R, 
     drain();
   }
 
-  /** Tries, in arrival order, everyone who may be concerned by what changed, until nothing changes. */
+  /** Tries, in arrival order, every request that the changes may concern, until nothing changes. */
   function drain(): void {
     if (isDraining) return;
     isDraining = true;
     try {
       while (changed.size + ended.size > 0) {
-        const [standing, gone] = [new Set(changed), new Set(ended)];
+        const [altered, gone] = [new Set(changed), new Set(ended)];
         changed.clear();
         ended.clear();
-        // Those who wait are in arrival order. One for whom others still stand in the way is not tried: looking costs.
-        for (const request of [...waiting].filter((each) => isConcerned(each, standing, gone))) {
+        // Waiting requests are in arrival order. One that others still block is not tried: looking costs.
+        for (const request of [...waiting].filter((each) => isConcerned(each, altered, gone))) {
           if (!request.settled && !attempt(request)) resolveDeadlock(request);
         }
       }
@@ -143,7 +145,7 @@ export function lockTable<R, C>(clock: Clock, rules: LockRules<R, C>): Locks<R, 
     release(owner, error);
   }
 
-  /** Ends the wait when it takes too long or when whoever asked goes away. */
+  /** Ends the wait when it takes too long or when the client cancels the call. */
   function limitWait(request: Waiting<R, C>, signal: AbortSignal | undefined): Cancel {
     const leave = (): void => {
       settle(request, () => request.reject(cancelled()));
@@ -208,8 +210,8 @@ const aborted = (message: string): Error => new StatusError(status.ABORTED, mess
 const cancelled = (): Error =>
   new StatusError(status.CANCELLED, 'the call was cancelled while it waited for a lock');
 
-/** Whether it may go on now, or stand elsewhere: takes those who have ended out of what it waits for. */
-function isConcerned(request: Request, standing: ReadonlySet<Owner>, gone: ReadonlySet<Owner>): boolean {
+/** Whether it may go on now, or get another place: takes owners that have ended out of what it waits for. */
+function isConcerned(request: Request, altered: ReadonlySet<Owner>, gone: ReadonlySet<Owner>): boolean {
   const { owner, holders, ahead } = request;
   let [wasHeldUp, wasBehind] = [false, false];
   for (const each of gone) {
@@ -217,7 +219,7 @@ function isConcerned(request: Request, standing: ReadonlySet<Owner>, gone: Reado
     // Then another may be the nearest before it.
     wasBehind = ahead.delete(each) || wasBehind;
   }
-  if (wasBehind || standing.has(owner) || intersects(ahead, standing)) return true;
+  if (wasBehind || altered.has(owner) || intersects(ahead, altered)) return true;
   return wasHeldUp && !isBlocked(request);
 }
 

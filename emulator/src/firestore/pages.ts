@@ -14,7 +14,7 @@ export function parseToken(request: Page): unknown {
   try {
     token = deserialize(Buffer.from(request.pageToken, 'base64url'));
   } catch {
-    // Told below, as for a token of something else.
+    // Refused below, as a token of something else is.
   }
   if (!Array.isArray(token) || token[0] !== digest(request)) {
     throw invalidArgument('page_token is not one that this request was given');

@@ -1,6 +1,6 @@
 /**
  * What a write demands of the document before it. The three ways to fail have three codes, which clients
- * tell apart: ALREADY_EXISTS, NOT_FOUND, FAILED_PRECONDITION.
+ * distinguish: ALREADY_EXISTS, NOT_FOUND, FAILED_PRECONDITION.
  */
 import { status } from '@grpc/grpc-js';
 import { invalidArgument, notFound, StatusError } from '../grpc-server.ts';

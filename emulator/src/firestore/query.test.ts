@@ -40,7 +40,7 @@ describe('queries', () => {
     assert.deepEqual(await ids(rows().where('maybe', '!=', Number.NaN)), ['c']);
   });
 
-  test('filter by ranges within a type, and order by the field though nobody said so', async () => {
+  test('filter by ranges within a type, and order by the field though the query does not say so', async () => {
     assert.deepEqual(await ids(rows().where('n', '>', 0)), ['a', 'b', 'c']);
     assert.deepEqual(await ids(rows().where('n', '>=', 2)), ['b', 'c']);
     assert.deepEqual(await ids(rows().where('n', '<=', 1)), ['d', 'a']);

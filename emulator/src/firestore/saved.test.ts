@@ -47,7 +47,7 @@ test('a fresh server has the documents of every database, with their times to th
     vector: FieldValue.vector([1.5, 2]),
     constructor: 'a name that objects have already',
   };
-  // Several commits at one instant of the clock: their times differ by microseconds.
+  // Several commits at one time of the clock: their times differ by microseconds.
   await first.db.doc('rooms/one').set(value);
   await first.db.doc('rooms/one/deep/two').set({ n: 1 });
   await first.db.doc('rooms/one').update({ text: 'changed' });
@@ -155,7 +155,7 @@ test('a load rolls transactions back, ends what waits with UNAVAILABLE, and leav
   assert.equal((await bed.db.doc('rooms/one').get()).get('n'), 1, 'nothing of it was written');
 });
 
-test('the real client runs its transaction again when a load came in between', async (t) => {
+test('the real client runs its transaction again when a state was loaded in between', async (t) => {
   const bed = await bedOf(t, systemClock());
   const doc = bed.db.doc('rooms/one');
   await doc.set({ n: 10 });

@@ -14,7 +14,7 @@ export type SortedEntries = Readonly<{
   movedAtMost(): number;
 }>;
 
-/** Halved beyond this: 4 KiB of pointers to move, and 400 runs at most for 100,000 entries that came one by one. */
+/** Halved beyond this: 4 KiB of pointers to move, and 400 runs at most for 100,000 entries that are added one by one. */
 const LONGEST = 512;
 
 /** `sorted` is in the order already. */

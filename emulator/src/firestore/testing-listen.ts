@@ -30,14 +30,14 @@ export function rawListen(address: string, database: string): RawListen {
   );
   const answers: Answer[] = [];
   let read = 0;
-  let told = (): void => undefined;
+  let answered = (): void => undefined;
   call.on('data', (answer: Answer) => {
     answers.push(answer);
-    told();
+    answered();
   });
   const more = (): Promise<void> =>
     new Promise((resolve) => {
-      told = resolve;
+      answered = resolve;
     });
   const ended = new Promise<ServiceError | undefined>((resolve) => {
     call.on('error', (error: ServiceError) => resolve(error));

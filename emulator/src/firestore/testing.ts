@@ -1,6 +1,6 @@
 /**
  * What the tests of this folder share: a server on a free port, real clients of it, raw calls for what the
- * client would not send, and a clock that stands still until it is moved. Everything is closed by `close()`.
+ * client would not send, and a clock that is stopped until it is moved. Everything is closed by `close()`.
  */
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { Firestore } from '@google-cloud/firestore';

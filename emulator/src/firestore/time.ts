@@ -1,5 +1,5 @@
 /**
- * Time as Firestore tells it: microseconds since the epoch, as a number (exact until the year 2255).
+ * Time as Firestore gives it: microseconds since the epoch, as a number (exact until the year 2255).
  * A database's commit times never repeat and never go back, whatever the clock below does.
  */
 import type { Clock } from '../clock.ts';

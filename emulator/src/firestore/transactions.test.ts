@@ -190,15 +190,15 @@ describe('transactions', () => {
     const turns = await turnsDuring(() =>
       Promise.all([db.runTransaction((tx) => cross(tx, x, y)), db.runTransaction((tx) => cross(tx, y, x))]),
     );
-    assert.equal(attempts, 3, 'one of them was told to try again, once');
-    assert.ok(turns < 5_000, 'told at once, not after a lock wait');
+    assert.equal(attempts, 3, 'one of them had to try again, once');
+    assert.ok(turns < 5_000, 'refused at once, not after a lock wait');
     assert.deepEqual(
       (await db.getAll(x, y)).map((doc) => numberIn(doc.data())),
       [2, 2],
     );
   });
 
-  test('tell the loser of a deadlock ABORTED when it may not try again', async () => {
+  test('end the loser of a deadlock with ABORTED when it may not try again', async () => {
     const [x, y] = [db.doc('loser/x'), db.doc('loser/y')];
     const bothRead = gate();
     let first = 0;

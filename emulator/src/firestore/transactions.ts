@@ -35,9 +35,9 @@ export type Transactions = Readonly<{
   /** Runs a call of the transaction: it does not count as idle meanwhile. */
   during<T>(transaction: Transaction, call: () => Promise<T>): Promise<T>;
   /**
-   * The transaction is about to commit: what it is tried instead of, and still holds locks, gives way, and is told to try
-   * again. Not earlier, because it may be at work: Python's client names a transaction of another thread as the one that
-   * it tries again when both run one decorated function.
+   * The transaction is about to commit: its predecessor, if that still holds locks, gives way, and its client gets the
+   * error to try again. Not earlier, because the predecessor may be at work: Python's client names a transaction of
+   * another thread as the predecessor when both run one decorated function.
    */
   supersede(transaction: Transaction): void;
   /** Frees everything. May be called twice. */

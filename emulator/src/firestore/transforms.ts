@@ -1,6 +1,6 @@
 /**
  * Field transforms: what the server calculates from a field's current value. Each gives the new value and the
- * result that the writer is told. A transform that is not known is refused.
+ * result that the writer gets. A transform that is not known is refused.
  */
 import { invalidArgument } from '../grpc-server.ts';
 import { type FieldPath, formatFieldPath, getField, parseFieldPath, setField } from './field-path.ts';

@@ -35,7 +35,7 @@ export function parsePolicies(policies: readonly TtlPolicy[]): Policies {
 }
 
 /**
- * A database with these policies. `log` is told of deletions that failed for no known reason.
+ * A database with these policies. `log` gets a line for deletions that failed for no known reason.
  */
 export function expiringDatabase(
   name: string,

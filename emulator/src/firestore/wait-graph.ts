@@ -1,5 +1,5 @@
 /**
- * Who waits for whom, and the end of deadlocks. An owner waits for the owners that its requests are blocked by.
+ * Which owner waits for which, and the end of deadlocks. An owner waits for the owners that its requests are blocked by.
  * A cycle that rests on mere precedence in a queue is undone by going around; one of held locks only ends with
  * the youngest owner in it: the oldest never gives way, so some work always finishes.
  */
@@ -16,7 +16,7 @@ export type Resolve = Readonly<{
  * all of them together look at each owner once; it holds until anything changes.
  */
 export function reachersOf(to: Owner): (from: Owner) => boolean {
-  // The usual case at no cost: nobody waits for one who holds nothing and stands in no other queue.
+  // The usual case at no cost: no owner waits for one that holds nothing and stands in no other queue.
   if (!to.hasHeld && to.requests.size <= 1) return () => false;
   const known = new Map<Owner, boolean>([[to, true]]);
   return (from) => {

@@ -40,8 +40,8 @@ describe('the wire', () => {
       { fieldPath: '`at`.time', setToServerValue: 'REQUEST_TIME' },
     ];
     const answer = await commit({ transform: { document: name('t/a'), fieldTransforms: transforms } });
-    const told = results(answer)[0]?.transformResults.map((value) => value[String(value['valueType'])]);
-    assert.deepEqual(told, ['7', '2', '3', -1.5, '8', 'NULL_VALUE', answer['commitTime']]);
+    const sent = results(answer)[0]?.transformResults.map((value) => value[String(value['valueType'])]);
+    assert.deepEqual(sent, ['7', '2', '3', -1.5, '8', 'NULL_VALUE', answer['commitTime']]);
     const stored = (await fields('t/a')) as Record<string, unknown>;
     assert.deepEqual(stored['same'], { valueType: 'integerValue', integerValue: '3' });
     assert.deepEqual(

@@ -9,7 +9,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 
 export type Guard = Readonly<{
   pid: number | undefined;
-  /** Settles when the guard is no more, whether it was dismissed or somebody ended it. */
+  /** Settles when the guard is no more, whether it was dismissed or ended from outside. */
   gone: Promise<void>;
   /** The process has ended: its number may soon be another's. */
   dismiss(): void;

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { basename, join, sep } from 'node:path';
 
-/** Undefined where neither tells it. */
+/** Undefined where neither says it. */
 export function jarVersion(jar: string, component: string): string | undefined {
   const named = /-v?(\d+(?:\.\d+)+)(?:-all)?\.jar$/.exec(basename(jar))?.[1];
   if (named !== undefined) return named;

@@ -30,7 +30,7 @@ export function findJava(env: NodeJS.ProcessEnv): Java | string {
   }
   // "17.0.15", and "1.8.0_402" up to Java 8.
   const version = Number(/ version "(?:1\.)?(\d+)/.exec(stderr)?.[1]);
-  if (Number.isNaN(version)) return `${command} -version does not tell its version: ${firstLine(stderr)}`;
+  if (Number.isNaN(version)) return `${command} -version does not say its version: ${firstLine(stderr)}`;
   if (version < LEAST_VERSION) {
     return `${command} is Java ${version}, and the emulators need Java ${LEAST_VERSION} or newer`;
   }

@@ -17,7 +17,7 @@ async function failure(options: LaunchOptions): Promise<Error> {
   });
   assert.ok(error instanceof Error);
   assert.ok(!error.message.includes('\n'), 'one line');
-  // Much less than the half minute after which it would give up anyway; the process that it starts may be slow.
+  // Much less than the half minute after which it would stop waiting anyway; the process that it starts may be slow.
   assert.ok(turns < 15_000, `${turns} turns`);
   return error;
 }
@@ -73,7 +73,7 @@ test('says that a jar needs a newer Java', async () => {
   assert.match(error.message, /^the stand-in needs a newer Java: .*UnsupportedClassVersionError/);
 });
 
-test('gives up when nothing answers although it said that it listens', async () => {
+test('rejects when no server answers although the emulator said that it listens', async () => {
   const options = standIn(await freePort(), LISTENS);
   const error = await failure({ ...options, answers: () => Promise.resolve(false), limitMs: 600 });
   assert.match(error.message, /^the stand-in was not ready within 0.6 s: listening on/);

@@ -33,7 +33,7 @@ export type Launched = Readonly<{
   close(): Promise<void>;
 }>;
 
-/** The port was taken by somebody else. */
+/** Another process has the port. */
 export class PortInUseError extends Error {
   override readonly name = 'PortInUseError';
   readonly code = 'EADDRINUSE';
@@ -57,7 +57,7 @@ export async function launch(options: LaunchOptions): Promise<Launched> {
   const { child, guard } = spawnTied(command, args, options.kernel);
   const said = Promise.withResolvers<void>();
   const failure = Promise.withResolvers<never>();
-  // Whoever waits for it is told; later nobody does.
+  // The caller that awaits it gets the error; later no code awaits it.
   failure.promise.catch(() => undefined);
   let lines: readonly string[] = [];
   let state: 'starting' | 'running' | 'ended' = 'starting';

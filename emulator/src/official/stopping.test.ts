@@ -32,12 +32,13 @@ async function start(t: TestContext, args: readonly string[], shell = false): Pr
     detached: true,
   });
   const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
-  const told = JSON.parse(line) as Omit<Started, 'child'>;
+  const started = JSON.parse(line) as Omit<Started, 'child'>;
   t.after(() => {
-    for (const pid of [told.self, told.pid, told.guardPid]) if (isRunning(pid)) process.kill(pid, 'SIGKILL');
+    for (const pid of [started.self, started.pid, started.guardPid])
+      if (isRunning(pid)) process.kill(pid, 'SIGKILL');
   });
-  assert.ok(isRunning(told.pid) && isRunning(told.guardPid), 'the emulator and its guard run');
-  return { child, ...told };
+  assert.ok(isRunning(started.pid) && isRunning(started.guardPid), 'the emulator and its guard run');
+  return { child, ...started };
 }
 
 /** Each way to end, with what the kernel does for us on Linux and without. */
@@ -48,7 +49,7 @@ const WAYS: readonly Readonly<{ title: string; how?: string; shell?: true; end(s
     { title: 'SIGINT to the process group', end: ({ self }) => process.kill(-self, 'SIGINT') },
     { title: 'SIGHUP', end: ({ self }) => process.kill(self, 'SIGHUP') },
     {
-      title: 'an exception that nobody catches',
+      title: 'an exception that no code catches',
       how: 'throw',
       end: ({ self }) => process.kill(self, 'SIGUSR2'),
     },

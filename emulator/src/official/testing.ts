@@ -42,7 +42,7 @@ export function isRunning(pid: number): boolean {
     return false;
   }
   try {
-    // Ended, and its new parent has not asked for its exit code: some containers have nobody who does.
+    // Ended, and its new parent has not asked for its exit code: some containers have no process that does.
     return !/^\d+ \(.*\) Z/s.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
   } catch {
     return process.platform !== 'linux';

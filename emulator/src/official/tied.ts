@@ -14,10 +14,10 @@ export type Tied = Readonly<{
   guard: Guard | undefined;
 }>;
 
-/** The parent may have ended before the kernel was told: then nobody would send the signal any more. */
+/** The parent may have ended before this process asked the kernel for the signal: then the signal would never come. */
 const STILL_OURS = `[ "$PPID" = "$0" ] && exec "$@"`;
 
-/** Its standard input is empty, and a Ctrl-C in the terminal does not reach it: who started it ends it. */
+/** Its standard input is empty, and a Ctrl-C in the terminal does not reach it: the process that started it ends it. */
 export function spawnTied(command: string, args: readonly string[], kernel = kernelEnds()): Tied {
   const whole = [command, ...args];
   const [file = command, ...rest] = kernel

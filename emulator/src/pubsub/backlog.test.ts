@@ -8,7 +8,7 @@ import { manualClock } from '../manual-clock.ts';
 
 const room = { messages: 3, bytes: Infinity, oversize: true, oneOfAKey: false, turn: 100 };
 
-test('alarms go off at their instants and in order, moved and removed ones as they stand', () => {
+test('alarms go off at their times and in order, moved and removed ones as they stand', () => {
   fc.assert(
     fc.property(
       fc.array(
@@ -58,7 +58,7 @@ test('alarms go off at their instants and in order, moved and removed ones as th
   );
 });
 
-test('an alarm that another one of the same instant removed does not go off', () => {
+test('an alarm that another one of the same time removed does not go off', () => {
   const clock = manualClock(0);
   const fired: string[] = [];
   const deadlines = createDeadlines(clock, () => fired.push('after'));

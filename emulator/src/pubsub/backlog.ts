@@ -60,7 +60,7 @@ export type Room = Readonly<{
   turn: number;
 }>;
 
-/** When a message may be delivered again: an instant, and the alarms of the clock that it is of. */
+/** When a message may be delivered again: a time, and the alarms of the clock that it is of. */
 export type Until = Readonly<{ at: number; among: Deadlines }>;
 
 export type Backlog = Readonly<{
@@ -152,22 +152,22 @@ export function createBacklog(ordered: boolean): Backlog {
         taken.push(entry);
         bytes += entry.bytes;
       };
-      for (let head = ready.peek(); head !== undefined && taken.length < room.turn; head = ready.peek()) {
-        const first = 'waiting' in head ? head.waiting.peek() : head;
+      for (let next = ready.peek(); next !== undefined && taken.length < room.turn; next = ready.peek()) {
+        const first = 'waiting' in next ? next.waiting.peek() : next;
         if (first !== undefined && !fits(first, taken, bytes, room)) break;
         ready.shift();
-        if (!('waiting' in head)) {
-          takeOne(head);
+        if (!('waiting' in next)) {
+          takeOne(next);
           continue;
         }
-        head.queued = false;
-        for (let entry = first; entry !== undefined; entry = head.waiting.peek()) {
+        next.queued = false;
+        for (let entry = first; entry !== undefined; entry = next.waiting.peek()) {
           if (!fits(entry, taken, bytes, room)) break;
-          head.waiting.shift();
+          next.waiting.shift();
           takeOne(entry);
-          if (room.oneOfAKey && head.outstanding.size > 0) break;
+          if (room.oneOfAKey && next.outstanding.size > 0) break;
         }
-        settle(head);
+        settle(next);
       }
       return taken;
     },

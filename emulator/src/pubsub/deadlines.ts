@@ -1,5 +1,5 @@
 /**
- * Many instants at which something is due, kept by one timer of the clock: ack deadlines and backoffs.
+ * Many times at which something is due, kept by one timer of the clock: ack deadlines and backoffs.
  *
  * Setting, moving and removing an alarm costs the logarithm of their number, and a removed alarm leaves
  * nothing behind, so that memory does not grow with every message that is acknowledged in time.
@@ -11,7 +11,7 @@ export type Alarm = {
   at: number;
   /** Place in the heap, -1 while it is not set, -2 while it is taken out to be called. */
   index: number;
-  /** Of two alarms for one instant the one that was set first goes first. */
+  /** Of two alarms for one time the one that was set first goes first. */
   serial: number;
   readonly due: () => void;
 };

@@ -152,7 +152,7 @@ export function createDelivery(
     const entries = all.map(({ entry }) => entry).sort((a, b) => a.serial - b.serial);
     for (const held of all) release(held, 'failed');
     const back = entries.filter((entry) => !countFailure(entry));
-    // From the last of a key to its first, whose backoff counts: each is put back before those behind which it came.
+    // From the last of a key to its first, whose backoff counts: each is put back before those that followed it.
     for (const entry of back.toReversed()) {
       putBack(entry, backoff(entry.failures) ?? { at: real.now() + NACK_MS, among: nacked });
     }
@@ -205,7 +205,7 @@ export function createDelivery(
     },
     dispatch,
     join(consumer) {
-      // Who pulls behind a publish has had its reply.
+      // A client that pulls behind a publish has had its reply.
       takeIn();
       consumers.push(consumer);
       dispatch();

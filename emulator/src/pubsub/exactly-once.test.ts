@@ -23,7 +23,7 @@ async function start(t: TestContext, clock?: Clock): Promise<TestServer & Readon
   >[0];
   const client = new v1.SubscriberClient(options);
   t.after(() => client.close());
-  /** `ok`, or what the client is told of the ack IDs. */
+  /** `ok`, or what the reply says of the ack IDs. */
   const settle: Settle = async (ids, ackDeadlineSeconds) => {
     const request = { subscription: subscriptionName(SUB), ackIds: ids.map(String) };
     try {
@@ -66,7 +66,7 @@ test('the client sees the subscription as exactly-once, and every ack succeeds',
   await subscription.close();
 });
 
-test('the client is told INVALID for a delivery whose lease is over, and SUCCESS for the next one', async (t) => {
+test('the client gets INVALID for a delivery whose lease is over, and SUCCESS for the next one', async (t) => {
   const clock = manualClock();
   const { pubsub, server } = await start(t, clock);
   const subscription = pubsub.subscription(SUB);
@@ -125,7 +125,7 @@ test('an answer about thousands of ack IDs still arrives', async (t) => {
   assert.ok(Object.keys(JSON.parse(answer) as object).length > 400);
 });
 
-test('a stream confirms what came on it, and shows the property whenever it changes', async (t) => {
+test('a stream confirms what was delivered on it, and shows the property whenever it changes', async (t) => {
   const { publish, stream, call, server } = await start(t, manualClock());
   const pulling = stream();
   const got: StreamingPullResponse[] = [];

@@ -4,7 +4,7 @@
  * the client libraries read: https://cloud.google.com/pubsub/docs/exactly-once-delivery
  *
  * gRPC has no answer that is half an error, and clients count an ID that is not named as failed when the call failed,
- * although its lease is settled: as with the service, their next attempt tells them that the ID is no longer valid.
+ * although its lease is settled: as with the service, the reply to their next attempt says that the ID is no longer valid.
  */
 import { Metadata, status } from '@grpc/grpc-js';
 import { DETAILS, field, statusDetails } from '../error-details.ts';

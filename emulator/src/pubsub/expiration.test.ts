@@ -28,7 +28,7 @@ const twoDays = () => ({
 const config = ({ call }: TestServer) => call('GetSubscription', { subscription: name });
 const isGone = (server: TestServer) => assert.rejects(config(server), NOT_FOUND);
 
-test('a subscription that nobody uses is deleted when its ttl has passed, and not before', async (t) => {
+test('a subscription that no client uses is deleted when its ttl has passed, and not before', async (t) => {
   const server = await started(t);
   const { clock, call, log, publish } = server;
   clock.advance(2 * DAY_MS - 1);
@@ -148,7 +148,7 @@ test('a push that succeeds is use, one that fails is none, and expiry ends the p
   const retryPolicy = { minimumBackoff: { seconds: 600 }, maximumBackoff: { seconds: 600 } };
   const server = await started(t, { pushConfig, retryPolicy });
   const { clock, server: running } = server;
-  const pushed = (count: number) => until(() => requests() === count && running.underWay() === 0);
+  const pushed = (count: number) => until(() => requests() === count && running.inFlight() === 0);
   clock.advance(2 * DAY_MS - 1);
   await server.publish('orders', { data: Buffer.from('a') });
   await pushed(1);
@@ -158,7 +158,7 @@ test('a push that succeeds is use, one that fails is none, and expiry ends the p
   await pushed(2);
   clock.advance(10 * MINUTE_MS);
   await pushed(3);
-  // The next attempt would be due after the expiry: nobody asks for the subscription meanwhile.
+  // The next attempt would be due after the expiry: no client asks for the subscription meanwhile.
   status = 200;
   clock.advance(10 * MINUTE_MS);
   await new Promise((resolve) => setTimeout(resolve, 20));

@@ -4,7 +4,7 @@
  * a change of its properties; google/pubsub/v1/pubsub.proto, Subscription.expiration_policy: a subscriber "issuing
  * operations on the subscription"). Publishing to its topic, reading its configuration and failed pushes are no use.
  *
- * No timer stands for an expiry: a use is a note of the time, and whoever is about to do something with the subscription
+ * No timer stands for an expiry: a use is a note of the time, and a caller that is about to do something with the subscription
  * asks first. So a clock that runs until nothing is due does not run weeks ahead.
  */
 import { durationMs, type Subscription } from './wire.ts';

@@ -4,7 +4,7 @@
  *
  * Delivery is at least once, as in the service. The end of the process forgets topics, subscriptions and messages that
  * were not saved; message IDs do not come again. Methods that are not implemented answer UNIMPLEMENTED, and so do options
- * that would have to be ignored. A subscription that nobody uses is deleted when its expiration policy says so, after 31
+ * that would have to be ignored. A subscription that no client uses is deleted when its expiration policy says so, after 31
  * days by default.
  */
 import { status } from '@grpc/grpc-js';
@@ -50,7 +50,7 @@ export type RunningPubsub = RunningServer &
   Readonly<{
     stats(): PubsubStats;
     /** What a move of the clock waits for: pushes, and answers of pull clients that a move gave no time. */
-    underWay(): number;
+    inFlight(): number;
     /** Everything that it holds as plain JSON data; the form is described in saved.ts. */
     save(): object;
     /**
@@ -90,7 +90,7 @@ export async function startPubsub({
     prepare: (saved: unknown) => preparePubsub(registry, saved),
   };
   const restarts = restartable(faults, 'pubsub', clock, server, state, log);
-  const underWay = (): number => {
+  const inFlight = (): number => {
     let count = 0;
     for (const { pushing, delivery } of registry.states()) count += pushing() + delivery.awaited();
     return count;
@@ -110,7 +110,7 @@ export async function startPubsub({
     save: restarts.save,
     load: restarts.load,
     prepare: restarts.prepare,
-    underWay,
+    inFlight,
     stats() {
       const states = [...registry.states()];
       return {

@@ -1,4 +1,4 @@
-/** A delivery that is not settled yet, and who has it. */
+/** A delivery that is not settled yet, and the client that has it. */
 import type { Move } from '../clock.ts';
 import type { Entry, Room } from './backlog.ts';
 import type { Alarm } from './deadlines.ts';

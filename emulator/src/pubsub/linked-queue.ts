@@ -14,31 +14,31 @@ export type LinkedQueue<T> = Readonly<{
 }>;
 
 export function linkedQueue<T>(): LinkedQueue<T> {
-  let head: Link<T> | undefined;
+  let front: Link<T> | undefined;
   let tail: Link<T> | undefined;
   let size = 0;
   return {
     push(value) {
       const link: Link<T> = { value, next: undefined };
-      if (tail === undefined) head = link;
+      if (tail === undefined) front = link;
       else tail.next = link;
       tail = link;
       size += 1;
     },
     pushFront(value) {
-      head = { value, next: head };
-      tail ??= head;
+      front = { value, next: front };
+      tail ??= front;
       size += 1;
     },
     shift() {
-      const first = head;
+      const first = front;
       if (first === undefined) return undefined;
-      head = first.next;
-      if (head === undefined) tail = undefined;
+      front = first.next;
+      if (front === undefined) tail = undefined;
       size -= 1;
       return first.value;
     },
-    peek: () => head?.value,
+    peek: () => front?.value,
     size: () => size,
   };
 }

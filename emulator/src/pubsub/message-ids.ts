@@ -3,7 +3,7 @@
  * because a store that outlives the server may remember them as handled.
  *
  * They start at the second of the start, with nine digits of chance below it: a clock that stands at the same
- * instant in every run must not bring back the same numbers.
+ * time in every run must not bring back the same numbers.
  */
 import { randomInt } from 'node:crypto';
 import type { Clock } from '../clock.ts';

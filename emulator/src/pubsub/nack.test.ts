@@ -49,7 +49,7 @@ async function nack({ call }: TestServer, { ackId }: ReceivedMessage): Promise<v
   });
 }
 
-test('a nack takes effect after 50 ms of real time, also while the clock stands still', async (t) => {
+test('a nack takes effect after 50 ms of real time, also while the clock is frozen', async (t) => {
   const real = manualClock();
   const clock = movableClock(async () => {}, real);
   const running = await testServer(t, clock);
@@ -67,7 +67,7 @@ test('a nack takes effect after 50 ms of real time, also while the clock stands 
     assert.equal(texts([again!]), 'a');
     await nack(running, again!);
     real.advance(50);
-    assert.equal(running.server.underWay(), 0);
+    assert.equal(running.server.inFlight(), 0);
   }
 });
 
@@ -81,9 +81,9 @@ test('a move of the clock waits for what was nacked', async (t) => {
   await running.publish('orders', message('a'));
   const [received] = await running.pull(SUB);
   await nack(running, received!);
-  assert.equal(running.server.underWay(), 1);
+  assert.equal(running.server.inFlight(), 1);
   real.advance(50);
-  assert.equal(running.server.underWay(), 0);
+  assert.equal(running.server.inFlight(), 0);
 });
 
 test('a retry policy with a longer backoff has the last word', async (t) => {

@@ -17,7 +17,7 @@ type Fixture = TestServer & Readonly<{ clock: MovableClock; real: ManualClock; r
 /** A stream of ten seconds on a subscription with a dead-letter policy; real time is moved by hand. */
 async function fixture(t: TestContext, streams = true): Promise<Fixture> {
   const real = manualClock();
-  const clock = movableClock(() => quiet(() => running.server.underWay()), real);
+  const clock = movableClock(() => quiet(() => running.server.inFlight()), real);
   const running: TestServer = await testServer(t, clock as Clock);
   await running.create('dead', 'dead-sub');
   await running.create('orders', SUB, {
@@ -40,13 +40,13 @@ async function fixture(t: TestContext, streams = true): Promise<Fixture> {
 const attempts = (received: readonly ReceivedMessage[]): readonly number[] =>
   received.map(({ deliveryAttempt }) => deliveryAttempt);
 
-test('a move stands still while an answer is on its way, and goes on with it', async (t) => {
+test('a move pauses while an answer is on its way, and goes on with it', async (t) => {
   const { clock, received, publish, ack, server } = await fixture(t);
   await publish('orders', message('a'));
   await until(() => received.length === 1);
   const start = clock.now();
   const move = clock.advance(45 * MINUTE_MS);
-  await until(() => server.underWay() === 1);
+  await until(() => server.inFlight() === 1);
   assert.equal(clock.now() - start, 10_000);
   await ack(SUB, received[0]!);
   await move;
@@ -62,7 +62,7 @@ test('without an answer one move ends one lease, and counts no attempt', async (
   for (let moves = 1; moves <= 6; moves += 1) {
     await until(() => received.length === moves);
     const move = clock.advance(45 * MINUTE_MS);
-    await until(() => server.underWay() === 1);
+    await until(() => server.inFlight() === 1);
     real.advance(2_000);
     await move;
   }
@@ -70,7 +70,7 @@ test('without an answer one move ends one lease, and counts no attempt', async (
   assert.deepEqual(attempts(received), [1, 1, 1, 1, 1, 1, 1]);
   // The last lease was given in the last move, and has its whole time after it.
   real.advance(9_999);
-  assert.deepEqual([server.underWay(), server.stats().outstanding], [0, 1]);
+  assert.deepEqual([server.inFlight(), server.stats().outstanding], [0, 1]);
   real.advance(1);
   await until(() => received.length === 8);
   // That was real time.
@@ -88,7 +88,7 @@ test('a client that answers nothing is waited for once in a move', async (t) => 
   await publish('orders', message('b'));
   await until(() => received.length === 2);
   const next = clock.advance(MINUTE_MS);
-  await until(() => server.underWay() === 1);
+  await until(() => server.inFlight() === 1);
   real.advance(2_000);
   await next;
   await until(() => received.length === 4);
@@ -100,10 +100,10 @@ test('a client that goes on answering is waited for, but not for ever', async (t
   await until(() => received.length === 8);
   const start = clock.now();
   const move = clock.advance(MINUTE_MS);
-  await until(() => server.underWay() === 8);
+  await until(() => server.inFlight() === 8);
   for (let answered = 0; answered < 5; answered += 1) {
     real.advance(1_900);
-    assert.deepEqual([server.underWay(), clock.now() - start], [8 - answered, 10_000]);
+    assert.deepEqual([server.inFlight(), clock.now() - start], [8 - answered, 10_000]);
     await ack(SUB, received[answered]!);
   }
   real.advance(500);
@@ -121,7 +121,7 @@ test('a move that ends just before a deadline leaves the answer its time', async
   await until(() => received.length === 2);
   await clock.advance(9_990);
   real.advance(50);
-  assert.equal(server.underWay(), 2);
+  assert.equal(server.inFlight(), 2);
   await ack(SUB, received[0]!);
   real.advance(2_000);
   await until(() => received.length === 3);
@@ -146,7 +146,7 @@ test('a move counts for a message that a unary pull had taken before it', async 
   for (let attempt = 1; attempt <= 5; attempt += 1) {
     assert.deepEqual(attempts(await pull(SUB)), [attempt]);
     const move = clock.advance(10_000);
-    await until(() => server.underWay() === 1);
+    await until(() => server.inFlight() === 1);
     real.advance(150);
     await move;
   }
@@ -154,7 +154,7 @@ test('a move counts for a message that a unary pull had taken before it', async 
   assert.equal((await pull('dead-sub')).length, 1);
 });
 
-test('a pull waits in real time, also while the clock stands still', async (t) => {
+test('a pull waits in real time, also while the clock is frozen', async (t) => {
   const { clock, real, cancellable } = await fixture(t, false);
   clock.freeze();
   const timers = real.timers();

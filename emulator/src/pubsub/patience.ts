@@ -4,7 +4,7 @@
  *
  * So a lease whose deadline a move has brought near does not end at once. Its answer may be on its way (Google's clients
  * collect acknowledgements for up to 100 ms), and is waited for in real time, as long as the client goes on answering,
- * within bounds; a move stands still meanwhile. A lease that ends all the same is no delivery attempt, unless a unary
+ * within bounds; a move pauses meanwhile. A lease that ends all the same is no delivery attempt, unless a unary
  * pull had taken the message before the move: such a client extends nothing by itself, and the move is meant to end its
  * lease. One move ends at most one lease of a message; a later lease of it gets its whole time after the move.
  *

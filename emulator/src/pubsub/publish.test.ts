@@ -86,7 +86,7 @@ test('gives the real client the error of a refused message', async (t) => {
   assert.equal(topic.name, topicName('orders'));
 });
 
-test('message IDs rise, are long, and differ between two starts at the same instant', () => {
+test('message IDs rise, are long, and differ between two starts at the same time', () => {
   const clock = manualClock();
   const [first, second] = [messageIds(clock).next, messageIds(clock).next];
   const a = Array.from({ length: 1000 }, first);
@@ -112,7 +112,7 @@ test('a publisher knows the ID of its message before a subscriber of the same pr
     });
     known = await topic.publishMessage({ data: Buffer.from('a') });
     const [id, then] = await arrived;
-    assert.equal(then, id, `round ${round}: the message came first`);
+    assert.equal(then, id, `round ${round}: the message arrived first`);
   }
   await subscription.close();
 });

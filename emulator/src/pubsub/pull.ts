@@ -24,8 +24,8 @@ const LONG_POLL_MS = 1000;
 /** The service's own ceiling: larger numbers are accepted and answered with fewer. */
 export const MAX_MESSAGES = 1000;
 /**
- * Of data and attributes, one larger message aside. A gRPC client takes 4 MiB unless told otherwise, and Google's
- * clients tell theirs otherwise only for the real service; the rest is for IDs, times and the framing of attributes.
+ * Of data and attributes, one larger message aside. A gRPC client takes 4 MiB unless configured otherwise, and Google's
+ * clients configure theirs only for the real service; the rest is for IDs, times and the framing of attributes.
  */
 export const MAX_RESPONSE_BYTES = 3_000_000;
 
@@ -61,7 +61,7 @@ export function pull(registry: Registry, clock: Clock, call: PullCall): Promise<
       },
       released() {},
     };
-    // A client waits in real time, also while the clock stands still.
+    // A client waits in real time, also while the clock is frozen.
     const stopWaiting = (clock.moves?.real ?? clock).after(LONG_POLL_MS, () => {
       finish();
       resolve({ receivedMessages: [] });

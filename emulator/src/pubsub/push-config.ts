@@ -8,7 +8,7 @@ const VERSION = 'x-goog-version';
 
 /**
  * Null is a pull subscription, which an empty endpoint means as well.
- * Throws INVALID_ARGUMENT for an endpoint that is no http(s) URL and an `oidc_token` for nobody, and UNIMPLEMENTED
+ * Throws INVALID_ARGUMENT for an endpoint that is no http(s) URL and an `oidc_token` without an account, and UNIMPLEMENTED
  * for an `oidc_token` where nothing can sign it (`signs`), and for attributes other than the envelope version that is
  * sent anyway. `version` is what it is set to when the request leaves it out: it is always returned.
  */

@@ -97,7 +97,7 @@ const framed = (body: Buffer, headers: Record<string, string>): Record<string, s
 });
 
 const METADATA = /^x-goog-pubsub-(?:message-id|publish-time|subscription-name|ordering-key)$/i;
-const ANOTHER_CASE = 'another attribute has the name in another case, which headers do not tell apart';
+const ANOTHER_CASE = 'another attribute has the name in another case, which headers do not distinguish';
 
 /** Node writes each character of a header as one byte; what it is given are the bytes of UTF-8. */
 const utf8Bytes = (value: string): string => Buffer.from(value, 'utf8').toString('latin1');

@@ -100,7 +100,7 @@ test('an attribute of an unwrapped message cannot take the place of the token', 
   assert.equal(claims(got[0])['email'], EMAIL);
 });
 
-test('refuses a token for nobody, and any token where nothing can sign', async (t) => {
+test('refuses a token without an account, and any token where the server has no key', async (t) => {
   const { call, create } = await start(t);
   await create('orders', 'first');
   const pushConfig = { pushEndpoint: 'http://127.0.0.1:1/', oidcToken: { audience: 'https://me' } };

@@ -4,7 +4,7 @@ import { subscriptionName, testServer, until } from './test-server.ts';
 import { pubsubServiceDefinitions } from './protos.ts';
 import type { StreamingPullResponse } from './wire.ts';
 
-/** What a gRPC client takes that was told nothing, as Google's Python client with PUBSUB_EMULATOR_HOST. */
+/** What a gRPC client takes by default, as Google's Python client with PUBSUB_EMULATOR_HOST. */
 const CLIENT_LIMIT_BYTES = 4 * 1024 * 1024;
 
 const SUB = 'orders-sub';
@@ -21,7 +21,7 @@ for (const [shape, { message, count }] of Object.entries(SHAPES)) {
     const what = `${shape}${orderingKey === '' ? '' : ' of one ordering key'}`;
     const messages = Array.from({ length: count }, () => ({ ...message, orderingKey }));
 
-    test(`a pull of ${what} fits into a client that was told nothing`, async (t) => {
+    test(`a pull of ${what} fits into a client with default limits`, async (t) => {
       const { create, publish, call, server } = await testServer(t);
       await create('orders', SUB, { enableMessageOrdering: true });
       await publish('orders', ...messages);

@@ -18,7 +18,7 @@ async function waitFor(running: TestServer, clock: ManualClock): Promise<number>
     }
     clock.advance(1000);
   }
-  throw new Error('never came again');
+  throw new Error('was never delivered again');
 }
 
 test('the retry policy doubles the backoff from the first redelivery on, up to its maximum', async (t) => {
@@ -152,9 +152,9 @@ test('the real client sees the delivery attempts and the dead letter', async (t)
     attempts.push(message.deliveryAttempt);
     message.nack();
   });
-  const letter = new Promise<Message>((resolve) => deadSubscription.once('message', resolve));
+  const forwarded = new Promise<Message>((resolve) => deadSubscription.once('message', resolve));
   await topic.publishMessage({ data });
-  const message = await letter;
+  const message = await forwarded;
   message.ack();
   await Promise.all([subscription.close(), deadSubscription.close()]);
   assert.deepEqual(attempts, [1, 2, 3, 4, 5]);

@@ -69,13 +69,14 @@ test('property: pushes that a save cuts off come again, in order, and what was a
       let requests = 0;
       let draining = false;
       onPush = (text, key, response) => {
-        if (over.has(text)) wrong.push(`${text} came again`);
+        if (over.has(text)) wrong.push(`${text} was delivered again`);
         const before = key === '' ? [] : published.filter((each) => each.key === key);
         const missing = before.slice(
           0,
           before.findIndex((each) => each.text === text),
         );
-        if (missing.some((each) => !answered.has(each.text))) wrong.push(`${text} came out of order`);
+        if (missing.some((each) => !answered.has(each.text)))
+          wrong.push(`${text} was delivered out of order`);
         const answer = draining ? 'ok' : plan[requests++ % plan.length];
         if (answer === 'ok') answered.add(text);
         if (answer !== 'hang') response.writeHead(answer === 'ok' ? 204 : 500).end();

@@ -78,8 +78,8 @@ function world() {
   for (const name of [ORDERS, DEAD]) {
     registry.createTopic({ name, labels: {}, messageRetentionDuration: null });
   }
-  for (const [id, own] of [...Object.entries(KINDS), ['buried', {}] as const]) {
-    registry.createSubscription(config(id, id === 'buried' ? DEAD : ORDERS, own));
+  for (const [id, own] of [...Object.entries(KINDS), ['dead-lettered', {}] as const]) {
+    registry.createSubscription(config(id, id === 'dead-lettered' ? DEAD : ORDERS, own));
     owed.set(id, fresh());
   }
   const of = (id: string): Owed => owed.get(id) ?? assert.fail(id);
@@ -96,10 +96,10 @@ function world() {
     if (KINDS[id]?.deadLetterPolicy && count >= MAX_ATTEMPTS) {
       state.waiting.delete(message.text);
       const text = `${message.text} of ${id}`;
-      of('buried').waiting.set(text, { ...message, text, serial: serial++ });
+      of('dead-lettered').waiting.set(text, { ...message, text, serial: serial++ });
       return;
     }
-    // What came behind it in its run is taken back.
+    // What followed it in its run is taken back.
     if (isOrdered(id) && message.key !== '') {
       const back = state.leases.filter(
         (each) => each.message.key === message.key && each.message.serial > message.serial,
@@ -270,18 +270,18 @@ function world() {
       for (let round = 0, idle = 0; idle < 3; round += 1) {
         assert.ok(round < 500, 'it comes to an end');
         this.pass(60_000);
-        let came = 0;
+        let taken = 0;
         for (const id of owed.keys()) {
           if (id === 'detached' && isDetached) continue;
           const leases = await take(id, 100);
-          came += leases.length;
+          taken += leases.length;
           ack(id, leases);
         }
-        idle = came === 0 ? idle + 1 : 0;
+        idle = taken === 0 ? idle + 1 : 0;
       }
-      for (const [id, { waiting }] of owed) assert.deepEqual([...waiting.keys()], [], `never came to ${id}`);
+      for (const [id, { waiting }] of owed) assert.deepEqual([...waiting.keys()], [], `never reached ${id}`);
       const { delivery } = registry.subscription(subscriptionName('detached'));
-      assert.equal(delivery.backlog(), 0, 'nothing waits where nobody can pull');
+      assert.equal(delivery.backlog(), 0, 'nothing waits where no client can pull');
       registry.clear(new Error('over'));
       assert.equal(clock.timers(), 0);
     },
@@ -289,7 +289,7 @@ function world() {
 }
 
 type World = ReturnType<typeof world>;
-const id = fc.constantFrom(...IDS, 'buried');
+const id = fc.constantFrom(...IDS, 'dead-lettered');
 const step: fc.Arbitrary<(w: World) => void | Promise<void>> = fc.oneof(
   {
     weight: 5,

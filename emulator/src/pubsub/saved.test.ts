@@ -103,13 +103,13 @@ test('messages wait in their order with their attempts, and what was outstanding
     got.map((received) => received.message),
   );
   // The fifth failure in all takes it to the dead-letter topic, whichever server it happened on.
-  await second.create('dead', 'buried');
+  await second.create('dead', 'dead-lettered');
   await second.nack('work', again[0]!);
   for (let failures = 3; failures <= 5; failures += 1) {
     second.clock.advance(600_000);
     await second.nack('work', (await second.pull('work')).find((each) => texts([each]) === 'a1')!);
   }
-  assert.equal(texts(await second.pull('buried')), 'a1');
+  assert.equal(texts(await second.pull('dead-lettered')), 'a1');
 });
 
 test('what a topic and a subscription retain can be sought after loading, and a snapshot too', async (t) => {
@@ -134,7 +134,7 @@ test('what a topic and a subscription retain can be sought after loading, and a 
   assert.equal(texts(await second.pull('retains')), '1,2,3', 'the snapshot');
 });
 
-test('message IDs of before never come again, although both clocks stand at the same instant', async (t) => {
+test('message IDs of before are never given again, although both clocks show the same time', async (t) => {
   const first = await testServer(t, manualClock());
   await first.create('orders', 'work');
   const before = await first.publish('orders', ...Array.from({ length: 50 }, (_, i) => message(`${i}`)));

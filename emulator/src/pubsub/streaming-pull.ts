@@ -91,7 +91,7 @@ function open(
         messages += 1;
         bytes += entry.bytes;
       }
-      // Both may be changed while the stream is open; clients go by the last they were told.
+      // Both may be changed while the stream is open; clients go by the last values they received.
       congested = !call.write({
         receivedMessages: leases.map(received),
         subscriptionProperties: properties(state.config()),

@@ -127,8 +127,8 @@ export async function testServer(
     ack: (subscription, ...received) => settle('Acknowledge', subscription, received),
     async nack(subscription, ...received) {
       await settle('ModifyAckDeadline', subscription, received, { ackDeadlineSeconds: 0 });
-      if (isManual(clock) && server.underWay() > 0) clock.advance(50);
-      else await until(() => server.underWay() === 0);
+      if (isManual(clock) && server.inFlight() > 0) clock.advance(50);
+      else await until(() => server.inFlight() === 0);
     },
   };
 }

@@ -198,7 +198,7 @@ const REFUSED_BY_SERVER: readonly (readonly [text: string, says: RegExp])[] = [
 ];
 
 for (const [text, says] of REFUSED_BY_SERVER) {
-  test(`tells what the server says to ${JSON.stringify(text)}, with the place`, async () => {
+  test(`reports what the server says to ${JSON.stringify(text)}, with the place`, async () => {
     const started = startStack({ seed: parseSeed(text, 's.yaml') });
     await assert.rejects(started, (error: Error) => {
       assert.match(error.message, says);

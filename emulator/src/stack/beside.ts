@@ -1,5 +1,5 @@
 /**
- * A command that runs beside the stack, with its variables, on the terminal of whoever started both. When it ends the
+ * A command that runs beside the stack, with its variables, on the terminal that both were started from. When it ends the
  * stack does; when the stack is stopped first, the command is. When the stack is killed (SIGKILL), the command goes on.
  */
 import { spawn } from 'node:child_process';

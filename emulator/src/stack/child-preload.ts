@@ -2,7 +2,7 @@
  * Loaded first in every process that the toolkit starts, for what a deployed instance has and a laptop needs: it
  * listens on the loopback interface only (functions-framework has no option for the address), it ends when the stack
  * has ended, however that happened, and no web page reaches it. Its wall clock is the stack's, read before each request
- * is handled. It tells how many requests are not answered yet: what resets the stack must know of those whose sender
+ * is handled. It reports how many requests are not answered yet: a reset of the stack must know of those whose sender
  * has gone, too. And what it compiles is kept for the next start, which takes half as long.
  */
 import { subscribe } from 'node:diagnostics_channel';
@@ -17,13 +17,13 @@ const FLUSH_MS = 1_000;
 
 enableCompileCache();
 
-/** How often the stack is told that this process is still loading. */
-const TELL_EVERY_MS = 200;
-let told = 0;
+/** How often this process reports to the stack that it is still loading. */
+const REPORT_EVERY_MS = 200;
+let reportedMs = 0;
 const loading = registerHooks({
   resolve(specifier, context, next) {
-    if (performance.now() - told > TELL_EVERY_MS) {
-      told = performance.now();
+    if (performance.now() - reportedMs > REPORT_EVERY_MS) {
+      reportedMs = performance.now();
       process.send?.('loading');
     }
     return next(specifier, context);

@@ -45,7 +45,7 @@ test('waits for a program as long as it goes on loading, however long that takes
   assert.ok(performance.now() - start > 4_000, 'it was to take longer than it may be silent');
 });
 
-test('gives up a program that stands still, and says so', async (t) => {
+test('ends a program that makes no progress, and says so', async (t) => {
   const { started } = await program(
     t,
     () => `console.log('looking for the database'); setInterval(() => {}, 1000);`,
@@ -53,11 +53,11 @@ test('gives up a program that stands still, and says so', async (t) => {
   );
   await assert.rejects(
     started.start(),
-    /^Error: slow did not listen on port \d+: nothing came from it for 1 s: looking for the database$/,
+    /^Error: slow did not listen on port \d+: it reported nothing for 1 s: looking for the database$/,
   );
 });
 
-test('gives up a program that talks for ever and does not listen', async (t) => {
+test('ends a program that writes for ever and does not listen', async (t) => {
   const { started } = await program(t, () => `setInterval(() => console.log('not yet'), 20);`, {
     silenceMs: 60_000,
     totalMs: 1_000,

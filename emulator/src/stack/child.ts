@@ -26,14 +26,14 @@ export type ChildOptions = Readonly<{
 export type Child = Readonly<{
   /**
    * Resolves when it listens, and waits as long as it makes progress: a busy machine takes minutes for what takes a
-   * second otherwise. Rejects with the last lines it wrote if it ends before, or stands still.
+   * second otherwise. Rejects with the last lines it wrote if it ends before, or makes no progress.
    */
   start(): Promise<void>;
   /** SIGKILL, as a crash would be. Resolves when it is gone; it is not restarted. */
   kill(): Promise<void>;
   /** SIGTERM, and SIGKILL after three seconds. */
   stop(): Promise<void>;
-  /** Whether it works on no request, be the one who sent it there or not. True when it does not run. */
+  /** Whether it works on no request, whether its sender is still there or not. True when it does not run. */
   isIdle(): Promise<boolean>;
 }>;
 
@@ -50,8 +50,8 @@ const RESTART_MS = 500;
  * is for the stack, so a program that SIGINT ends while it starts is launched again this many times.
  */
 const RELAUNCHES = 2;
-/** A process that does not tell is taken to be busy. */
-const TELL_MS = 1_000;
+/** A process that does not answer within this is taken to be busy. */
+const ANSWER_MS = 1_000;
 /**
  * What of the user's environment a child sees: nothing that could point it at a real project. What is compiled already
  * it need not compile again: a quarter of the time of its start.
@@ -140,7 +140,7 @@ export function child({ name, args, env, port, log, limits = LIMITS }: ChildOpti
       const why =
         silentMs < limits.silenceMs
           ? ` within ${limits.totalMs / 1_000} s`
-          : `: nothing came from it for ${limits.silenceMs / 1_000} s`;
+          : `: it reported nothing for ${limits.silenceMs / 1_000} s`;
       throw new Error(`${name} did not listen on port ${port}${why}: ${lastWords(lines)}`);
     },
     kill: () => end('SIGKILL'),
@@ -154,16 +154,16 @@ function inFlight(asked: ChildProcess): Promise<number> {
   return new Promise((resolve) => {
     const answer = (count: number): void => {
       clearTimeout(late);
-      asked.off('message', told).off('exit', gone);
+      asked.off('message', counted).off('exit', gone);
       resolve(count);
     };
-    const told = (message: unknown): void => {
+    const counted = (message: unknown): void => {
       if (typeof message === 'number') answer(message);
     };
     const gone = (): void => answer(0);
-    const late = setTimeout(() => answer(Number.NaN), TELL_MS);
-    asked.on('message', told).once('exit', gone);
-    // Nobody listens when it has just ended: then its exit is the answer.
+    const late = setTimeout(() => answer(Number.NaN), ANSWER_MS);
+    asked.on('message', counted).once('exit', gone);
+    // The message is lost when the process has just ended: then its exit is the answer.
     asked.send('inFlight', () => undefined);
   });
 }

@@ -24,7 +24,7 @@ export type ChildSettings = Readonly<{
   addresses: Readonly<Record<'pubsub' | 'firestore' | 'tasks' | 'control', string>>;
   /** Redis for the claims; absent: Firestore. */
   redisUrl: string | undefined;
-  /** Tells this run of the stack from others: letters, digits and hyphens. */
+  /** Distinguishes this run of the stack from others: letters, digits and hyphens. */
   runName: string;
   log: (line: string) => void;
 }>;

@@ -44,7 +44,7 @@ for (const [route, days] of [
   ['delay', 45],
   ['pipeline', 91],
 ] as const) {
-  test(`a delay of ${days} days through ${route} arrives at its instant, not before`, async () => {
+  test(`a delay of ${days} days through ${route} arrives when it is due, not before`, async () => {
     await publish(`${route}-in`, { delay: String(days * 86_400) });
     await stack.clock.advance(days * DAY_MS - SECOND_MS);
     assert.deepEqual(await pull(`${route}-out-sub`), []);
@@ -69,7 +69,7 @@ test('a message that is not acknowledged comes again after its ack deadline', as
   assert.equal(second?.message.attributes?.['dedupId'], first?.message.attributes?.['dedupId']);
 });
 
-test('moving on does not end the leases of those who merely had no time to renew', async () => {
+test('moving on does not end the leases of processes that merely had no time to renew', async () => {
   await publish('dedup-in', { case: 'lease', dedupId: 'lease' });
   await stack.clock.advance(10 * MINUTE_MS);
   await publish('dedup-in', { case: 'lease', dedupId: 'lease' });

@@ -86,7 +86,7 @@ test('prints what was chosen and no more, as lines that a shell takes', async (t
   assert.ok(await allFree([port, base + 3]));
 });
 
-test('what it writes when ready is gone after SIGTERM, what it saves then another starts from; it tells what it could not save', async (t) => {
+test('what it writes when ready is gone after SIGTERM, what it saves then another starts from; it says what it could not save', async (t) => {
   const inside = folder(t);
   const [seed, env, state] = [inside('seed.json'), inside('env'), inside('state.json')];
   const base = String(await freeBase());
@@ -120,7 +120,7 @@ test('what it writes when ready is gone after SIGTERM, what it saves then anothe
   assert.ok(await allFree(portsIn(addresses)));
 });
 
-test('a command that is running when the stack is stopped is stopped first, its exit code is told, and the state is saved', async (t) => {
+test('a command that is running when the stack is stopped is stopped first, its exit code is printed, and the state is saved', async (t) => {
   const inside = folder(t);
   const [env, state] = [inside('env'), inside('state.json')];
   const args = ['--quiet', '--port-base', '0', '--save', state, '--write-env', env];

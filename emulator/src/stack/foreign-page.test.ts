@@ -145,7 +145,7 @@ test('the gRPC ports answer nothing to what a browser speaks', async () => {
   }
 });
 
-test('sends tasks and pushes to other machines only when it is told to', async (t) => {
+test('sends tasks and pushes to other machines only where that is configured', async (t) => {
   const addresses = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
   const other = addresses.find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
   if (other === undefined) return t.skip('this machine has no address but its loopback ones');

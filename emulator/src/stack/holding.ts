@@ -26,7 +26,7 @@ export type HoldingPorts = Readonly<{
   /** See open.ts. */
   extension: Pick<Extension, 'saved' | 'adopt' | 'unsavable'> | undefined;
   /** Requests that the stack has sent and that are not answered. */
-  underWay: () => number;
+  inFlight: () => number;
   /** Whether none of the stack's programs still works on a request. */
   isIdle: () => Promise<boolean>;
   log: (line: string) => void;
@@ -37,7 +37,7 @@ const IDLE_LIMIT_MS = 15_000;
 const LOOK_EVERY_MS = 5;
 
 export function holding(ports: HoldingPorts): Holding {
-  const { servers, movable, faults, extension, underWay, isIdle, log } = ports;
+  const { servers, movable, faults, extension, inFlight, isIdle, log } = ports;
   const entries = Object.entries(servers);
   const foreign = SERVICES.find((name) => servers[name] !== undefined && servers[name].own === undefined);
   const refusal =
@@ -52,9 +52,9 @@ export function holding(ports: HoldingPorts): Holding {
     throw new UnsupportedError(`${what} is not possible: ${refusal}`);
   };
 
-  const isClean = async (): Promise<boolean> => (await isIdle()) && underWay() === 0;
+  const isClean = async (): Promise<boolean> => (await isIdle()) && inFlight() === 0;
 
-  /** Nothing is under way, here or in a program, when `replace` was called for the last time. */
+  /** Nothing is in flight, here or in a program, when `replace` was called for the last time. */
   async function replaced(replace: () => Promise<void>, standard: SavedStack): Promise<void> {
     const clean = await isClean();
     await replace();

@@ -59,7 +59,7 @@ const CASES: Readonly<Record<string, Case>> = {
   'the function’s answer to Pub/Sub is lost': {
     early: [{ service: 'pubsub', method: 'push', nth: [1], action: { type: 'lose-reply' } }],
   },
-  'the republisher answers late, and nobody hears it': {
+  'the republisher answers late, after its caller has gone': {
     late: [republish([1], { type: 'delay', ms: 300 }), dispatch({ type: 'lose-reply' })],
     repeats: 'plain',
   },
@@ -103,14 +103,14 @@ async function scheduled({ route, attributes }: Route): Promise<number> {
 }
 
 function assertOnTime(arrived: readonly Arrived[], dueMs: number, most: number): void {
-  const told = () => `${JSON.stringify(arrived)} due ${dueMs}\n${lines.slice(-10).join('\n')}`;
-  assert.ok(arrived.length >= 1, `lost: ${told()}`);
-  assert.ok(arrived.length <= most, `too often: ${told()}`);
+  const shown = () => `${JSON.stringify(arrived)} due ${dueMs}\n${lines.slice(-10).join('\n')}`;
+  assert.ok(arrived.length >= 1, `lost: ${shown()}`);
+  assert.ok(arrived.length <= most, `too often: ${shown()}`);
   assert.ok(
     arrived.every(({ atMs }) => atMs >= dueMs),
-    `early: ${told()}`,
+    `early: ${shown()}`,
   );
-  assert.equal(new Set(arrived.map(({ attributes }) => attributes['dedupId'])).size, 1, told());
+  assert.equal(new Set(arrived.map(({ attributes }) => attributes['dedupId'])).size, 1, shown());
 }
 
 function mostOf({ name, route }: Route, repeats: Case['repeats']): number {
@@ -158,7 +158,7 @@ test('the functions are killed between the tasks and their answers', async () =>
   await stack.clock.advance(dueMs - stack.clock.now() - 1);
   const outputs = ['delay-out-sub', 'pipeline-out-sub'];
   for (const out of outputs) assert.deepEqual(await pulled(out), []);
-  assert.equal(held().tasks.pending, ROUTES.length, 'the redeliveries came to the tasks that were there');
+  assert.equal(held().tasks.pending, ROUTES.length, 'the redeliveries found the tasks that were there');
   await stack.clock.advance(1);
   const arrived = (await Promise.all(outputs.map(pulled))).flat();
   for (const { name } of ROUTES) {

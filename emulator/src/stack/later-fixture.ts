@@ -1,4 +1,4 @@
-/** For tests of delayed delivery through the whole toolkit: what goes in and comes out, on a clock that stands still. */
+/** For tests of delayed delivery through the whole toolkit: what goes in and comes out, on a clock that is frozen. */
 import assert from 'node:assert/strict';
 import type { Toolkit } from './toolkit.ts';
 

@@ -1,5 +1,5 @@
 /**
- * Later with a ledger and a payload room through the whole toolkit: Firestore refuses a query whose index the deployed
+ * Later with a ledger and a payload store through the whole toolkit: Firestore refuses a query whose index the deployed
  * database would not have, and removes what has expired as the deployed policies do.
  */
 import assert from 'node:assert/strict';
@@ -54,7 +54,7 @@ for (const route of ['delay', 'pipeline']) {
   const send = (text: string, attributes: Record<string, string>): Promise<void> =>
     publish(`${route}-in`, { data: Buffer.from(text), attributes });
 
-  test(`${route}: a later message of a key replaces the former, and comes once, at its own instant`, async () => {
+  test(`${route}: a later message of a key replaces the former, and comes once, when it is due`, async () => {
     await send('old', { scheduleKey: 'dinner', delay: '60' });
     await send('new', { scheduleKey: 'dinner', delay: '120' });
     // A second has passed since.
@@ -75,7 +75,7 @@ for (const route of ['delay', 'pipeline']) {
     assert.deepEqual(await texts(out), ['anew']);
   });
 
-  test(`${route}: three million bytes arrive byte for byte at their instant, with a key and without`, async () => {
+  test(`${route}: three million bytes arrive byte for byte when they are due, with a key and without`, async () => {
     const data = randomBytes(3_000_000);
     for (const attributes of [{ delay: '60' }, { delay: '60', scheduleKey: 'film' }]) {
       const before = stack.clock.now();
@@ -94,7 +94,7 @@ for (const route of ['delay', 'pipeline']) {
     await purge();
     await stack.clock.advance(5 * MINUTE_MS);
     assert.deepEqual(await texts(out), []);
-    // Lost ten minutes after its instant; the sweep of one move gives it a task, which the next one runs.
+    // Lost ten minutes after its due time; the sweep of one move gives it a task, which the next one runs.
     await stack.clock.advance(10 * MINUTE_MS);
     await stack.clock.advance(SECOND_MS);
     assert.deepEqual(await texts(out), ['purged']);
@@ -112,7 +112,7 @@ test('no sweep has failed, no query lacked an index, and after the retention not
   assert.deepEqual([held().firestore.documents, held().tasks.pending], [1, 0]);
 });
 
-test('0, 1 s, 29, 30, 31 and 90 days and ten years: each comes once, at its instant, in the expected number of tasks', async () => {
+test('0, 1 s, 29, 30, 31 and 90 days and ten years: each comes once, when it is due, in the expected number of tasks', async () => {
   const days = [0, 1 / 86_400, 29, 30, 31, 90, 3_650];
   const seconds = days.map((count) => Math.round(count * 86_400));
   const { dispatched } = held().tasks;

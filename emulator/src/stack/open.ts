@@ -37,7 +37,7 @@ export type Extension = Readonly<{
 
 export type Extended = Readonly<{
   /** Requests that it has sent and that are not answered. */
-  underWay(): number;
+  inFlight(): number;
   /** Awaited at the end of each move of the clock. */
   afterMove(): Promise<void>;
   /** Awaited when a state has been loaded at the start. */
@@ -47,7 +47,7 @@ export type Extended = Readonly<{
 }>;
 
 const ALONE: Extended = {
-  underWay: () => 0,
+  inFlight: () => 0,
   afterMove: async () => undefined,
   afterLoad: async () => undefined,
   isIdle: async () => true,
@@ -59,7 +59,7 @@ export async function openStack(options: StackOptions, extension?: Extension): P
   const seed = options.project === undefined ? options.seed : options.seed?.in(options.project);
   const ports = portsOf(options.ports, portBase);
   const faults = createFaults({ log });
-  // What is wrong with it is told before anything has started; it is set when all is ready.
+  // What is wrong with it is reported before anything has started; it is set when all is ready.
   if (options.faults !== undefined) faults.set(options.faults);
   faults.clear();
   const project = options.project ?? seed?.project ?? DEFAULT_PROJECT;
@@ -67,8 +67,8 @@ export async function openStack(options: StackOptions, extension?: Extension): P
   const { close } = closers;
   try {
     let extended = ALONE;
-    let underWay = (): number => 0;
-    const movable = movableClock(() => quiet(() => underWay()));
+    let inFlight = (): number => 0;
+    const movable = movableClock(() => quiet(() => inFlight()));
     closers.add(async () => movable.close());
     const signer = identity(movable);
     const servers = await startServers(
@@ -91,8 +91,8 @@ export async function openStack(options: StackOptions, extension?: Extension): P
       },
       closers,
     );
-    underWay = () =>
-      Object.values(servers).reduce((sum, { own }) => sum + (own?.underWay() ?? 0), extended.underWay());
+    inFlight = () =>
+      Object.values(servers).reduce((sum, { own }) => sum + (own?.inFlight() ?? 0), extended.inFlight());
     const foreign = Object.values(servers).some(({ own }) => own === undefined);
     const clock = foreign
       ? realTimeOnly(movable, 'Google’s emulators have clocks of their own')
@@ -102,7 +102,7 @@ export async function openStack(options: StackOptions, extension?: Extension): P
       movable,
       faults,
       extension,
-      underWay,
+      inFlight,
       isIdle: () => extended.isIdle(),
       log,
     });

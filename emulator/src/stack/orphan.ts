@@ -1,6 +1,6 @@
 /**
  * npm runs a script in a shell, and passes a signal on to the shell alone: it dies, and the program goes on with
- * nobody to stop it. So a program that npm started looks whether its parent is still the one that it began with.
+ * no process to stop it. So a program that npm started looks whether its parent is still the one that it began with.
  */
 
 const EVERY_MS = 250;

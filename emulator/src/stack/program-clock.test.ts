@@ -10,7 +10,7 @@ function monotonicClock() {
   return { monotonic: () => passed, pass: (milliseconds: number) => void (passed += milliseconds) };
 }
 
-test('goes on from the time that was read, and stands still while the stack’s clock does', async () => {
+test('goes on from the time that was read, and is frozen while the stack’s clock is', async () => {
   const { monotonic, pass } = monotonicClock();
   let stack = { nowMs: 5_000_000, frozen: false };
   const clock = programClock(async () => stack, monotonic);
@@ -24,7 +24,7 @@ test('goes on from the time that was read, and stands still while the stack’s 
   assert.equal(clock.now(), 9_000_000);
 });
 
-test('tells whole milliseconds between two readings, for a monotonic clock that has fractions of them', async () => {
+test('gives whole milliseconds between two readings, for a monotonic clock that has fractions of them', async () => {
   const { monotonic, pass } = monotonicClock();
   const clock = programClock(async () => ({ nowMs: 5_000, frozen: false }), monotonic);
   await clock.sync();
@@ -34,7 +34,7 @@ test('tells whole milliseconds between two readings, for a monotonic clock that 
   assert.equal(clock.now(), 5_001);
 });
 
-test('requests that come together share a reading, and none takes one that was sent before it came', async () => {
+test('requests that arrive together share a reading, and none takes one that was sent before it arrived', async () => {
   const sent: PromiseWithResolvers<Awaited<ReturnType<ReadTime>>>[] = [];
   const clock = programClock(() => {
     const reading = Promise.withResolvers<Awaited<ReturnType<ReadTime>>>();

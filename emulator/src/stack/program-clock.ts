@@ -2,8 +2,8 @@
  * The wall clock of a program that runs on the local stack: it is the stack's, which can be frozen and moved. A deployed
  * program knows nothing of this; child-preload.ts puts it in the place of `Date`.
  *
- * The stack moves its clock only while nothing is in flight, so the time that was read when a request came in holds
- * until it is answered: `sync()` is called once for each request. Requests that come together share a reading, so that
+ * The stack moves its clock only while nothing is in flight, so the time that was read when a request arrived holds
+ * until it is answered: `sync()` is called once for each request. Requests that arrive together share a reading, so that
  * many of them cost no more than few. What is measured within a request (leases, deadlines, pauses) stays on the
  * process's own monotonic clock.
  */

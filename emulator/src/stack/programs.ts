@@ -48,8 +48,8 @@ export async function startPrograms(
       start: async () => void (await Promise.all(functions.map((child) => child.start()))),
     },
     extended: {
-      underWay: () => sweeps.running(),
-      // Heads that were to be tried again on the way are tried before anybody looks.
+      inFlight: () => sweeps.running(),
+      // Messages of streams that were to be tried again on the way are tried before a test looks.
       afterMove: () => sweeps.once(),
       // What was loaded may come from a stack without this topology.
       afterLoad: connect,

@@ -74,7 +74,7 @@ async function created(call: Promise<unknown>): Promise<boolean> {
   }
 }
 
-/** Moving the clock by weeks must not delete what nobody happened to use meanwhile; the deployed ones have it too. */
+/** Moving the clock by weeks must not delete subscriptions that were not used meanwhile; the deployed ones have it too. */
 export const NEVER_EXPIRES = { expirationPolicy: {} };
 
 /** What a function's push subscription sends its messages to. */

@@ -118,7 +118,7 @@ test('a delay of 45 days through a function and the republisher', async (t) => {
     const messages = [{ data: Buffer.from(String(n)), attributes: { delay: String(45 * 86_400) } }];
     await ofToolkit.publisher.publish({ topic: `projects/${project}/topics/delay-in`, messages });
     await toolkit.clock.advance(45 * DAY_MS - SECOND_MS);
-    assert.deepEqual(await pull(ofToolkit, subscription), [], 'it came early');
+    assert.deepEqual(await pull(ofToolkit, subscription), [], 'it was early');
     await toolkit.clock.advance(SECOND_MS);
     const [arrived, ...more] = await pull(ofToolkit, subscription);
     assert.equal(arrived?.message?.data?.toString(), String(n));
@@ -138,7 +138,7 @@ test('an ack deadline of ten minutes', async (t) => {
     await own.publisher.publish({ topic, messages: [{ data: Buffer.from('a') }] });
     assert.equal((await pull(own, subscription)).length, 1);
     await stack.clock.advance(600 * SECOND_MS - 1);
-    assert.equal((await pull(own, subscription)).length, 0, 'it came again before the deadline');
+    assert.equal((await pull(own, subscription)).length, 0, 'it was delivered again before the deadline');
     await stack.clock.advance(SECOND_MS);
     const [again] = await pull(own, subscription);
     assert.equal(again?.message?.data?.toString(), 'a', 'it did not come again');

@@ -12,7 +12,7 @@ export type SavedStack = Readonly<{
   pubsub?: object;
   firestore?: object;
   tasks?: object;
-  /** Of a toolkit: where its pushes went, so that they go to the functions of whoever loads it. */
+  /** Of a toolkit: where its pushes went, so that they go to the functions of the stack that loads it. */
   functions?: Readonly<Record<string, string>>;
 }>;
 
@@ -32,7 +32,7 @@ export type Holder = Readonly<{ save(): object; prepare(saved: unknown): () => v
 export type Holders = Readonly<Partial<Record<Service, Holder>>>;
 
 /**
- * The clock goes on from there and never back: a year is left of those that a timestamp of Google's APIs can tell
+ * The clock goes on from there and never back: a year is left of those that a timestamp of Google's APIs can hold
  * (https://protobuf.dev/reference/protobuf/google.protobuf/#timestamp), and no time is one that a Date cannot.
  */
 export const LATEST_MS = Date.UTC(9999, 0, 1);

@@ -1,6 +1,6 @@
 /**
  * Starts the services that were chosen: this package's own servers, Google's emulators, or none where one is running
- * already. Whoever starts them closes them.
+ * already. The caller that starts them closes them.
  */
 import { type RunningCloudTasks, startCloudTasks } from '../cloud-tasks/index.ts';
 import type { Faults } from '../faults/index.ts';
@@ -20,7 +20,7 @@ type Own = Holder &
     stats(): object;
     unimplemented(): Readonly<Record<string, number>>;
     /** Requests that it has sent and that are not answered. */
-    underWay(): number;
+    inFlight(): number;
   }>;
 
 type Served = Readonly<{
@@ -58,7 +58,7 @@ export type ServerSettings = Readonly<{
 
 export async function startServers(settings: ServerSettings, closers: Closers): Promise<Servers> {
   const chosen = SERVICES.filter((service) => settings.services.has(service));
-  // All or none: what is taken is told before anything has started.
+  // All or none: a port that is taken is reported before anything has started.
   await Promise.all(
     chosen
       .map((service) => settings.ports[service])
@@ -111,7 +111,7 @@ async function startOwnFirestore(settings: ServerSettings, closers: Closers): Pr
       log: (line) => log(`[firestore] ${line}`),
     }),
   );
-  return { address: server.address, own: { ...server, underWay: () => 0 } };
+  return { address: server.address, own: { ...server, inFlight: () => 0 } };
 }
 
 async function startTasks(settings: ServerSettings, closers: Closers): Promise<Served> {

@@ -25,19 +25,19 @@ test('pipeline runs whole streams, in order, while each call of the store takes 
     attributes: { sequenceKey: `key-${index % KEYS}`, sequence: String(1 + Math.floor(index / KEYS)) },
   }));
   await post('v1/projects/PROJECT/topics/pipeline-in:publish', { messages });
-  const came = new Map<string, number[]>();
+  const arrivedByKey = new Map<string, number[]>();
   let count = 0;
   // The lease of 6 s that the stack once had ran one of them in half a minute.
   for (let look = 0; look < 600 && count < messages.length; look += 1) {
     for (const { attributes } of await pulled('pipeline-out-sub')) {
       const { sequenceKey = '', sequence } = attributes;
-      came.set(sequenceKey, [...(came.get(sequenceKey) ?? []), Number(sequence)]);
+      arrivedByKey.set(sequenceKey, [...(arrivedByKey.get(sequenceKey) ?? []), Number(sequence)]);
       count += 1;
     }
     await wait(100);
   }
   assert.equal(count, messages.length, lines.slice(-10).join('\n'));
-  for (const [key, numbers] of came) {
+  for (const [key, numbers] of arrivedByKey) {
     const first = numbers.filter((number, index) => numbers.indexOf(number) === index);
     assert.deepEqual(first, [1, 2, 3], key);
   }

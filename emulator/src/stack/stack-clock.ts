@@ -14,7 +14,7 @@ export type StackClock = Readonly<{
   /**
    * Moves forward by milliseconds, firing in order what falls due on the way (ack deadlines, backoffs, task
    * schedules) and awaiting what follows from each before the next. Answers how many timers fired. Rejects when a
-   * request is still under way after a minute of real time, and when another state is loaded meanwhile.
+   * request is still in flight after a minute of real time, and when another state is loaded meanwhile.
    */
   advance(milliseconds: number): Promise<number>;
   /** Moves from timer to timer until none is left, by at most `limitMs`. Answers how many fired. */

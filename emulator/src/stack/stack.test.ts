@@ -102,7 +102,7 @@ test('a reset brings back what was seeded, and nothing else, in milliseconds', a
   await stack.reset();
 });
 
-test('a seeded subscription expires when nobody uses it, and a reset brings it back with its whole time', async () => {
+test('a seeded subscription expires when no client uses it, and a reset brings it back with its whole time', async () => {
   await publish('unread');
   const subscriptions = () => (stack.state() as unknown as { pubsub: { subscriptions: number } }).pubsub;
   stack.clock.freeze();
@@ -133,7 +133,7 @@ test('what was saved over HTTP is loaded by another stack, at its time', async (
   await stack.reset();
 });
 
-test('a state that is refused changes nothing, and is told in one line', async () => {
+test('a state that is refused changes nothing, and is reported in one line', async () => {
   await publish('kept');
   const saved = stack.save();
   for (const [bad, says] of [
@@ -174,7 +174,7 @@ test('two stacks with equal traffic do not see each other', async (t) => {
   await publish('still', stacks[1]);
 });
 
-test('faults that were set over HTTP hit a real client, and are told', async (t) => {
+test('faults that were set over HTTP hit a real client, and are reported', async (t) => {
   const client = pubsubClient(t);
   const action = { type: 'fail', code: 'PERMISSION_DENIED', message: 'on request' };
   const plan = { rules: [{ service: 'pubsub', method: 'Publish', nth: [1], action }] };
@@ -264,7 +264,7 @@ test('only the services that were chosen are started, and typed', async (t) => {
   assert.throws(() => only.faults.set(plan), /rules\[0\]\.service is "pubsub", which does not run here/);
 });
 
-test('a reset ends a move of the clock that is under way', async () => {
+test('a reset ends a move of the clock that is in progress', async () => {
   await ask('POST', '/v2/projects/demo-project/locations/us-central1/queues/emails/tasks', {
     task: { httpRequest: { url: 'http://127.0.0.1:1/' } },
   });

@@ -20,7 +20,7 @@ export type StackState = Readonly<{
   clock: Readonly<{ nowMs: number; now: string; frozen: boolean; nextDueMs?: number }>;
   /** Calls answered UNIMPLEMENTED since the start, by full method name, or method and path for REST: what a program missed. */
   unimplemented: Readonly<Partial<Record<Service, Readonly<Record<string, number>>>>>;
-  /** How many faults were injected; `faults.log()` tells which. */
+  /** How many faults were injected; `faults.log()` says which. */
   faults: number;
 }> &
   /** What each service holds, in numbers; `{ external: true }` for one that is not this package's. */
@@ -39,7 +39,7 @@ export type Stack<S extends Service = Service> = Readonly<{
   save(): SavedStack;
   /**
    * Replaces all of it. The clock goes to the saved time if that is later than now, without firing what falls due on
-   * the way; a service that is not in `saved` is empty then. Calls, pushes and dispatches under way end as they would
+   * the way; a service that is not in `saved` is empty then. Calls, pushes and dispatches in flight end as they would
    * at a restart. Rejects with an error of one line that names the place, and then nothing has changed.
    */
   load(saved: unknown): Promise<void>;

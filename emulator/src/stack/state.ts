@@ -1,4 +1,4 @@
-/** What a stack tells of itself: `GET /state`. */
+/** What a stack shows of itself: `GET /state`. */
 import type { Faults } from '../faults/index.ts';
 import type { MovableClock } from '../movable-clock.ts';
 import type { NotServed } from './not-served.ts';

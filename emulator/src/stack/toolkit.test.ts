@@ -94,7 +94,7 @@ test('once: the same dedupId with other data goes to the dead letters', async ()
 });
 
 for (const route of ['delay', 'pipeline'] as const) {
-  test(`later: a message through ${route} is never early, and its wish is removed`, async () => {
+  test(`later: a message through ${route} is never early, and its delivery options are removed`, async () => {
     const name = `later ${route}`;
     await send(`${route}-in`, { attributes: { case: name, delay: '1' }, orderingKey: 'k' });
     const [only] = await outcome(`${route}-out`, name, 1);
@@ -180,7 +180,7 @@ test('messages published while the functions are down come out after they are ba
   );
 });
 
-test('the control API tells the addresses and what the servers hold', async () => {
+test('the control API shows the addresses and what the servers hold', async () => {
   const response = await fetch(`${stack.addresses.control}/state`);
   const state = (await response.json()) as { addresses: unknown; pubsub: { topics: number } };
   assert.deepEqual(state.addresses, stack.addresses);

@@ -1,4 +1,4 @@
-/** What came of a task at the world's target: the first request, the headers of all of them, the recorded answers. */
+/** What a task did at the world's target: the first request, the headers of all of them, the recorded answers. */
 import assert from 'node:assert/strict';
 import { createTask, openQueue } from './section.ts';
 import type { Received } from './target.ts';
@@ -6,17 +6,17 @@ import type { TasksWorld } from './world.ts';
 
 const DAY_MS = 86_400_000;
 
-/** The values of one header of a family (`x-cloudtasks`) over all requests that came. */
+/** The values of one header of a family (`x-cloudtasks`) over all requests that arrived. */
 export const headersOf =
   (family: 'x-cloudtasks' | 'x-appengine') =>
   ({ target }: TasksWorld, header: string): (string | undefined)[] =>
     target.received.map(({ headers }) => headers[`${family}-${header}`] as string | undefined);
 
-/** Dispatches one HTTP task and returns what came. */
+/** Dispatches one HTTP task and returns what arrived. */
 export const dispatchedHttp = (world: TasksWorld, request: object = {}, path = ''): Promise<Received> =>
   dispatched(world, { httpRequest: { url: `${world.target.url}${path}`, ...request } });
 
-/** Dispatches one App Engine task and returns what came. */
+/** Dispatches one App Engine task and returns what arrived. */
 export const dispatchedAppEngine = (world: TasksWorld, request: object = {}): Promise<Received> =>
   dispatched(world, { appEngineHttpRequest: request });
 

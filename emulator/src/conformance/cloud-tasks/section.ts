@@ -114,6 +114,6 @@ type ShownAttempt = Readonly<{
 export const get = (world: TasksWorld, rpc: 'GetQueue' | 'GetTask', name: string): Promise<Shown> =>
   world.call(rpc, { name, responseView: 'FULL' }) as Promise<Shown>;
 
-/** Milliseconds since the world's time 0 at which the requests came, as far as the target has seen them. */
+/** Milliseconds since the world's time 0 at which the requests arrived, as far as the target has seen them. */
 export const times = ({ target }: TasksWorld, from: number): number[] =>
   target.received.map(({ atMs }) => atMs - from);

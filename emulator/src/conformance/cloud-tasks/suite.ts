@@ -21,7 +21,7 @@ import { scheduleCases } from './cases/schedule-times.ts';
 import { taskLimitCases } from './cases/task-limits.ts';
 import { appEngineTargetCases, httpTargetCases } from './cases/task-targets.ts';
 import { tokenCases } from './cases/tokens.ts';
-import { underWayCases } from './cases/under-way.ts';
+import { inFlightCases } from './cases/in-flight.ts';
 import { updateQueueCases } from './cases/update-queue.ts';
 import { tasksWorld, type TasksWorld } from './world.ts';
 
@@ -46,7 +46,7 @@ export const cloudTasksSuite: Suite<TasksWorld> = {
     ...retryCases,
     ...rateCases,
     ...runTaskCases,
-    ...underWayCases,
+    ...inFlightCases,
     ...tokenCases,
     ...restCases,
     ...restJsonCases,

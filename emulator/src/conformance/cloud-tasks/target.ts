@@ -1,4 +1,4 @@
-/** Where the tasks of a case go: an HTTP server on the loopback interface that keeps what came and answers what the case says. */
+/** Where the tasks of a case go: an HTTP server on the loopback interface that keeps what arrives and answers what the case says. */
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -13,7 +13,7 @@ export type Received = Readonly<{
   atMs: number;
 }>;
 
-/** A status, one with headers, or none at all: the request is left open until its sender gives up. */
+/** A status, one with headers, or none at all: the request is left open until its sender ends it. */
 type Answer = number | Readonly<{ status: number; headers: OutgoingHttpHeaders }> | 'hang';
 
 export type Target = Readonly<{

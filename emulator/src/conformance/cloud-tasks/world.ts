@@ -1,5 +1,5 @@
 /**
- * What a case about Cloud Tasks has at hand: a server of its own on a clock that stands still until the case moves it, a
+ * What a case about Cloud Tasks has at hand: a server of its own on a clock that is frozen until the case moves it, a
  * target for its tasks, and ways to call: Google's client over gRPC and over REST, plain calls, plain HTTP.
  * Dispatch deadlines go by the same clock, so that they pass without waiting.
  */
@@ -35,7 +35,7 @@ export type TasksWorld = World &
     /** One HTTP request: path and query, as in `/v2/projects/…`. */
     http(method: string, path: string, body?: unknown): Promise<Readonly<{ status: number; body: Json }>>;
     now(): number;
-    /** Moves time on, and waits for what follows from each step of it. With 0: for what is under way. */
+    /** Moves time on, and waits for what follows from each step of it. With 0: for what is in flight. */
     pass(milliseconds: number): Promise<void>;
     /** The base URL that App Engine requests went to, by the routing that was asked for. */
     routings: readonly object[];
@@ -70,7 +70,7 @@ export async function tasksWorld(settings: Partial<CloudTasksOptions> = {}): Pro
   const closers: (() => Promise<unknown>)[] = [];
   /** A request that the target leaves open is over when its deadline passes, and not before. */
   function busy(): number {
-    return Math.max(tasks.underWay() - target.hanging(), 0);
+    return Math.max(tasks.inFlight() - target.hanging(), 0);
   }
 
   let plain: Client | undefined;

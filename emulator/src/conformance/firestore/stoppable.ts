@@ -25,7 +25,7 @@ export async function within(
   }
   isOver = true;
   const seen = done();
-  // A client may not be closed with transactions under way: they would fail where nobody hears it.
+  // A client may not be closed with transactions in flight: they would fail where no code sees the error.
   await settles(work, GRACE_MS);
   assert.fail(`${what} did not end within ${LIMIT_MS / 1_000} s: ${seen}`);
 }

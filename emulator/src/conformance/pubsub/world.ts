@@ -40,7 +40,7 @@ export type PubsubWorld = World &
     now(): number;
     /** Lets the server's time go on. */
     pass(milliseconds: number): Promise<void>;
-    /** Something that pushes go to; it acknowledges with 204 unless told otherwise. */
+    /** Something that pushes go to; it acknowledges with 204 unless the case says otherwise. */
     endpoint(answer?: Answering): Promise<Endpoint>;
     /** The public keys of push tokens. */
     keys(): Jwks;

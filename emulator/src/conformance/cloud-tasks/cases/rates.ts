@@ -70,7 +70,7 @@ export const rateCases: readonly TasksCase[] = [
     const at = times(world, from);
     assert.deepEqual([at.length, countAt(at, 5_000), countAt(at, 10_000)], [20, 15, 20]);
   }),
-  of('never has more attempts under way than are allowed at once', RATE_LIMITS, async (world) => {
+  of('never has more attempts in flight than are allowed at once', RATE_LIMITS, async (world) => {
     await openQueue(world, { rateLimits: { maxConcurrentDispatches: 3 } });
     world.target.answer.with = () => 'hang';
     await create(world, 5);

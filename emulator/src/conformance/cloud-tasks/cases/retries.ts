@@ -121,7 +121,7 @@ export const retryCases: readonly TasksCase[] = [
     assert.deepEqual(at, [0, 10, 20, 30, 40]);
     await gone(world);
   }),
-  of('the name of a task that was given up cannot be used again at once', TASK, async (world) => {
+  of('the name of a task whose attempts have ended cannot be used again at once', TASK, async (world) => {
     await attempts(world, { maxAttempts: 2 }, 60_000);
     await refused(createTask(world, {}, 't'), 'ALREADY_EXISTS');
   }),

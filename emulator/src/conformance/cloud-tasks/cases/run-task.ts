@@ -98,7 +98,7 @@ export const runTaskCases: readonly TasksCase[] = [
       assert.deepEqual(times(world, from), [0, 100_000]);
     },
   ),
-  of('tells the target the schedule time that the task had', QUOTAS, async (world) => {
+  of('sends the target the schedule time that the task had', QUOTAS, async (world) => {
     await openQueue(world);
     await createTask(world, { scheduleTime: later(world, HOUR_MS) }, 't');
     await world.call('RunTask', byName(world, 't'));

@@ -120,7 +120,7 @@ export const taskLimitCases: readonly TasksCase[] = [
     await createTask(world, task({}));
     await refused(createTask(world, task({ 'X-Mine': 'a' })), 'INVALID_ARGUMENT', /Task size too large/);
   }),
-  // The cap of the method's reference, as a setting of the server: whoever must be sure stays below it.
+  // The cap of the method's reference, as a setting of the server: a program that must be sure stays below it.
   of('accepts a task of about 100 KB, and nothing larger, where that is the cap', METHODS, async (world) => {
     const smaller = await world.other({ maxTaskBytes: 100 * 1024 });
     const { url } = smaller.target;

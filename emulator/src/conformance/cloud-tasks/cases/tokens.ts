@@ -11,7 +11,7 @@ const DAY_MS = 86_400_000;
 
 type Claims = Readonly<Record<string, unknown>>;
 
-/** The claims of every token that came, each verified by the public key. */
+/** The claims of every token that arrived, each verified by the public key. */
 function claims({ target, identity }: TasksWorld): Claims[] {
   const [jwk] = identity.jwks().keys;
   const key = createPublicKey({ key: jwk ?? {}, format: 'jwk' });

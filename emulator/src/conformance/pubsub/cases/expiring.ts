@@ -1,4 +1,4 @@
-/** Subscriptions that nobody uses: when they are deleted, and what keeps them. */
+/** Subscriptions that no client uses: when they are deleted, and what keeps them. */
 import { accepted, never, of, refused, same, until, type PubsubCase } from '../expect.ts';
 import { EXPIRATION, PROTO } from '../sources.ts';
 import { open, SUB } from '../streams.ts';
@@ -41,7 +41,7 @@ const kept = (what: string, prepare: (world: PubsubWorld) => Promise<Prepared>) 
 
 export const expiring: readonly PubsubCase[] = [
   make(
-    'One that nobody uses is there until its ttl has passed, and then gone',
+    'One that is not used is there until its ttl has passed, and then gone',
     PROTO,
     async (world) => {
       await world.create('orders', SUB, ONE_DAY);

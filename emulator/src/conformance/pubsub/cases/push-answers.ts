@@ -123,13 +123,13 @@ export const pushAnswers: readonly PubsubCase[] = [
     const attempts = got.map(({ body }) => (JSON.parse(body.toString()) as Fields)['deliveryAttempt']);
     same(attempts.slice(0, 2), [1, 2]);
   }),
-  again('Many pushes are under way at once', PUSH_BACKOFF, async (world) => {
+  again('Many pushes are in flight at once', PUSH_BACKOFF, async (world) => {
     const endpoint = await pushing(world, () => undefined);
     await world.publish('orders', ...Array.from({ length: 20 }, (_, index) => `${index}`));
     await until(() => endpoint.open() >= 20, 'twenty at once', 5_000).catch(() => {});
-    assert.ok(endpoint.open() >= 20, `of 20 messages ${endpoint.open()} were under way at once`);
+    assert.ok(endpoint.open() >= 20, `of 20 messages ${endpoint.open()} were in flight at once`);
   }),
-  again('Of one ordering key one push is under way at a time, in order', ORDERING, async (world) => {
+  again('Of one ordering key one push is in flight at a time, in order', ORDERING, async (world) => {
     let open = 0;
     let most = 0;
     const { got } = await pushing(

@@ -95,10 +95,10 @@ export const pushForm: readonly PubsubCase[] = [
   unwrapped('The body is the data, byte for byte', UNWRAPPING, async (world) => {
     same((await pushed(world, { data: DATA }, bare)).body, DATA);
   }),
-  unwrapped('Without write_metadata no header tells of the message', UNWRAPPING, async (world) => {
+  unwrapped('Without write_metadata no header describes the message', UNWRAPPING, async (world) => {
     const { headers } = await pushed(world, { data: DATA, attributes: { colour: 'blue' } }, bare);
-    const told = Object.keys(headers).filter((name) => name.startsWith('x-goog-pubsub') || name === 'colour');
-    same(told, []);
+    const sent = Object.keys(headers).filter((name) => name.startsWith('x-goog-pubsub') || name === 'colour');
+    same(sent, []);
   }),
   unwrapped('With write_metadata each attribute is a header', UNWRAPPING, async (world) => {
     const { headers } = await pushed(

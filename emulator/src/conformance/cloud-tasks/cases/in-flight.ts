@@ -1,4 +1,4 @@
-/** What becomes of attempts that are under way while their queue or task changes. */
+/** What becomes of attempts that are in flight while their queue or task changes. */
 import assert from 'node:assert/strict';
 import { setTimeout as wait } from 'node:timers/promises';
 import {
@@ -16,7 +16,7 @@ import {
 import { METHODS, RATE_LIMITS, RETRY_CONFIG, TASK } from '../sources.ts';
 import type { TasksWorld } from '../world.ts';
 
-const of = section('While attempts are under way');
+const of = section('While attempts are in flight');
 const HOUR_MS = 3_600_000;
 
 /** A task whose first attempt hangs until its deadline of 15 s, and whose others succeed. */
@@ -29,7 +29,7 @@ async function hanging(world: TasksWorld, settings: object = {}): Promise<void> 
 }
 const received = ({ target }: TasksWorld): number => target.received.length;
 
-export const underWayCases: readonly TasksCase[] = [
+export const inFlightCases: readonly TasksCase[] = [
   of(
     'the request is cancelled when its deadline has passed, and the target sees that',
     TASK,
