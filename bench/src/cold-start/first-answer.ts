@@ -16,7 +16,7 @@ export type Server = Readonly<{
   first: Readonly<{ path: string; headers: Readonly<Record<string, string>>; body: Buffer }>;
 }>;
 
-/** `cpuMs` in steps of 10 ms; NaN where /proc does not tell. */
+/** `cpuMs` in steps of 10 ms; NaN where /proc does not say. */
 export type Start = Readonly<{ wallMs: number; cpuMs: number }>;
 
 const LIMIT_MS = 60_000;

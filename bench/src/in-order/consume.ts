@@ -10,11 +10,11 @@ import type { Way } from './ways.ts';
 import type { World } from './world.ts';
 
 export type Consumed = Readonly<{
-  /** From the first delivery at the door to the end of the last handler. */
+  /** From the first delivery at the endpoint to the end of the last handler. */
   elapsedMs: number;
   perSecond: number;
   deliveriesPerMessage: number;
-  /** Deliveries at the door at the same time, at most. */
+  /** Deliveries at the endpoint at the same time, at most. */
   outstanding: number;
   /** Fewer than there are where the time was over. */
   handled: number;
@@ -25,7 +25,7 @@ export type ConsumeOptions = Readonly<{
   failEvery?: number;
   /** What the handler does for a message (default: nothing). */
   work?: (number: number) => Promise<void>;
-  /** Ends the run, which then counts as far as it came (default: an error after 120 s). */
+  /** Ends the run, which then counts as far as it got (default: an error after 120 s). */
   limitMs?: number;
   /** How messages come (default: streaming pull). */
   receiving?: Receiving;

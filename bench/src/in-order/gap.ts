@@ -1,5 +1,5 @@
 /**
- * How long the last message waits that waited for a missing number: from the call of the door with that number to the
+ * How long the last message waits that waited for a missing number: from the call of the endpoint with that number to the
  * start of the last handler. Linear in the number of messages that waited.
  */
 import { ack, type Handler, silent, systemClock } from 'pubsub-guarantees';

@@ -1,4 +1,4 @@
-/** The two ways in which what waits in a subscription reaches a handler, each through the library's own door. */
+/** The two ways in which what waits in a subscription reaches a handler, each through the library's own receiver. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Subscription } from '@google-cloud/pubsub';

@@ -11,7 +11,7 @@ export const inTurn = (count: number): readonly number[] =>
 
 /**
  * The numbers as they arrive over a window: each is sent once fifty are waiting to be sent, in random order. The same
- * for everybody and in every run.
+ * for every way and in every run.
  */
 export function shuffled(count: number, window: number): readonly number[] {
   let seed = 1;

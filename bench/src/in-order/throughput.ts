@@ -13,7 +13,7 @@ export type Sizes = Readonly<{
   rounds: number;
   /** Shuffled, ours alone, the first of them beside the article's algorithm too. */
   shuffled: readonly number[];
-  /** The article's algorithm is ended after so long, and counts as far as it came. */
+  /** The article's algorithm is ended after so long, and counts as far as it got. */
   articleMs: number;
   /** In order, ours and ordering keys. */
   inOrder: number;
@@ -89,7 +89,7 @@ export async function throughput(
     if (ratio < OF_NATIVE) {
       const [once, twice] = most.map((share) => share.toFixed(2));
       print(
-        `       at most ${once} for whoever stores before he acknowledges (${writeMs.toFixed(1)} ms), and ${twice} if before he starts, too`,
+        `       at most ${once} for a way that stores before it acknowledges (${writeMs.toFixed(1)} ms), and ${twice} if before it starts, too`,
       );
     }
     found[what] = { count, ours: medianOf(mine), native: medianOf(theirs), ratio, most };
@@ -111,7 +111,7 @@ async function writeTime({ firestore }: World): Promise<number> {
 
 /**
  * By Little's law: messages a second are those outstanding over the time from one's delivery to that of the next in its
- * place. Who acknowledges only what a commit shows as done has each for that time and `writeMs`, at the least; twice that
+ * place. A way that acknowledges only what a commit shows as done has each for that time and `writeMs`, at the least; twice that
  * with a commit of its identity before it is started.
  */
 export function mostOfNative(

@@ -1,5 +1,5 @@
 /**
- * Three ways to have the messages of a key handled in order, each behind the same door with the same number outstanding:
+ * Three ways to have the messages of a key handled in order, each behind the same endpoint with the same number outstanding:
  * in-order delivery over Firestore; the article's algorithm; and native ordering keys.
  */
 import { ack, type Middleware, retry, silent, type SweepContext, TransientError } from 'pubsub-guarantees';
@@ -94,7 +94,7 @@ export const article: Way = {
 
 /**
  * Pub/Sub delivers the messages of a key in order, and after a nack again from that one on. Google's client for Node runs
- * the listener for the next message while the last one is under way, so a chain keeps the handlers of a key from
+ * the listener for the next message while the last one is running, so a chain keeps the handlers of a key from
  * overlapping, as the clients for other languages do by themselves. What was delivered behind a failed message is
  * refused with it.
  */
@@ -109,8 +109,8 @@ export const native: Way = {
         const key = message.orderingKey ?? '';
         const number = Number(message.attributes['sequence']);
         const run = (chains.get(key) ?? Promise.resolve()).then(async () => {
-          const head = failed.get(key);
-          if (head !== undefined && number > head)
+          const firstFailed = failed.get(key);
+          if (firstFailed !== undefined && number > firstFailed)
             return retry(new TransientError('BEHIND', 'behind a failure'));
           failed.delete(key);
           const outcome = await handle(message, context);

@@ -1,4 +1,4 @@
-/** Google's clients for one pair of servers, over sockets; whoever opens them closes them. */
+/** Google's clients for one pair of servers, over sockets; the caller that opens them closes them. */
 import { Firestore } from '@google-cloud/firestore';
 import { PubSub } from '@google-cloud/pubsub';
 import type { RunningServers } from '../servers/start.ts';

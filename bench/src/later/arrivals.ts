@@ -12,24 +12,24 @@ export async function arrivals(
   round: string,
   count: number,
 ): Promise<readonly Arrival[]> {
-  const came: Arrival[] = [];
+  const arrived: Arrival[] = [];
   const done = Promise.withResolvers<void>();
   const take = (message: Message): void => {
     const at = Date.now();
     message.ack();
     if (message.attributes['round'] !== round) return;
-    came.push({ message, at });
-    if (came.length === count) done.resolve();
+    arrived.push({ message, at });
+    if (arrived.length === count) done.resolve();
   };
   subscription.on('message', take);
-  await withinLimit(done.promise, () => `${came.length} of ${count} messages`);
+  await withinLimit(done.promise, () => `${arrived.length} of ${count} messages`);
   subscription.off('message', take);
-  const distinct = new Set(came.map(({ message }) => message.attributes['dedupId']));
+  const distinct = new Set(arrived.map(({ message }) => message.attributes['dedupId']));
   if (distinct.size !== count) throw new Error(`${count} arrivals are of ${distinct.size} messages`);
-  return came;
+  return arrived;
 }
 
-/** Rejects, saying how far it came, after a minute. */
+/** Rejects, saying how far it got, after a minute. */
 export async function withinLimit(all: Promise<void>, soFar: () => string): Promise<void> {
   const over = new AbortController();
   const late = wait(LIMIT_MS, undefined, { signal: over.signal }).then(() => {

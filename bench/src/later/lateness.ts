@@ -25,11 +25,11 @@ const MESSAGES = 1_000;
 const WARM_UP = 300;
 /** 200 a second. */
 const STEP_MS = 5;
-/** From the first call to the first instant: with the steps, all are due within ten seconds. */
+/** From the first call to the first due time: with the steps, all are due within ten seconds. */
 const LEAD_MS = 5_000;
 const LANES = 64;
 
-/** Milliseconds from its instant, of each message or task. */
+/** Milliseconds from the due time, of each message or task. */
 type Late = readonly number[];
 type Side = (count: number, round: string) => Promise<Readonly<Record<string, Late>>>;
 type Figures = Readonly<{ p50: number; p99: number }>;
@@ -97,33 +97,33 @@ async function delayed(
   });
   return async (count, round) => {
     const all = arrivals(subscription, round, count);
-    const instants = instantsOf(count);
+    const dueTimes = dueTimesOf(count);
     const messages = freshMessages(count).map((message, index) => {
-      const deliverAt = new Date(instants[index] ?? Number.NaN).toISOString();
+      const deliverAt = new Date(dueTimes[index] ?? Number.NaN).toISOString();
       return { ...message, data: Buffer.from(deliverAt), attributes: { deliverAt, round } };
     });
     await inLanes(messages, LANES, () => async (message) => void (await handler(message, aContext())));
-    assertInTime(instants);
-    const came = await all;
-    const instantOf = (message: Message): number => Date.parse(message.data.toString());
-    const received = came.map(({ message, at }) => at - instantOf(message));
-    const published = came.map(({ message }) => message.publishTime.getTime() - instantOf(message));
-    if (Math.min(...published) < 0) throw new Error('a message was published before its instant');
+    assertInTime(dueTimes);
+    const arrived = await all;
+    const dueTimeOf = (message: Message): number => Date.parse(message.data.toString());
+    const received = arrived.map(({ message, at }) => at - dueTimeOf(message));
+    const published = arrived.map(({ message }) => message.publishTime.getTime() - dueTimeOf(message));
+    if (Math.min(...published) < 0) throw new Error('a message was published before its due time');
     return { received, published };
   };
 }
 
 const queueOf = (project: string): string => `projects/${project}/locations/us-central1/queues/delay-queue`;
 
-function instantsOf(count: number): readonly number[] {
+function dueTimesOf(count: number): readonly number[] {
   const first = Date.now() + LEAD_MS;
   return Array.from({ length: count }, (_, index) => first + index * STEP_MS);
 }
 
-/** What is scheduled after its instant would say nothing of the stack. */
+/** What is scheduled after its due time would say nothing of the stack. */
 function assertInTime([first = 0]: readonly number[]): void {
   const leftMs = first - Date.now();
-  if (leftMs < 0) throw new Error(`the last was scheduled ${-leftMs} ms after the first instant`);
+  if (leftMs < 0) throw new Error(`the last was scheduled ${-leftMs} ms after the first due time`);
 }
 
 async function bare(
@@ -151,12 +151,12 @@ async function bare(
       late.push(Date.now() - instantMs);
       if (late.length === count) done.resolve();
     };
-    const instants = instantsOf(count);
-    await inLanes(instants, LANES, () => async (instant) => {
-      const scheduleTime = { seconds: Math.floor(instant / 1_000), nanos: (instant % 1_000) * 1_000_000 };
-      await client.createTask({ parent, task: { scheduleTime, httpRequest: { url: `${url}/${instant}` } } });
+    const dueTimes = dueTimesOf(count);
+    await inLanes(dueTimes, LANES, () => async (dueTime) => {
+      const scheduleTime = { seconds: Math.floor(dueTime / 1_000), nanos: (dueTime % 1_000) * 1_000_000 };
+      await client.createTask({ parent, task: { scheduleTime, httpRequest: { url: `${url}/${dueTime}` } } });
     });
-    assertInTime(instants);
+    assertInTime(dueTimes);
     await withinLimit(done.promise, () => `${late.length} of ${count} tasks`);
     return { bare: late };
   };

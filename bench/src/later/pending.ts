@@ -1,7 +1,7 @@
 /**
- * What a task costs the local stack's Cloud Tasks while others wait in the queue: scheduled at its end and fired at its
- * head on a clock that is moved, with 1,000 and with 100,000 pending, in turn. The calls are made inside the process, so
- * that no network hides what the server itself does; what it fires goes to an HTTP server.
+ * What a task costs the local stack's Cloud Tasks while others wait in the queue: scheduled at its end and fired at its front
+ * on a clock that is moved, with 1,000 and with 100,000 pending, in turn. The calls are made inside the process, so that
+ * no network hides what the server itself does; what it fires goes to an HTTP server.
  */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
@@ -14,7 +14,7 @@ type Print = (line: string) => void;
 const SIZES = [1_000, 100_000] as const;
 /** Scheduled, and fired, in each round. */
 const BATCH = 500;
-/** So many that the larger queue has let go of a good part of what it began with. */
+/** So many that the larger queue has run a good part of what it began with. */
 const ROUNDS = 60;
 /** From one task to the next: within the rate of a queue. */
 const STEP_MS = 10;
@@ -99,7 +99,7 @@ async function lineOf(size: number, target: Server): Promise<Line> {
           clock.move(STEP_MS);
           await new Promise((resolve) => setImmediate(resolve));
         }
-        while (tasks.underWay() > 0) await new Promise((resolve) => setImmediate(resolve));
+        while (tasks.inFlight() > 0) await new Promise((resolve) => setImmediate(resolve));
       });
       const { pending } = tasks.stats();
       if (pending !== size) throw new Error(`${pending} tasks are pending instead of ${size}`);
@@ -122,7 +122,7 @@ async function post(tasks: RunningCloudTasks, path: string, body: object): Promi
 
 type MovedClock = Clock & Readonly<{ move(milliseconds: number): void }>;
 
-/** Stands still until it is moved. A server of one queue has one timer at a time. */
+/** Frozen until it is moved. A server of one queue has one timer at a time. */
 function movedClock(): MovedClock {
   let now = Date.UTC(2030, 0, 1);
   const timers = new Map<symbol, Readonly<{ atMs: number; callback: () => void }>>();

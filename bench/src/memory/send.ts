@@ -3,7 +3,7 @@ import type { ChildProcess } from 'node:child_process';
 import { Agent, request } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 
-/** How often each status came; `none`: the connection ended without an answer. */
+/** How often each status was answered; `none`: the connection ended without an answer. */
 type Statuses = Readonly<Record<string, number>>;
 
 const ROUNDS = 60;

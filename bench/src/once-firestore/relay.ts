@@ -1,6 +1,6 @@
 /**
  * A relay in front of a gRPC server that counts what passes, by method and status, and can hold each call back as a
- * network does. It understands HTTP/2 and nothing of what is in it, and lets somebody else watch that.
+ * network does. It understands HTTP/2 and nothing of what is in it, and lets its caller watch that.
  */
 import {
   type ClientHttp2Stream,

@@ -7,7 +7,7 @@ import { messageOf, type Way } from './ways.ts';
 export type Single = Readonly<{ beforeMs: number; wholeMs: number; duplicateMs: number }>;
 export type Pair = Readonly<{ ours: Single; theirs: Single }>;
 
-/** Each of the messages is delivered twice in either way; who goes first alternates. */
+/** Each of the messages is delivered twice in either way; the way that goes first alternates. */
 export async function inTurn(ours: Way, theirs: Way, messages: number): Promise<Pair> {
   const [mine, other] = [measured(ours), measured(theirs)];
   for (let index = 0; index < messages; index += 1) {

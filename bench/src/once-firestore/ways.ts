@@ -1,6 +1,6 @@
 /**
  * The two ways to keep a handler from running twice: the middleware, and the transaction that most articles show. That one
- * writes that a message was seen before the work is done, so a crash in the handler loses it, and nothing tells.
+ * writes that a message was seen before the work is done, so a crash in the handler loses it, and nothing says so.
  */
 import type { Firestore } from '@google-cloud/firestore';
 import { ack, type Context, compose, type Log, type Message } from 'pubsub-guarantees';

@@ -12,7 +12,7 @@ export type Kept = Readonly<{ keys: number; recordBytes: number; bareBytes: numb
 const LANES = 256;
 /** As long as the records live. */
 const EXPIRY_SECONDS = 8 * 86_400;
-/** The hash table grows step by step; used memory stands still when it has. */
+/** The hash table grows step by step; used memory is steady when it has. */
 const [STEADY_MS, STEADY_LIMIT] = [250, 80];
 
 export async function keptBytes(redis: Redis, keys: number): Promise<Kept> {
@@ -47,5 +47,5 @@ async function steady(redis: Redis): Promise<number> {
     last = used;
     await wait(STEADY_MS);
   }
-  throw new Error('used_memory does not stand still');
+  throw new Error('used_memory does not become steady');
 }

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { ack, compose, type Context, type Handler, type Message, silent } from 'pubsub-guarantees';
 import { type ClaimStore, dedup } from 'pubsub-guarantees/dedup';
 
-/** Deliveries under way at a time. */
+/** Deliveries in flight at a time. */
 export const LANES = 64;
 
 /** The whole middleware, with its defaults. */

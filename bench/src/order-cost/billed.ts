@@ -64,7 +64,7 @@ const METHODS: Readonly<Record<string, Method>> = {
 export function billed(path: string): Call {
   const name = path.split('/').at(-1) ?? '';
   const method = METHODS[name];
-  if (method === undefined) throw new Error(`nobody knows what a call of ${path} costs`);
+  if (method === undefined) throw new Error(`the cost of a call of ${path} is not known`);
   const [requests, responses] = [messagesOf(), messagesOf()];
   let sum = NONE;
   let found = 0;

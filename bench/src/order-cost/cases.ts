@@ -8,7 +8,7 @@ export type Case = Readonly<{
   messages: number;
   /** How many places late a message may come (0: all in turn). */
   window: number;
-  /** Deliveries under way at a time. */
+  /** Deliveries in flight at a time. */
   outstanding: number;
 }>;
 

@@ -6,7 +6,7 @@ import type { Operations } from './billed.ts';
 
 export type Counted = Readonly<{
   firestore: Firestore;
-  /** What was billed, and which calls were made, since the last time. Nothing may be under way. */
+  /** What was billed, and which calls were made, since the last time. Nothing may be in flight. */
   take(): Promise<Taken>;
 }>;
 

@@ -1,6 +1,6 @@
 /**
  * Many keys at once beside one key alone: each key has as many messages, arriving in the same manner, and as many
- * deliveries under way. All in one process, as a subscriber has it.
+ * deliveries in flight. All in one process, as a subscriber has it.
  */
 import { median } from '../median.ts';
 import { type Cost, costOf } from './cases.ts';

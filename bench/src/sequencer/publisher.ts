@@ -1,6 +1,6 @@
 /**
  * A process with publishers of one key: each publishes again as soon as it has its number, until the time is over. Says
- * when it is ready, begins when it is told to, and ends with its parent.
+ * when it is ready, begins when its parent says so, and ends with its parent.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -9,7 +9,7 @@ import { WAYS, type WayName } from './ways.ts';
 
 export type Reported = Readonly<{
   numbers: readonly number[];
-  /** How many of them came before the time was over. */
+  /** How many of them were answered before the time was over. */
   inTime: number;
   failed: number;
   /** Of the failures, one. */
@@ -18,7 +18,7 @@ export type Reported = Readonly<{
   unanswered: number;
 }>;
 
-/** For those that are under way at the end. */
+/** For those that are in flight at the end. */
 const GRACE_MS = 5_000;
 
 process.once('disconnect', () => process.exit(0));
@@ -57,6 +57,6 @@ await withClient(Number(port), async (firestore) => {
     ...(failure !== undefined && { failure }),
   };
   await new Promise((resolve) => process.send?.(reported, resolve));
-  // What is still under way ends with the process, and its server sees the connection close.
+  // What is still in flight ends with the process, and its server sees the connection close.
   process.exit(0);
 });

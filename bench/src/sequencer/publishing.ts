@@ -26,7 +26,7 @@ export type Published = Readonly<{
 const PUBLISHER = fileURLToPath(new URL('./publisher.ts', import.meta.url));
 const FLAGS = ['--conditions=source', '--max-semi-space-size=16'];
 
-/** Throws where a number came twice, or where one is missing though every publish was answered and none failed. */
+/** Throws where a number was given twice, or where one is missing though every publish was answered and none failed. */
 export async function publishing({
   port,
   way,
@@ -66,7 +66,7 @@ export function check(way: string, numbers: readonly number[], areAll: boolean):
   for (const [index, number] of sorted.entries()) {
     if (!Number.isSafeInteger(number) || number < 1) throw new Error(`${way}: ${number} is no number`);
     if (number === sorted[index - 1]) throw new Error(`${way}: ${number} was given twice`);
-    if (areAll && number !== index + 1) throw new Error(`${way}: ${index + 1} was given to nobody`);
+    if (areAll && number !== index + 1) throw new Error(`${way}: ${index + 1} was not given`);
   }
 }
 

@@ -15,7 +15,7 @@ export type RunningServers = Readonly<{
   readyMs: number;
   pubsub: string;
   firestorePort: number;
-  /** Resident memory of all processes, in megabytes; undefined where /proc does not tell. */
+  /** Resident memory of all processes, in megabytes; undefined where /proc does not say. */
   residentMb(): Promise<number | undefined>;
   close(): Promise<void>;
 }>;

@@ -15,7 +15,7 @@ export type Figures = Readonly<{
   bulkMs: number;
   /** 20 clients, 20 increments each of one document, in transactions. */
   counterMs: number;
-  /** Of 400: with the client's default attempts the official emulator gives up on most. */
+  /** Of 400: with the client's default attempts most increments fail on the official emulator. */
   counted: number;
 }>;
 
@@ -95,7 +95,7 @@ async function measureCounter(port: number): Promise<Pick<Figures, 'counterMs' |
           () => {
             counted += 1;
           },
-          // Given up after the client's own attempts: that is what is counted.
+          // Failed after the client's own attempts: that is what is counted.
           () => undefined,
         );
     }

@@ -9,8 +9,8 @@ import { fileURLToPath } from 'node:url';
 import { leaked, MARK } from './leaks.ts';
 
 const CLI = fileURLToPath(new URL('./cli.ts', import.meta.url));
-const HEAD = "import assert from 'node:assert/strict';\nimport { test } from 'node:test';\n";
-const PASSES = `${HEAD}test('passes', () => {});\n`;
+const IMPORTS = "import assert from 'node:assert/strict';\nimport { test } from 'node:test';\n";
+const PASSES = `${IMPORTS}test('passes', () => {});\n`;
 const SOCKETS = "import 'node:net';\n";
 
 type Ended = Readonly<{ status: number | null; lines: readonly string[]; out: string }>;
@@ -33,7 +33,7 @@ function suite(t: TestContext, files: Readonly<Record<string, string>>, ...args:
 }
 
 test('passes and skips are counted, and the exit code is 0', (t) => {
-  const skips = `${SOCKETS}${HEAD}test('needs more', { skip: 'no curl on the PATH' }, () => {});\n`;
+  const skips = `${SOCKETS}${IMPORTS}test('needs more', { skip: 'no curl on the PATH' }, () => {});\n`;
   const ended = suite(t, {
     'a.test.ts': PASSES,
     'b.test.ts': PASSES,
@@ -44,33 +44,33 @@ test('passes and skips are counted, and the exit code is 0', (t) => {
   assert.match(ended.out, /needs more.*# no curl on the PATH/);
 });
 
-const fails = `${HEAD}test('fails', () => assert.equal(1, 2));\n`;
+const fails = `${IMPORTS}test('fails', () => assert.equal(1, 2));\n`;
 const hook = `import { after, test } from 'node:test';\nafter(() => { throw new Error('no end'); });\ntest('passes', () => {});\n`;
 const planted: readonly (readonly [what: string, text: string, said: RegExp])[] = [
   ['a test that fails', fails, /1 !== 2/],
   [
     'a test that fails in a suite',
-    `${HEAD}import { describe } from 'node:test';\ndescribe('s', () => { test('x', () => assert.equal(1, 2)); });\n`,
+    `${IMPORTS}import { describe } from 'node:test';\ndescribe('s', () => { test('x', () => assert.equal(1, 2)); });\n`,
     /1 !== 2/,
   ],
-  ['a file that does not load', `${HEAD}import './missing.ts';\n`, /missing\.ts/],
+  ['a file that does not load', `${IMPORTS}import './missing.ts';\n`, /missing\.ts/],
   ['a file that cannot be read as TypeScript', 'const a: = 1;\n', /b\.test\.ts/],
   ['a hook that fails', hook, /no end/],
   [
     'a rejection that nothing handles',
-    `${HEAD}test('x', () => void Promise.reject(new Error('lost')));\n`,
+    `${IMPORTS}test('x', () => void Promise.reject(new Error('lost')));\n`,
     /lost/,
   ],
   ['a file without a test', 'export const a = 1;\n', /b\.test\.ts ran no test/],
 ];
 
 for (const [what, text, said] of planted) {
-  for (const [lane, head] of [
+  for (const [lane, imports] of [
     ['in a shared process', ''],
     ['in its own process', SOCKETS],
   ] as const) {
     test(`${what} makes the exit code 1, ${lane}`, (t) => {
-      const { status, lines, out } = suite(t, { 'a.test.ts': PASSES, 'b.test.ts': head + text });
+      const { status, lines, out } = suite(t, { 'a.test.ts': PASSES, 'b.test.ts': imports + text });
       assert.equal(status, 1, out);
       assert.match(lines.at(-1) ?? '', /^[12] passed, 1 failed, 0 skipped$/, out);
       assert.match(out, said);
@@ -91,7 +91,7 @@ const leaves: readonly (readonly [what: string, left: string, said: RegExp])[] =
 
 for (const [what, left, said] of leaves) {
   test(`a file in a shared process that leaves ${what} behind fails, and the next one does not`, (t) => {
-    const text = `${HEAD}test('leaves', () => { ${left} });\n`;
+    const text = `${IMPORTS}test('leaves', () => { ${left} });\n`;
     const { status, lines, out } = suite(t, { 'a.test.ts': text, 'b.test.ts': PASSES });
     assert.deepEqual([status, lines.at(-1)], [1, '2 passed, 1 failed, 0 skipped'], out);
     assert.match(out, said);
@@ -99,7 +99,7 @@ for (const [what, left, said] of leaves) {
 }
 
 test('a file that dies in the middle is a failure', (t) => {
-  const text = `${SOCKETS}${HEAD}test('x', () => {});\ntest('dies', () => process.kill(process.pid, 'SIGKILL'));\n`;
+  const text = `${SOCKETS}${IMPORTS}test('x', () => {});\ntest('dies', () => process.kill(process.pid, 'SIGKILL'));\n`;
   const { status, lines, out } = suite(t, { 'a.test.ts': PASSES, 'b.test.ts': text });
   assert.equal(status, 1, out);
   assert.match(lines.at(-1) ?? '', /^[12] passed, 1 failed, 0 skipped$/, out);
@@ -126,7 +126,7 @@ test('a process that a file left behind is an error that names the file', {
 test('a test that leaves a child behind makes the exit code 1', {
   skip: process.platform !== 'linux' && 'no /proc',
 }, (t) => {
-  const text = `import { spawn } from 'node:child_process';\n${HEAD}test('leaves', () => spawn(process.execPath, ['-e', 'setTimeout(() => {}, 600_000)'], { detached: true, stdio: 'ignore' }).unref());\n`;
+  const text = `import { spawn } from 'node:child_process';\n${IMPORTS}test('leaves', () => spawn(process.execPath, ['-e', 'setTimeout(() => {}, 600_000)'], { detached: true, stdio: 'ignore' }).unref());\n`;
   const { status, out } = suite(t, { 'a.test.ts': text });
   for (const [, pid] of out.matchAll(/left process (\d+) behind/g)) process.kill(Number(pid), 'SIGKILL');
   assert.equal(status, 1, out);
@@ -148,7 +148,7 @@ test('named files run alone, a name that is no test file is refused', (t) => {
 test('searches are the files that read how many schedules to try', (t) => {
   // Written so that this file is not one itself.
   const name = 'TEST_SCHEDULES';
-  const search = `${HEAD}test(\`\${process.env['${name}']} schedules\`, () => {});\n`;
+  const search = `${IMPORTS}test(\`\${process.env['${name}']} schedules\`, () => {});\n`;
   const { lines } = suite(t, { 'a.test.ts': PASSES, 'b.test.ts': search }, '--searches');
   assert.equal(lines.at(-1), '1 passed, 0 failed, 0 skipped');
 });

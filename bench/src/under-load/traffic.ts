@@ -43,8 +43,8 @@ export function trafficOf(apiEndpoint: string, projectId: string, name: 'fifo' |
     if (seen.has(id)) repeated += 1;
     seen.add(id);
   });
-  const letters = client.subscription('dead-letters-sub', { flowControl });
-  letters.on('message', (message: Message) => {
+  const deadLetterSubscription = client.subscription('dead-letters-sub', { flowControl });
+  deadLetterSubscription.on('message', (message: Message) => {
     message.ack();
     if (String(message.attributes['sequenceKey']).startsWith(run)) deadLetters += 1;
   });
@@ -92,7 +92,7 @@ export function trafficOf(apiEndpoint: string, projectId: string, name: 'fifo' |
       return false;
     },
     async close() {
-      await Promise.all([output.close(), letters.close()]);
+      await Promise.all([output.close(), deadLetterSubscription.close()]);
       await client.close();
     },
   };

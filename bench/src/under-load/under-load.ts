@@ -64,7 +64,7 @@ export async function underLoad(print: (line: string) => void): Promise<object> 
     );
     atLeast('pipeline, of the rate of fifo', ratio, 1 / 3);
     atLeast('the slowest minute, of the mean one', slowest(minutes), 0.2);
-    atMost('messages that never came out', figures.lost, 0);
+    atMost('messages that never arrived', figures.lost, 0);
     atMost('dead letters', figures.deadLetters, 0);
     if (missed().length > 0) process.exitCode = 1;
     return { fifoPerSecond, ...figures, ratio, minutes, missed: missed() };
