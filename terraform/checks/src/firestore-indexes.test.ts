@@ -132,9 +132,9 @@ test('claims and payloads find what they look for', async () => {
   const claims = dedup.firestoreClaims(client, { collection: suffixed('claims') }) as Store;
   await claims['claim']?.(claimRequest());
   const collection = suffixed('payload');
-  const room = firestorePayloads(client, { collection, clock: systemClock() }) as Store;
-  await room['put']?.('owner', Buffer.alloc(1_000_000), Date.now());
-  await room['sweep']?.(new AbortController().signal);
+  const payloads = firestorePayloads(client, { collection, clock: systemClock() }) as Store;
+  await payloads['put']?.('owner', Buffer.alloc(1_000_000), Date.now());
+  await payloads['sweep']?.({ signal: new AbortController().signal });
 });
 
 test('every place in the library that makes a query was there', async () => {
