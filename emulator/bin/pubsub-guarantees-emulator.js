@@ -23,7 +23,7 @@ if (major < OLDEST || runs === undefined) {
   process.stderr.write(`error: ${why}\n`);
   process.exitCode = 1;
 } else {
-  // Only at its start can V8 be told. On Windows, and before Node 22.15, it is not.
+  // V8 takes the setting only at its start. On Windows, and before Node 22.15, it does not get it.
   if (process.execve !== undefined && process.platform !== 'win32' && !process.execArgv.includes(YOUNG)) {
     const { execPath, execArgv, argv, env } = process;
     process.execve(execPath, [execPath, YOUNG, ...execArgv, ...argv.slice(1)], env);

@@ -208,12 +208,12 @@ test('a next message that failed is tried again by a wake-up, with no sweep, and
   assert.equal(tasks.pending, 1, 'one task, however often it was asked for');
   // A permission is not mended within a second: pauses of ten, each rounded up to a second of the clock. A process works
   // out what time it is at the store from its last read, so what it takes in real time, on a busy machine, comes on top.
-  const came: string[] = [];
-  for (let seconds = 0; seconds < 60 && came.length < 3; seconds += 1) {
+  const out: string[] = [];
+  for (let seconds = 0; seconds < 60 && out.length < 3; seconds += 1) {
     await stack.clock.advance(SECOND_MS);
-    came.push(...(await arrived('fifo-out')));
+    out.push(...(await arrived('fifo-out')));
   }
-  assert.deepEqual(came, ['woken 1', 'woken 2', 'woken 3'], lines.slice(-5).join(''));
+  assert.deepEqual(out, ['woken 1', 'woken 2', 'woken 3'], lines.slice(-5).join(''));
   stack.faults.clear();
 });
 

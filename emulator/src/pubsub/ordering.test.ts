@@ -45,7 +45,7 @@ test('after a nack the message and every later unacknowledged one come again in 
   await running.nack(SUB, run[1]!);
   assert.deepEqual(await running.pull(SUB), [], 'a1 is outstanding still');
   await running.ack(SUB, run[0]!, run[3]!);
-  assert.equal(texts(await running.pull(SUB)), 'a2,a3,a4', 'the acknowledgement of a4 came too late');
+  assert.equal(texts(await running.pull(SUB)), 'a2,a3,a4', 'the acknowledgement of a4 was too late');
 });
 
 test('order holds when all of a run is nacked, in whatever order', async (t) => {

@@ -51,7 +51,7 @@ test('with a key, regions and a pool, everything that can have them has them', {
   }
 });
 
-test('no caller from outside may call anything, and no grant is to everybody', async () => {
+test('no caller from outside may call anything, and no grant is to all users', async () => {
   for (const name of ['complete', 'redis', 'existing-project'] as const) {
     for (const { address, type, values } of (await readPlan(name)).resources) {
       const member = values['member'];

@@ -383,7 +383,7 @@ resource "google_cloud_run_service_iam_member" "push" {
   member   = google_service_account.push.member
 
   lifecycle {
-    # A function that is made anew under its name has lost whatever was granted on the old one.
+    # A function that is made anew under its name has lost the roles that were granted on the old one.
     replace_triggered_by = [google_cloudfunctions2_function.function.id]
   }
 }

@@ -121,15 +121,15 @@ type Stream = ClientDuplexStream<object, Answer>;
 function listening(stream: Stream): Listening {
   const answers: Answer[] = [];
   let ended: Error | undefined;
-  let tell = (): void => {};
+  let notify = (): void => {};
   let read = 0;
   stream.on('data', (answer: Answer) => {
     answers.push(answer);
-    tell();
+    notify();
   });
   stream.on('error', (error: Error) => {
     ended = error;
-    tell();
+    notify();
   });
   return {
     send: (request) => void stream.write(request),
@@ -147,7 +147,7 @@ function listening(stream: Stream): Listening {
         if (left <= 0) throw new Error(`${what} did not come within ${PATIENCE_MS / 1_000} s`);
         await new Promise<void>((resolve) => {
           const timer = setTimeout(resolve, left);
-          tell = () => {
+          notify = () => {
             clearTimeout(timer);
             resolve();
           };

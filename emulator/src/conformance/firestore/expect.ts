@@ -39,7 +39,7 @@ export const refusedHere = (
 
 type Failure = Readonly<{ code?: number; details?: string; message?: string }>;
 
-const told = ({ code = -1, details, message }: Failure): string =>
+const described = ({ code = -1, details, message }: Failure): string =>
   `${status[code] ?? 'an error'} (${details ?? message ?? 'without a message'})`;
 
 /** The call must answer this status. */
@@ -49,7 +49,7 @@ export async function refused(answer: Promise<unknown>, code: Code, what: string
   } catch (error) {
     const failure = error as Failure;
     if (failure.code === status[code]) return failure;
-    assert.fail(`${what} is answered ${told(failure)}, not ${code}`);
+    assert.fail(`${what} is answered ${described(failure)}, not ${code}`);
   }
   assert.fail(`${what} is answered OK, not ${code}`);
 }
@@ -59,7 +59,7 @@ export async function accepted<T>(answer: Promise<T>, what: string): Promise<T> 
   try {
     return await answer;
   } catch (error) {
-    assert.fail(`${what} is answered ${told(error as Failure)}, not OK`);
+    assert.fail(`${what} is answered ${described(error as Failure)}, not OK`);
   }
 }
 

@@ -14,7 +14,7 @@ export function limit(
   at: Written,
   beyond: Written,
 ): readonly FirestoreCase[] {
-  const [good, bad] = [at, beyond].map(([told]) => told);
+  const [good, bad] = [at, beyond].map(([what]) => what);
   return [
     make(`${what}: ${good} is accepted`, source, async (world) => {
       await accepted(write(world, ...at[1]), `${what}: ${good}`);
@@ -24,4 +24,4 @@ export function limit(
     }),
   ];
 }
-export type Written = readonly [told: string, write: readonly [path: string, fields?: object]];
+export type Written = readonly [what: string, write: readonly [path: string, fields?: object]];

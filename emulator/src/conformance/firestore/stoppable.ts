@@ -5,13 +5,13 @@ import assert from 'node:assert/strict';
 import type { Transaction } from '@google-cloud/firestore';
 import { settles } from './expect.ts';
 
-/** Of the work, and of the transactions that are under way when it is stopped. */
+/** Of the work, and of the transactions that are in flight when it is stopped. */
 const LIMIT_MS = 25_000;
 const GRACE_MS = 20_000;
 
 export type Stopped = () => boolean;
 
-/** Runs the work; what has not ended within the limit is told to stop, and the case fails. */
+/** Runs the work; what has not ended within the limit gets the signal to stop, and the case fails. */
 export async function within(
   run: (stopped: Stopped) => Promise<unknown>,
   what: string,

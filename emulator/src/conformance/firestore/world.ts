@@ -51,7 +51,7 @@ export async function embeddedWorld(): Promise<FirestoreWorld> {
     now: clock.now,
     async pass(milliseconds) {
       clock.advance(milliseconds);
-      // What fell due may be under way to a client.
+      // What fell due may be on its way to a client.
       await wait(5);
     },
     async unindexed() {

@@ -1,7 +1,7 @@
 /**
  * The schema of one resource or data source, read out of the bindings that @cdktf/provider-google publishes: the
  * classes of `index.js` name every attribute and nested block as Terraform does, and the interfaces of `index.d.ts`
- * tell which of them a configuration may or must set. Plain text work: nothing of the bindings is run.
+ * say which of them a configuration may or must set. Plain text work: nothing of the bindings is run.
  */
 import type { Attribute, Block, NestedBlock, ValueType } from '../schema.ts';
 

@@ -62,7 +62,7 @@ export const cursorCases: readonly FirestoreCase[] = [
     }
     assert.equal(seen.join(), 'a,b,c,d,e');
   }),
-  make('A query tells its read time, also when it finds nothing', QUERY, async ({ db, now }) => {
+  make('A query gives its read time, also when it finds nothing', QUERY, async ({ db, now }) => {
     const { readTime } = await db.collection('none').get();
     assert.ok(
       Math.abs(readTime.toMillis() - now()) < 60_000,

@@ -25,7 +25,7 @@ export const explainCases: readonly FirestoreCase[] = [
     assert.equal(Number(metrics.executionStats?.resultsReturned), 2);
     assert.equal(Number(metrics.executionStats?.readOperations), 2);
   }),
-  explain('explain tells each of the indexes that are merged', EXPLAIN, async ({ db }) => {
+  explain('explain names each of the indexes that are merged', EXPLAIN, async ({ db }) => {
     const { metrics } = await accepted(
       db.collection('c').where('a', '==', 1).where('b', '==', 1).explain(),
       'explain',

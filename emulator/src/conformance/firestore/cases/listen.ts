@@ -7,18 +7,18 @@ import { LISTEN } from '../sources.ts';
 const make = of('Listening');
 const PATIENCE_MS = 8_000;
 
-/** Everything that a listener was told, and a wait for what it shall be told. */
+/** Everything that a listener received, and a wait for what it shall receive. */
 function watch<S>(start: (next: (snapshot: S) => void, fail: (error: Error) => void) => () => void) {
   const seen: S[] = [];
-  let [tell, failed] = [(): void => {}, undefined as Error | undefined];
+  let [notify, failed] = [(): void => {}, undefined as Error | undefined];
   const stop = start(
     (snapshot) => {
       seen.push(snapshot);
-      tell();
+      notify();
     },
     (error) => {
       failed = error;
-      tell();
+      notify();
     },
   );
   return {
@@ -32,7 +32,7 @@ function watch<S>(start: (next: (snapshot: S) => void, fail: (error: Error) => v
         if (Date.now() > end) assert.fail(`within ${PATIENCE_MS / 1_000} s not ${what}`);
         await new Promise<void>((resolve) => {
           const timer = setTimeout(resolve, 200);
-          tell = () => {
+          notify = () => {
             clearTimeout(timer);
             resolve();
           };

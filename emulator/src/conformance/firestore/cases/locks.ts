@@ -102,7 +102,7 @@ export const lockCases: readonly FirestoreCase[] = [
       );
     },
   ),
-  make('A transaction that the client gave up all attempts of answers ABORTED', CODES, async (world) => {
+  make('A transaction whose client has used up all attempts answers ABORTED', CODES, async (world) => {
     const { db } = world;
     const holder = await begin(world);
     await read(world, holder, 'c/a');

@@ -8,7 +8,7 @@ import type { FirestoreWorld } from '../world.ts';
 const make = of('Orders');
 const NAME = FieldPath.documentId();
 
-/** Writes the values in reverse, under IDs that tell nothing, and tells in which order they are found. */
+/** Writes the values in reverse, under IDs that say nothing, and answers in which order they are found. */
 async function sorted(world: FirestoreWorld, values: readonly unknown[]): Promise<void> {
   const { db } = world;
   const batch = db.batch();

@@ -29,7 +29,7 @@ async function named(answer: Promise<unknown>, ackId: string): Promise<void> {
 
 export const exactlyOnce: readonly PubsubCase[] = [
   make(
-    'The real client acknowledges with success, and is told when it was too late',
+    'The real client acknowledges with success, and hears when it was too late',
     EXACTLY_ONCE,
     async (world) => {
       await world.create('orders', SUB, { enableExactlyOnceDelivery: true });
