@@ -46,17 +46,17 @@ export async function consume(
   const done = Promise.withResolvers<void>();
   const failed = new Set<number>();
   let [handled, deliveries, firstAt, lastAt, latestAt] = [0, 0, 0, 0, 0];
-  let [inHand, outstanding] = [0, 0];
+  let [inFlight, outstanding] = [0, 0];
   const counting: Middleware = (next) => async (message, context) => {
     latestAt = performance.now();
     if (deliveries === 0) firstAt = latestAt;
     deliveries += 1;
-    inHand += 1;
-    outstanding = Math.max(outstanding, inHand);
+    inFlight += 1;
+    outstanding = Math.max(outstanding, inFlight);
     try {
       return await next(message, context);
     } finally {
-      inHand -= 1;
+      inFlight -= 1;
     }
   };
   const handler = compose(
