@@ -22,10 +22,32 @@ export class HelpError extends StatusError {
   }
 }
 
+/** A status with a google.rpc.ErrorInfo: `reason` in capitals, `domain` the service's own name. */
+export class ErrorInfo extends StatusError {
+  readonly metadata = new Metadata();
+  /** As REST shows them. */
+  readonly restDetails: readonly object[];
+  constructor(
+    code: number,
+    message: string,
+    reason: string,
+    domain: string,
+    facts: Readonly<Record<string, string>>,
+  ) {
+    super(code, message);
+    this.name = 'ErrorInfo';
+    this.restDetails = [{ '@type': ERROR_INFO, reason, domain, metadata: facts }];
+    const entries = Object.entries(facts).map(([key, value]) => field(3, [field(1, key), field(2, value)]));
+    const info = [field(1, reason), field(2, domain), ...entries];
+    this.metadata.set(DETAILS, statusDetails(code, message, ERROR_INFO, info));
+  }
+}
+
 /** The trailer with the details of a status. */
 export const DETAILS = 'grpc-status-details-bin';
 
 const HELP = 'type.googleapis.com/google.rpc.Help';
+const ERROR_INFO = 'type.googleapis.com/google.rpc.ErrorInfo';
 
 /** A google.rpc.Status with one message of this type, whose fields are given (google/rpc/status.proto). */
 export function statusDetails(

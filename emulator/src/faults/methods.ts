@@ -24,6 +24,8 @@ const TOPIC = unary('topic');
 const SUBSCRIPTION = unary('subscription');
 const SNAPSHOT = unary('snapshot');
 const PROJECT = unary('project');
+const NAME = unary('name');
+const PARENT = unary('parent');
 const ACK: Method = { ...SUBSCRIPTION, also: 'drop-ack' };
 
 const PUBSUB: Readonly<Record<string, Method>> = {
@@ -52,6 +54,17 @@ const PUBSUB: Readonly<Record<string, Method>> = {
   UpdateSnapshot: unary('snapshot.name'),
   DeleteSnapshot: SNAPSHOT,
   Seek: SUBSCRIPTION,
+  /** By the project: the schema has no name yet. */
+  CreateSchema: PARENT,
+  GetSchema: NAME,
+  ListSchemas: PARENT,
+  ListSchemaRevisions: NAME,
+  CommitSchema: NAME,
+  RollbackSchema: NAME,
+  DeleteSchemaRevision: NAME,
+  DeleteSchema: NAME,
+  ValidateSchema: PARENT,
+  ValidateMessage: unary('name', 'parent'),
   deliver: { kind: 'deliver', about: [] },
   push: request,
 };

@@ -1,5 +1,5 @@
 /**
- * The Pub/Sub server: google.pubsub.v1.Publisher and Subscriber in memory, on 127.0.0.1, for the client
+ * The Pub/Sub server: google.pubsub.v1.Publisher, Subscriber and SchemaService in memory, on 127.0.0.1, for the client
  * libraries of any language (`PUBSUB_EMULATOR_HOST`).
  *
  * Delivery is at least once, as in the service. The end of the process forgets topics, subscriptions and messages that
@@ -19,6 +19,7 @@ import { pubsubServiceDefinitions } from './protos.ts';
 import { publisherMethods } from './publisher.ts';
 import { createRegistry } from './registry.ts';
 import { preparePubsub, savePubsub } from './saved.ts';
+import { schemaMethods } from './schemas/schema-methods.ts';
 import { subscriberMethods } from './subscriber.ts';
 
 export type PubsubOptions = Readonly<{
@@ -75,13 +76,14 @@ export async function startPubsub({
   faults,
   remoteTargets = false,
 }: PubsubOptions): Promise<RunningPubsub> {
-  const { publisher, subscriber } = pubsubServiceDefinitions();
+  const { publisher, subscriber, schemaService } = pubsubServiceDefinitions();
   const registry = createRegistry({ clock, log, identity, faults, remoteTargets });
   const server = await serve(
     port,
     [
       [publisher, publisherMethods(registry, log, (peer, act) => server.afterReply(peer, act))],
       [subscriber, subscriberMethods(registry, clock, log, dropsAck(faults, registry.find))],
+      [schemaService, schemaMethods(registry, log)],
     ],
     { ...(faults && { intercept: rpcFaults(faults, 'pubsub', skipDropAck(registry.find)) }) },
   );

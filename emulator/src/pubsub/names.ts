@@ -13,9 +13,9 @@ export const DELETED_TOPIC = '_deleted-topic_';
 const ID = /^[A-Za-z][A-Za-z0-9\-_.~+%]{2,254}$/;
 const PROJECT = /^projects\/([^/]+)$/;
 
-export type Collection = 'topics' | 'subscriptions' | 'snapshots';
+export type Collection = 'topics' | 'subscriptions' | 'snapshots' | 'schemas';
 
-/** Throws INVALID_ARGUMENT unless `name` is a legal `projects/P/topics/T` or `projects/P/subscriptions/S`. */
+/** Throws INVALID_ARGUMENT unless `name` is a legal name in its collection, as `projects/P/topics/T`. */
 export function assertName(collection: Collection, name: string): void {
   const [projects, project, kind, id, ...rest] = name.split('/');
   const legal =

@@ -4,7 +4,11 @@ import { dirname, join } from 'node:path';
 import type { ServiceDefinition } from '@grpc/grpc-js';
 import { loadServices } from '../grpc-server.ts';
 
-export type PubsubServices = Readonly<{ publisher: ServiceDefinition; subscriber: ServiceDefinition }>;
+export type PubsubServices = Readonly<{
+  publisher: ServiceDefinition;
+  subscriber: ServiceDefinition;
+  schemaService: ServiceDefinition;
+}>;
 
 let loaded: PubsubServices | undefined;
 
@@ -18,10 +22,12 @@ function load(): PubsubServices {
   const services = loadServices('google/pubsub/v1/pubsub.proto', pubsubProtoDirs(), [
     'google.pubsub.v1.Publisher',
     'google.pubsub.v1.Subscriber',
+    'google.pubsub.v1.SchemaService',
   ]);
   return {
     publisher: services['google.pubsub.v1.Publisher'],
     subscriber: services['google.pubsub.v1.Subscriber'],
+    schemaService: services['google.pubsub.v1.SchemaService'],
   };
 }
 

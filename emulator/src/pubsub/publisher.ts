@@ -7,6 +7,7 @@ import { projectPrefix } from './names.ts';
 import { page } from './paging.ts';
 import { assertPublishable } from './publish-limits.ts';
 import type { Registry } from './registry.ts';
+import { assertThere, stamped } from './schemas/topic-schema.ts';
 import { changedTopic, newTopic } from './topic-config.ts';
 import type { FieldMask, Paging, PubsubMessage, Topic } from './wire.ts';
 
@@ -19,13 +20,22 @@ export function publisherMethods(
   afterReply: AfterReply,
 ): UntypedServiceImplementation {
   return {
-    CreateTopic: unary(log, (request: Topic) => registry.createTopic(newTopic(request))),
+    CreateTopic: unary(log, (request: Topic) => {
+      const topic = newTopic(request);
+      assertThere(registry.schemas, topic.schemaSettings);
+      return registry.createTopic(topic);
+    }),
     GetTopic: unary(log, ({ topic }: ByTopic) => registry.topic(topic)),
     UpdateTopic: unary(
       log,
       ({ topic, updateMask }: { topic: Topic | null; updateMask: FieldMask | null }) => {
         if (topic === null) throw invalidArgument('The UpdateTopicRequest names no topic.');
-        return registry.replaceTopic(changedTopic(registry.topic(topic.name), topic, updateMask));
+        const current = registry.topic(topic.name);
+        const changed = changedTopic(current, topic, updateMask);
+        if (changed.schemaSettings !== current.schemaSettings) {
+          assertThere(registry.schemas, changed.schemaSettings);
+        }
+        return registry.replaceTopic(changed);
       },
     ),
     DeleteTopic: unary(log, ({ topic }: ByTopic) => {
@@ -56,9 +66,12 @@ export function publisherMethods(
       return {};
     }),
     Publish: unary(log, ({ topic, messages }: Publish, call: ServerUnaryCall<Publish, unknown>) => {
-      registry.topic(topic);
+      const { schemaSettings } = registry.topic(topic);
       assertPublishable(messages);
-      const { messageIds, deliver } = registry.publish(topic, messages);
+      const { messageIds, deliver } = registry.publish(
+        topic,
+        stamped(registry.schemas, schemaSettings, messages),
+      );
       // Programs compare what they receive with the ID in the reply: the message must not come before it.
       afterReply(call.getPeer(), deliver);
       return { messageIds };

@@ -19,18 +19,27 @@ function isSet(value: unknown): boolean {
   return true;
 }
 
-/** The paths of an update mask in camel case. Throws INVALID_ARGUMENT for none, and for paths into a field. */
-export function maskedFields(mask: FieldMask | null, request: string): readonly string[] {
+/**
+ * The paths of an update mask in camel case. Throws INVALID_ARGUMENT for none, and for paths into a field that is none of
+ * `open`.
+ */
+export function maskedFields(
+  mask: FieldMask | null,
+  request: string,
+  open: readonly string[] = [],
+): readonly string[] {
   if (mask === null || mask.paths.length === 0) {
     throw invalidArgument(
       `The update_mask in the ${request} must be set, and must contain a non-empty paths list.`,
     );
   }
   return mask.paths.map((path) => {
-    if (path.includes('.') || path === '*') {
+    const field = path.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+    const [outer = '', ...inner] = field.split('.');
+    if (path === '*' || (inner.length > 0 && !open.includes(outer))) {
       throw invalidArgument(`Invalid update_mask path ${path} in the ${request}: name a whole field.`);
     }
-    return path.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+    return field;
   });
 }
 

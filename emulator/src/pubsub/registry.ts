@@ -10,10 +10,19 @@ import { dropHeld, holdSubscription, setPush, type Held, type HeldPorts } from '
 import { messageIds, type MessageIds } from './message-ids.ts';
 import { alreadyExists, DELETED_TOPIC, refuseMissing, resourceNotFound } from './names.ts';
 import { isDetached, notPullable } from './pull.ts';
+import { createSchemas, type Schema, type Schemas } from './schemas/schemas.ts';
+import { DELETED_REVISION, DELETED_SCHEMA } from './schemas/topic-schema.ts';
 import { createSnapshots, type Snapshots } from './snapshots.ts';
 import { retained, store, type Retained, type Stored } from './stored.ts';
 import { endCalls, type SubscriptionState } from './subscription-state.ts';
-import { durationMs, type Duration, type PubsubMessage, type Subscription, type Topic } from './wire.ts';
+import {
+  durationMs,
+  type Duration,
+  type PubsubMessage,
+  type SchemaSettings,
+  type Subscription,
+  type Topic,
+} from './wire.ts';
 
 export type Registry = Readonly<{
   /** Whether pushes can carry OIDC tokens. */
@@ -35,6 +44,10 @@ export type Registry = Readonly<{
   /** What the topic itself retains: nothing once it is deleted. */
   retained(topic: string): readonly Stored[];
   snapshots: Snapshots;
+  /** Schemas and revisions are deleted by the two below, which tell the topics. */
+  schemas: Omit<Schemas, 'remove' | 'removeRevision'>;
+  deleteSchema(name: string): void;
+  deleteSchemaRevision(reference: string): Schema;
   topicSubscriptions(topic: string): readonly string[];
   /** Nothing of it is delivered before `deliver` is called. */
   publish(topic: string, messages: readonly PubsubMessage[]): Published;
@@ -73,6 +86,7 @@ export function createRegistry({
 }: Settings): Registry {
   const topics = new Map<string, TopicState>();
   const snapshots = createSnapshots(clock.now);
+  const schemas = createSchemas(clock.now);
   const subscriptions = new Map<string, Held>();
   const ids = messageIds(clock);
   const run = randomBytes(4).toString('hex');
@@ -178,6 +192,29 @@ export function createRegistry({
     topicRetention,
     retained: (name) => topics.get(name)?.log.all() ?? [],
     snapshots,
+    schemas,
+    deleteSchema(name) {
+      schemas.remove(name);
+      for (const state of topics.values()) {
+        const { schemaSettings } = state.topic;
+        if (schemaSettings?.schema !== name) continue;
+        state.topic = { ...state.topic, schemaSettings: { ...schemaSettings, schema: DELETED_SCHEMA } };
+      }
+    },
+    deleteSchemaRevision(reference) {
+      const gone = schemas.removeRevision(reference);
+      const left = (id: string): string => (id === gone.revisionId ? DELETED_REVISION : id);
+      for (const state of topics.values()) {
+        const settings = state.topic.schemaSettings;
+        if (settings?.schema !== gone.name) continue;
+        const [firstRevisionId, lastRevisionId] = [settings.firstRevisionId, settings.lastRevisionId].map(
+          left,
+        );
+        const schemaSettings = { ...settings, firstRevisionId, lastRevisionId } as SchemaSettings;
+        state.topic = { ...state.topic, schemaSettings };
+      }
+      return gone;
+    },
     messageIds: ids,
     topicSubscriptions: (name) =>
       [...topicState(name).subscriptions].filter(lives).map(({ current }) => current.name),
@@ -215,6 +252,7 @@ export function createRegistry({
       subscriptions.clear();
       topics.clear();
       snapshots.clear();
+      schemas.clear();
     },
   };
 }

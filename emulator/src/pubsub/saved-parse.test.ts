@@ -72,7 +72,7 @@ const REFUSED: readonly (readonly [saved: unknown, says: string])[] = [
   [[], 'pubsub is []; accepted: an object'],
   [
     { topic: [] },
-    'pubsub.topic is not known; accepted: topics, subscriptions, snapshots, messages, nextMessageId',
+    'pubsub.topic is not known; accepted: topics, subscriptions, schemas, snapshots, messages, nextMessageId',
   ],
   [{ topics: {} }, 'pubsub.topics is {}; accepted: a list'],
   [{ topics: [{}] }, 'pubsub.topics[0].name is missing; accepted: a string'],
@@ -88,7 +88,7 @@ const REFUSED: readonly (readonly [saved: unknown, says: string])[] = [
   ],
   [
     { topics: [{ name: TOPIC, kmsKeyName: 'k' }] },
-    'pubsub.topics[0].kmsKeyName is not known; accepted: name, labels, messageRetentionDuration, retained',
+    'pubsub.topics[0].kmsKeyName is not known; accepted: name, labels, messageRetentionDuration, schemaSettings, retained',
   ],
   [{ topics: [{ name: TOPIC, labels: { a: 1 } }] }, 'pubsub.topics[0].labels.a is 1; accepted: a string'],
   [

@@ -9,6 +9,7 @@ import { assertName, DELETED_TOPIC } from './names.ts';
 import { messageBytes } from './publish-limits.ts';
 import type { Stored } from './stored.ts';
 import { type MESSAGE, STATE } from './saved-shape.ts';
+import { assertKnown, parseSchema, type ParsedSchema } from './schemas/saved-schemas.ts';
 import { newSubscription } from './subscription-config.ts';
 import { newTopic } from './topic-config.ts';
 import {
@@ -29,6 +30,7 @@ export type ParsedPubsub = Readonly<{
     failuresOf: FailuresOf;
     idleMs: number;
   }>[];
+  schemas: readonly ParsedSchema[];
   snapshots: readonly Readonly<{ snapshot: Snapshot; messages: readonly Stored[] }>[];
   nextMessageId: string;
 }>;
@@ -39,7 +41,7 @@ const SOME_TOPIC = 'projects/p/topics/deleted';
 /** `signs`: whether this server can sign the tokens of pushes. */
 export function parsePubsub(saved: unknown, signs: boolean): ParsedPubsub {
   const state = STATE(saved, 'pubsub');
-  for (const kind of ['topics', 'subscriptions', 'snapshots'] as const) {
+  for (const kind of ['topics', 'subscriptions', 'schemas', 'snapshots'] as const) {
     assertUnique<{ name: string }>(state[kind], `pubsub.${kind}`, '.name', ({ name }) => name);
   }
   assertUnique(state.messages, 'pubsub.messages', '.messageId', ({ messageId }) => messageId);
@@ -60,8 +62,11 @@ export function parsePubsub(saved: unknown, signs: boolean): ParsedPubsub {
     throw refused(`${place}.topic`, topic, `the name of one of pubsub.topics, ${DELETED_TOPIC}`);
   };
 
+  const schemas = state.schemas.map((schema, index) => parseSchema(schema, `pubsub.schemas[${index}]`));
+  const revisions = new Map(schemas.map(({ name, revisions }) => [name, revisions]));
   const topics = state.topics.map(({ retained, ...topic }, index) => {
     const place = `pubsub.topics[${index}]`;
+    assertKnown(topic.schemaSettings, (name) => revisions.get(name), place);
     return {
       topic: accepted(place, () => newTopic(topic)),
       retained: findAll(retained, `${place}.retained`),
@@ -94,7 +99,13 @@ export function parsePubsub(saved: unknown, signs: boolean): ParsedPubsub {
     });
     return { snapshot, messages: findAll(names, `${place}.messages`) };
   });
-  return { topics, subscriptions, snapshots, nextMessageId: nextId(state.nextMessageId, messages.keys()) };
+  return {
+    topics,
+    subscriptions,
+    schemas,
+    snapshots,
+    nextMessageId: nextId(state.nextMessageId, messages.keys()),
+  };
 }
 
 function subscriptionOf(given: Subscription, place: string, signs: boolean): Subscription {

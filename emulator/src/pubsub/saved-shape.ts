@@ -7,6 +7,7 @@ import {
   bytes,
   duration,
   list,
+  oneOf,
   optional,
   type Read,
   record,
@@ -30,7 +31,28 @@ const TOPIC = record({
   name: text,
   labels,
   messageRetentionDuration: optional(duration, null),
+  schemaSettings: optional(
+    record({
+      schema: text,
+      encoding: oneOf('JSON', 'BINARY'),
+      firstRevisionId: optional(text, ''),
+      lastRevisionId: optional(text, ''),
+    }),
+    null,
+  ),
   retained: ids,
+});
+
+const SCHEMA = record({
+  name: text,
+  revisions: list(
+    record({
+      revisionId: text,
+      type: oneOf('AVRO', 'PROTOCOL_BUFFER'),
+      definition: text,
+      revisionCreateTime: time,
+    }),
+  ),
 });
 
 const PUSH_CONFIG = record({
@@ -77,6 +99,7 @@ export const MESSAGE = record({
 export const STATE = record({
   topics: optional(list(TOPIC), []),
   subscriptions: optional(list(SUBSCRIPTION), []),
+  schemas: optional(list(SCHEMA), []),
   snapshots: optional(list(SNAPSHOT), []),
   messages: optional(list(MESSAGE), []),
   nextMessageId: optional(id, '1'),

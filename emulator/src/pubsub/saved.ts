@@ -9,6 +9,7 @@
  *       idle              for how long it had not been used, as a duration; only where it can expire. The time between
  *                         saving and loading does not count, so that a state that is kept in a file does not wear out
  *       acknowledged      IDs of the acknowledged messages that it retains
+ *     schemas[]         { name, revisions }: each a Schema without its name, the oldest first
  *     snapshots[]       Snapshot, and `messages`: IDs
  *     messages[]        PubsubMessage: data in base64, publish time as RFC 3339. One that nothing names is not kept
  *     nextMessageId     no message ID below it comes again
@@ -22,7 +23,7 @@
  */
 import { status } from '@grpc/grpc-js';
 import { StatusError } from '../grpc-server.ts';
-import { meaningful, writeDuration, writeMs } from '../saved-json.ts';
+import { meaningful, writeDuration, writeMs, writeTimestamp } from '../saved-json.ts';
 import type { Entry } from './backlog.ts';
 import type { Registry } from './registry.ts';
 import { parsePubsub } from './saved-parse.ts';
@@ -39,11 +40,12 @@ export function savePubsub(registry: Registry): object {
   const waiting = ({ message: { messageId }, failures, countedFailures }: Entry): object =>
     meaningful({ messageId, failures, countedFailures });
   const topics = [...registry.topicNames()].map((name) => {
-    const { labels, messageRetentionDuration } = registry.topic(name);
+    const { labels, messageRetentionDuration, schemaSettings } = registry.topic(name);
     return meaningful({
       name,
       labels: filled(labels),
       messageRetentionDuration: text(messageRetentionDuration),
+      schemaSettings: schemaSettings && meaningful(schemaSettings),
       retained: idsOf(registry.retained(name)),
     });
   });
@@ -56,6 +58,13 @@ export function savePubsub(registry: Registry): object {
       ...meaningful({ idle: idle(expiration.idleMs()) }),
     };
   });
+  const schemas = [...registry.schemas.names()].map((name) => ({
+    name,
+    revisions: registry.schemas.revisions(name).map(({ schema }) => {
+      const { revisionId, type, definition, revisionCreateTime } = schema;
+      return { revisionId, type, definition, revisionCreateTime: writeTimestamp(revisionCreateTime) };
+    }),
+  }));
   const snapshots = registry.snapshots.list().map(({ name, topic, labels, expireTime }) =>
     meaningful({
       name,
@@ -68,6 +77,7 @@ export function savePubsub(registry: Registry): object {
   return {
     topics,
     subscriptions,
+    schemas,
     snapshots,
     messages: [...messages.values()].map(saveMessage),
     nextMessageId: registry.messageIds.upcoming(),
@@ -85,10 +95,11 @@ export function preparePubsub(registry: Registry, saved: unknown): () => void {
 
 function replacePubsub(
   registry: Registry,
-  { topics, subscriptions, snapshots, nextMessageId }: ReturnType<typeof parsePubsub>,
+  { topics, subscriptions, schemas, snapshots, nextMessageId }: ReturnType<typeof parsePubsub>,
 ): void {
   registry.clear(new StatusError(status.UNAVAILABLE, 'The server begins anew with another state.'));
   registry.messageIds.startAt(nextMessageId);
+  for (const { name, revisions } of schemas) registry.schemas.restore(name, revisions);
   for (const { topic, retained } of topics) registry.createTopic(topic, retained);
   for (const { snapshot, messages } of snapshots) registry.snapshots.restore(snapshot, messages);
   for (const { config, unacked, acked, failuresOf, idleMs } of subscriptions) {

@@ -26,7 +26,7 @@ export type TestServer = Readonly<{
   server: RunningPubsub;
   pubsub: PubSub;
   log: string[];
-  /** A unary method of either service by its name. */
+  /** A unary method of any of the services by its name. */
   call(method: string, request: Fields): Promise<Answer>;
   cancellable(method: string, request: Fields): Readonly<{ answer: Promise<Answer>; cancel(): void }>;
   stream(): Stream;
@@ -60,9 +60,9 @@ export async function testServer(
     ...(faults && { faults }),
   });
   const pubsub = new PubSub({ apiEndpoint: server.address, projectId: 'test-project' });
-  const { publisher, subscriber } = pubsubServiceDefinitions();
+  const definitions = Object.values(pubsubServiceDefinitions());
   const clients = new Map<ServiceDefinition, Client>();
-  for (const definition of [publisher, subscriber]) {
+  for (const definition of definitions) {
     const Generic = makeGenericClientConstructor(definition, 'PubSub');
     clients.set(
       definition,
@@ -75,8 +75,11 @@ export async function testServer(
     await server.close();
   });
   const methodOf = (name: string): unknown => {
-    const definition = name in publisher ? publisher : subscriber;
-    const client = clients.get(definition) as unknown as Record<string, (...args: unknown[]) => unknown>;
+    const definition = definitions.find((each) => name in each);
+    const client = (definition && clients.get(definition)) as unknown as Record<
+      string,
+      (...args: unknown[]) => unknown
+    >;
     return client[name]?.bind(client);
   };
   const cancellable: TestServer['cancellable'] = (method, request) => {

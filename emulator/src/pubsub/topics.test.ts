@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { METHODS } from '../faults/methods.ts';
+import { pubsubServiceDefinitions } from './protos.ts';
 import { testServer, topicName } from './test-server.ts';
 
 test('creates, gets, lists, relabels and deletes topics for the real client', async (t) => {
@@ -109,7 +111,6 @@ test('refuses topic options that it does not carry out, by name', async (t) => {
   const { call } = await testServer(t);
   const options = {
     kmsKeyName: 'projects/p/locations/l/keyRings/r/cryptoKeys/k',
-    schemaSettings: { schema: 'projects/p/schemas/s' },
     messageStoragePolicy: { allowedPersistenceRegions: ['europe-west1'] },
     messageTransforms: [{ javascriptUdf: { functionName: 'f', code: 'x' } }],
     ingestionDataSourceSettings: { awsKinesis: { streamArn: 'a' } },
@@ -129,11 +130,21 @@ test('refuses topic options that it does not carry out, by name', async (t) => {
   await assert.rejects(call('UpdateTopic', { topic }), { code: 3 });
 });
 
-test('has every method of its two services, and answers UNIMPLEMENTED for the schemas', async (t) => {
-  const { server, pubsub } = await testServer(t);
+test('has every method of its three services, and counts what it does not serve', async (t) => {
+  const { server, call } = await testServer(t);
   assert.deepEqual(server.unimplemented(), {});
-  await assert.rejects(pubsub.createSchema('schema', 'AVRO', '{}'), { code: 12 });
-  assert.deepEqual(server.unimplemented(), { 'google.pubsub.v1.SchemaService/CreateSchema': 1 });
+  const topic = { name: topicName('orders'), kmsKeyName: 'projects/p/locations/l/keyRings/r/cryptoKeys/k' };
+  await assert.rejects(call('CreateTopic', topic), { code: 12 });
+  assert.deepEqual(server.unimplemented(), { 'google.pubsub.v1.Publisher/CreateTopic': 1 });
+  for (const definition of Object.values(pubsubServiceDefinitions())) {
+    for (const method of Object.keys(definition)) {
+      if (method === 'StreamingPull') continue;
+      await call(method, {}).catch((error: Error & { code?: number }) =>
+        assert.notEqual(error.code, 12, `${method} is not served`),
+      );
+      assert.ok(Object.hasOwn(METHODS.pubsub, method), `${method} has no faults`);
+    }
+  }
 });
 
 test('names the port that is taken, and frees it on close', async (t) => {

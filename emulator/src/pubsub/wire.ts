@@ -7,6 +7,13 @@ export type Timestamp = Readonly<{ seconds: string; nanos: number }>;
 export type Duration = Readonly<{ seconds: string; nanos: number }>;
 type Labels = Readonly<Record<string, string>>;
 
+export type SchemaSettings = Readonly<{
+  schema: string;
+  encoding: string;
+  firstRevisionId: string;
+  lastRevisionId: string;
+}>;
+
 export type PubsubMessage = Readonly<{
   data: Buffer;
   attributes: Readonly<Record<string, string>>;
@@ -19,6 +26,7 @@ export type Topic = Readonly<{
   name: string;
   labels: Labels;
   messageRetentionDuration: Duration | null;
+  schemaSettings?: SchemaSettings | null;
   state?: string;
 }>;
 

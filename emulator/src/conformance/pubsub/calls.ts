@@ -47,16 +47,10 @@ let others: readonly ServiceDefinition[] | undefined;
 
 /** What no server has to offer, with the rest, so that a case can ask for it. */
 function definitions(): readonly ServiceDefinition[] {
-  const { publisher, subscriber } = pubsubServiceDefinitions();
-  others ??= [
-    ...Object.values(
-      loadServices('google/pubsub/v1/schema.proto', pubsubProtoDirs(), ['google.pubsub.v1.SchemaService']),
-    ),
-    ...Object.values(
-      loadServices('google/iam/v1/iam_policy.proto', pubsubProtoDirs(), ['google.iam.v1.IAMPolicy']),
-    ),
-  ];
-  return [publisher, subscriber, ...others];
+  others ??= Object.values(
+    loadServices('google/iam/v1/iam_policy.proto', pubsubProtoDirs(), ['google.iam.v1.IAMPolicy']),
+  );
+  return [...Object.values(pubsubServiceDefinitions()), ...others];
 }
 
 export function connect(address: string, project: string): Calls & Readonly<{ close(): Promise<void> }> {

@@ -16,3 +16,11 @@ export const PUSH = 'https://cloud.google.com/pubsub/docs/push#receive_push';
 export const PUSH_BACKOFF = 'https://cloud.google.com/pubsub/docs/push#push_backoff';
 export const UNWRAPPING = 'https://cloud.google.com/pubsub/docs/payload-unwrapping';
 export const PUSH_TOKENS = 'https://cloud.google.com/pubsub/docs/authenticate-push-subscriptions';
+export const SCHEMA_PROTO =
+  'https://github.com/googleapis/googleapis/blob/master/google/pubsub/v1/schema.proto';
+export const SCHEMAS = 'https://cloud.google.com/pubsub/docs/schemas';
+export const COMMIT_SCHEMA = 'https://cloud.google.com/pubsub/docs/commit-schema-revision';
+export const DELETE_REVISION = 'https://cloud.google.com/pubsub/docs/delete-schema-revision';
+export const TOPIC_SCHEMA = 'https://cloud.google.com/pubsub/docs/associate-schema-topic';
+/** A program's record of what the service answered. */
+export const RECORDED_REFUSAL = 'https://github.com/googleapis/google-cloud-go/issues/8179';

@@ -1,5 +1,5 @@
 /**
- * Pub/Sub: google.pubsub.v1.Publisher and Subscriber, case by case. Where documents disagree the case says which one it
+ * Pub/Sub: google.pubsub.v1.Publisher, Subscriber and SchemaService, case by case. Where documents disagree the case says which one it
  * follows, and why.
  */
 import type { Suite } from '../case.ts';
@@ -21,6 +21,9 @@ import { pushAnswers } from './cases/push-answers.ts';
 import { pushForm } from './cases/push-form.ts';
 import { pushTurning } from './cases/push-turning.ts';
 import { replaying } from './cases/replaying.ts';
+import { schemaRevisions } from './cases/schema-revisions.ts';
+import { schemas } from './cases/schemas.ts';
+import { topicSchemas } from './cases/topic-schemas.ts';
 import { seeking } from './cases/seeking.ts';
 import { snapshots } from './cases/snapshots.ts';
 import { streamControl } from './cases/stream-control.ts';
@@ -59,6 +62,9 @@ export const pubsubSuite: Suite<PubsubWorld> = {
     ...pushForm,
     ...pushAnswers,
     ...pushTurning,
+    ...schemas,
+    ...schemaRevisions,
+    ...topicSchemas,
     ...unserved,
   ],
   embedded: embeddedWorld,

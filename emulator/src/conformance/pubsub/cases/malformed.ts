@@ -35,6 +35,10 @@ const METHODS: readonly (readonly [string, Fields])[] = [
   ['CreateSnapshot', { name: 'projects/p/snapshots/snap', subscription: MALFORMED }],
   ['UpdateSnapshot', { snapshot: { name: MALFORMED }, updateMask: { paths: ['labels'] } }],
   ['DeleteSnapshot', { snapshot: MALFORMED }],
+  ['GetSchema', { name: MALFORMED }],
+  ['ListSchemas', { parent: MALFORMED }],
+  ['ListSchemaRevisions', { name: MALFORMED }],
+  ['DeleteSchema', { name: MALFORMED }],
 ];
 
 export const malformed: readonly PubsubCase[] = METHODS.map(([method, request]) =>

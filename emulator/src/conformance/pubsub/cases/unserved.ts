@@ -7,30 +7,11 @@ import { refused, refusedHere, type PubsubCase, same } from '../expect.ts';
 import { CODES, PROTO } from '../sources.ts';
 import { text, type Fields, type PubsubWorld } from '../world.ts';
 
-const AVRO = '{"type":"record","name":"R","fields":[{"name":"a","type":"string"}]}';
-const PROTO3 = 'syntax = "proto3"; message R { string a = 1; }';
 const SHOUT =
   'function shout(message, metadata) { message.data = message.data.toUpperCase(); return message; }';
 const transform = { messageTransforms: [{ javascriptUdf: { functionName: 'shout', code: SHOUT } }] };
 
 type Attempt = (world: PubsubWorld) => Promise<unknown>;
-
-const schemaName = (world: PubsubWorld, id: string): string => `projects/${world.project}/schemas/${id}`;
-
-const createSchema =
-  (type: string, definition: string): Attempt =>
-  (world) => {
-    const parent = `projects/${world.project}`;
-    return world.call('CreateSchema', { parent, schemaId: 'orders-schema', schema: { type, definition } });
-  };
-
-/** What is published must fit the schema. */
-async function enforced(world: PubsubWorld, made: Promise<unknown>): Promise<void> {
-  await made;
-  const schemaSettings = { schema: schemaName(world, 'orders-schema'), encoding: 'JSON' };
-  await world.call('CreateTopic', { name: world.topic('orders'), schemaSettings });
-  await refused(world.publish('orders', '{"b":1}'), 'INVALID_ARGUMENT', 'what the schema does not allow');
-}
 
 const withTopic =
   (fields: Fields): Attempt =>
@@ -83,31 +64,6 @@ const setPolicy: Attempt = async (world) => {
 };
 
 export const unserved: readonly PubsubCase[] = [
-  ...(
-    [
-      ['An Avro', createSchema('AVRO', AVRO)],
-      ['A Protocol Buffers', createSchema('PROTOCOL_BUFFER', PROTO3)],
-    ] as const
-  ).map(([kind, attempt]) =>
-    refusedHere(`${kind} schema is enforced: this server refuses schemas`, CODES, attempt, (world) =>
-      enforced(world, attempt(world)),
-    ),
-  ),
-  ...['GetSchema', 'DeleteSchema', 'ListSchemaRevisions'].map((method) => {
-    const attempt: Attempt = (world) => world.call(method, { name: schemaName(world, 'missing') });
-    const title = `${method} of a missing schema is NOT_FOUND: this server refuses the method`;
-    return refusedHere(title, CODES, attempt, (world) => refused(attempt(world), 'NOT_FOUND', method));
-  }),
-  refusedHere(
-    'A topic with a schema: this server refuses it, and makes none',
-    CODES,
-    (world) =>
-      withTopic({ schemaSettings: { schema: schemaName(world, 'missing'), encoding: 'JSON' } })(world),
-    (world) =>
-      failing(
-        withTopic({ schemaSettings: { schema: schemaName(world, 'missing'), encoding: 'JSON' } })(world),
-      ),
-  ),
   refusedHere(
     'A transform of a topic is carried out: this server refuses it',
     PROTO,

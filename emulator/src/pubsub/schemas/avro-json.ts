@@ -1,0 +1,107 @@
+/**
+ * Avro's JSON encoding (https://avro.apache.org/docs/1.11.1/specification/#json-encoding): the value of a union stands
+ * under the name of its type, and every field of a record is there, defaults or not; what a record does not have is passed
+ * over. `avsc` has the last word; it fills fields in that are missing, so they are looked for here. Where the service's
+ * own words for a misfit were recorded, these are they: see docs/decisions/0052.
+ */
+import type avsc from 'avsc';
+
+/** Undefined where the text is a value of the type. */
+export function jsonMisfit(type: avsc.Type, data: Buffer): string | undefined {
+  let value: unknown;
+  const text = data.toString('utf8');
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    return `The message is not JSON: ${(error as Error).message}`;
+  }
+  const found = misfit(type, value);
+  if (found !== undefined) return found;
+  try {
+    type.fromString(text);
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** What avsc calls a `long` of 64 bits. */
+const LONG = 'abstract:long';
+
+function misfit(type: avsc.Type, value: unknown): string | undefined {
+  switch (type.typeName) {
+    case 'record':
+    case 'error':
+      return isObject(value) ? recordMisfit(type as avsc.types.RecordType, value) : mismatch(value, 'object');
+    case 'array': {
+      const { itemsType } = type as avsc.types.ArrayType;
+      return Array.isArray(value)
+        ? firstOf(value, (item) => misfit(itemsType, item))
+        : mismatch(value, 'array');
+    }
+    case 'map': {
+      const { valuesType } = type as avsc.types.MapType;
+      return isObject(value)
+        ? firstOf(Object.values(value), (item) => misfit(valuesType, item))
+        : mismatch(value, 'object');
+    }
+    case 'union:wrapped':
+      return unionMisfit(type as avsc.types.WrappedUnionType, value);
+    case 'enum':
+      return enumMisfit(type as avsc.types.EnumType, value);
+    case 'int':
+    case LONG:
+      return Number.isInteger(value) ? undefined : mismatch(value, 'number_integer');
+    case 'float':
+    case 'double':
+      return typeof value === 'number' ? undefined : mismatch(value, 'number_float');
+    case 'boolean':
+      return typeof value === 'boolean' ? undefined : mismatch(value, 'boolean');
+    case 'null':
+      return value === null ? undefined : mismatch(value, 'null');
+    default:
+      return typeof value === 'string' ? undefined : mismatch(value, 'string');
+  }
+}
+
+const recordMisfit = ({ fields }: avsc.types.RecordType, value: Json): string | undefined =>
+  firstOf(fields, ({ name, type }) =>
+    Object.hasOwn(value, name) ? misfit(type, value[name]) : `Field was not found in JSON object: ${name}`,
+  );
+
+function unionMisfit(union: avsc.types.WrappedUnionType, value: unknown): string | undefined {
+  const branches = union.types;
+  if (value === null && branches.some(({ typeName }) => typeName === 'null')) return undefined;
+  const [name, ...others] = isObject(value) ? Object.keys(value) : [];
+  if (!isObject(value) || name === undefined || others.length > 0) return mismatch(value, 'object');
+  const branch = branches.find(({ branchName }) => branchName === name);
+  return branch === undefined ? `Union has no type ${name}` : misfit(branch, value[name]);
+}
+
+function enumMisfit({ symbols, name = '' }: avsc.types.EnumType, value: unknown): string | undefined {
+  if (typeof value !== 'string') return mismatch(value, 'string');
+  return symbols.includes(value) ? undefined : `Invalid enum index without default value: ${name}`;
+}
+
+function firstOf<T>(items: readonly T[], look: (item: T) => string | undefined): string | undefined {
+  for (const item of items) {
+    const found = look(item);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+const isObject = (value: unknown): value is Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const mismatch = (value: unknown, expected: string): string =>
+  `JSON object with type ${kindOf(value)} does not match schema which expected ${expected}`;
+
+function kindOf(value: unknown): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'array';
+  if (typeof value === 'number') return Number.isInteger(value) ? 'number_integer' : 'number_float';
+  return typeof value;
+}
