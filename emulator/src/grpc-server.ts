@@ -27,7 +27,7 @@ export type RunningServer = Readonly<{
   /** `host:port`, as the emulator variables want it. */
   address: string;
   port: number;
-  /** How many calls were answered UNIMPLEMENTED, by method, as in `google.pubsub.v1.SchemaService/CreateSchema`. */
+  /** How many calls were answered UNIMPLEMENTED, by method, as in `google.pubsub.v1.Publisher/CreateTopic`. */
   unimplemented(): Readonly<Record<string, number>>;
   /** Stops accepting, ends open streams, resolves when the port is free. May be called twice. */
   close(): Promise<void>;

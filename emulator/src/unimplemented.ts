@@ -13,7 +13,7 @@ import {
 } from '@grpc/grpc-js';
 
 export type Unimplemented = Readonly<{
-  /** `method` as in `google.pubsub.v1.SchemaService/CreateSchema`. */
+  /** `method` as in `google.pubsub.v1.Publisher/CreateTopic`. */
   count(method: string): void;
   /** The same, for a handler of the method at `path`. */
   watched(

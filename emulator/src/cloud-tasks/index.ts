@@ -2,7 +2,7 @@
  * Cloud Tasks on the loopback interface, for Google's own clients: queues and tasks over gRPC, dispatched to HTTP and
  * App Engine targets with the service's headers, limits, retries and remembered names. Everything is in memory.
  *
- * Refused with UNIMPLEMENTED: the IAM methods, locations, OAuth tokens, queue logging, alternatives in queue filters.
+ * Refused with UNIMPLEMENTED: locations, OAuth tokens, queue logging, alternatives in queue filters.
  * Not modelled: the throttling that the service adds by itself under load or errors (a target's Retry-After is heeded),
  * eventual consistency, and quotas that a project can have raised (queues per region, requests per minute).
  */
@@ -13,6 +13,8 @@ import { outgoing } from '../faults/outgoing.ts';
 import { restartable } from '../faults/restart.ts';
 import { rpcFaults } from '../faults/rpc.ts';
 import { serve, type RunningServer } from '../grpc-server.ts';
+import { type CallerNow, iamMethods, type IamPorts } from '../iam/methods.ts';
+import { createPolicies } from '../iam/policies.ts';
 import type { Identity } from '../identity.ts';
 import { countUnimplemented } from '../unimplemented.ts';
 import type { AppEngineLocator } from './attempt.ts';
@@ -20,7 +22,8 @@ import { grpcService, inProcess } from './grpc-service.ts';
 import { createHttpSender } from './http-sender.ts';
 import type { Outcome } from './outcome.ts';
 import { cloudTasksDefinition } from './protos.ts';
-import { queueMethods } from './queue-methods.ts';
+import { checkedMethods } from './permissions.ts';
+import { findQueue, queueMethods } from './queue-methods.ts';
 import type { QueueConfig } from './queue-config.ts';
 import { type CloudTasksStats, sumOf } from './queue-stats.ts';
 import { createQueue, type Queue, type QueuePast } from './queue.ts';
@@ -52,6 +55,8 @@ export type CloudTasksOptions = Readonly<{
   appEngine?: AppEngineLocator;
   /** What goes wrong on request. */
   faults?: Faults;
+  /** By whose rights all calls are judged: as for Pub/Sub. */
+  caller?: CallerNow;
   /** Tasks also go to addresses that are not this machine's own. Default: false, and such an attempt fails. */
   remoteTargets?: boolean;
   /** Receives a line for each failed attempt and each task that is deleted without success. */
@@ -138,8 +143,23 @@ export async function startCloudTasks(options: CloudTasksOptions): Promise<Runni
     sender.close();
     onWire.clear();
   };
-  const state = savedTasks({ clock, queues, deletedNames, open, nextSequence, rules, dropRequests });
-  const methods = {
+  const policies = createPolicies(clock.now);
+  const state = savedTasks({
+    clock,
+    queues,
+    deletedNames,
+    policies,
+    open,
+    nextSequence,
+    rules,
+    dropRequests,
+  });
+  const iam: IamPorts = {
+    policies,
+    resource: (name) => ({ collection: 'queues', holder: findQueue(queues, name) }),
+    caller: options.caller ?? (() => undefined),
+  };
+  const methods = checkedMethods(iam, {
     ...queueMethods({ clock, queues, deletedNames, open }),
     ...taskMethods({
       clock,
@@ -149,7 +169,8 @@ export async function startCloudTasks(options: CloudTasksOptions): Promise<Runni
       nextSequence,
       sizeOf: (task) => definition.CreateTask?.responseSerialize(task).length ?? 0,
     }),
-  };
+    ...iamMethods(iam),
+  });
   const server = await serve(port, [grpcService(definition, methods, log)], {
     missing,
     ...(faults && { intercept: rpcFaults(faults, 'tasks') }),

@@ -73,6 +73,32 @@ const BY_NAME: Fields = { name: 'string' };
 const VIEW_OF_NAME: Fields = { name: 'string', responseView: VIEW };
 const PAGE: Fields = { parent: 'string', pageSize: 'int32', pageToken: 'string' };
 
+/** google.iam.v1.Policy. */
+const POLICY: Fields = {
+  version: 'int32',
+  bindings: {
+    list: {
+      role: 'string',
+      members: 'strings',
+      condition: {
+        fields: { expression: 'string', title: 'string', description: 'string', location: 'string' },
+      },
+    },
+  },
+  auditConfigs: {
+    list: {
+      service: 'string',
+      auditLogConfigs: {
+        list: {
+          logType: { values: ['LOG_TYPE_UNSPECIFIED', 'ADMIN_READ', 'DATA_WRITE', 'DATA_READ'] },
+          exemptedMembers: 'strings',
+        },
+      },
+    },
+  },
+  etag: 'bytes',
+};
+
 type Shape = Readonly<{ request: Fields; reply: Fields }>;
 
 /** By the name of the RPC. Those that are missing are UNIMPLEMENTED. */
@@ -96,4 +122,16 @@ export const MESSAGES: Readonly<Record<string, Shape>> = {
   CreateTask: { request: { parent: 'string', task: { fields: TASK }, responseView: VIEW }, reply: TASK },
   DeleteTask: { request: BY_NAME, reply: {} },
   RunTask: { request: VIEW_OF_NAME, reply: TASK },
+  GetIamPolicy: {
+    request: { resource: 'string', options: { fields: { requestedPolicyVersion: 'int32' } } },
+    reply: POLICY,
+  },
+  SetIamPolicy: {
+    request: { resource: 'string', policy: { fields: POLICY }, updateMask: 'fieldMask' },
+    reply: POLICY,
+  },
+  TestIamPermissions: {
+    request: { resource: 'string', permissions: 'strings' },
+    reply: { permissions: 'strings' },
+  },
 };

@@ -3,6 +3,7 @@
  * has before it. The sender is a list of requests that the test answers when it likes.
  */
 import assert from 'node:assert/strict';
+import { createPolicies } from '../iam/policies.ts';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { type ManualClock, manualClock } from '../manual-clock.ts';
@@ -62,7 +63,16 @@ function serverOf(clock: ManualClock, send: (task: string, retry: number, done: 
     queues,
     ...queueMethods({ clock, queues, deletedNames, open }),
     ...taskMethods({ clock, queues, ...rules, ...sizes, nextSequence }),
-    ...savedTasks({ clock, queues, deletedNames, open, nextSequence, rules, dropRequests() {} }),
+    ...savedTasks({
+      clock,
+      queues,
+      deletedNames,
+      policies: createPolicies(clock.now),
+      open,
+      nextSequence,
+      rules,
+      dropRequests() {},
+    }),
   };
 }
 

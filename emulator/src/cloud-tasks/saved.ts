@@ -5,6 +5,7 @@
  *     queues[]               Queue (without what the service derives), and
  *       tasks[]                in the order of creation, see saved-task.ts
  *       rememberedTaskNames[]  { name, until }: names that cannot be used again before that time
+ *       iamPolicy              a google.iam.v1.Policy, where one was set
  *     rememberedQueueNames[] the same of deleted queues
  *
  * A task that was in flight is due at once: its request may have been carried out or not, and a task comes at least once.
@@ -13,6 +14,8 @@
  */
 import type { Clock } from '../clock.ts';
 import type { State } from '../faults/restart.ts';
+import type { Policies } from '../iam/policies.ts';
+import { POLICY, readPolicy, savePolicy } from '../iam/saved-policy.ts';
 import {
   accepted,
   assertUnique,
@@ -43,6 +46,7 @@ export type SavedTasksPorts = Readonly<{
   queues: Map<string, Queue>;
   /** Of queues that were deleted. */
   deletedNames: RememberedNames;
+  policies: Policies;
   open(config: QueueConfig, past: QueuePast): Queue;
   nextSequence(): number;
   rules: Omit<TargetRules, 'routingOverride'>;
@@ -75,15 +79,19 @@ const QUEUE = record({
   purgeTime: optional(timeMs, undefined),
   tasks: optional(list(TASK), []),
   rememberedTaskNames: NAMES,
+  iamPolicy: POLICY,
 });
 
 const STATE = record({ queues: optional(list(QUEUE), []), rememberedQueueNames: NAMES });
 
 export function savedTasks(ports: SavedTasksPorts): State {
-  const { queues, deletedNames } = ports;
+  const { queues, deletedNames, policies } = ports;
   return {
     save: () => ({
-      queues: [...queues.values()].map(saveQueue),
+      queues: [...queues.values()].map((queue) => ({
+        ...saveQueue(queue),
+        ...meaningful({ iamPolicy: savePolicy(policies.find(queue)) }),
+      })),
       rememberedQueueNames: saveNames(deletedNames),
     }),
     prepare(saved) {
@@ -94,9 +102,10 @@ export function savedTasks(ports: SavedTasksPorts): State {
         queues.clear();
         deletedNames.clear();
         restoreNames(deletedNames, rememberedQueueNames);
-        for (const { config, past, names, tasks } of opened) {
+        for (const { config, past, names, tasks, policy } of opened) {
           const queue = ports.open(config, past);
           queues.set(config.name, queue);
+          if (policy !== undefined) policies.restore(queue, policy);
           restoreNames(queue.remembered, names);
           for (const task of tasks) queue.add(task);
         }
@@ -145,27 +154,30 @@ function parse(saved: unknown, ports: SavedTasksPorts) {
   const { queues, rememberedQueueNames } = STATE(saved, 'tasks');
   assertUnique(queues, 'tasks.queues', '.name', ({ name }) => name);
   checkNames(rememberedQueueNames, 'tasks.rememberedQueueNames', queues, checkQueueName);
-  const opened = queues.map(({ tasks, rememberedTaskNames: names, state, purgeTime, ...given }, index) => {
-    const place = `tasks.queues[${index}]`;
-    accepted(`${place}.name`, () => checkQueueName(given.name));
-    const config = accepted(place, () => parseQueueConfig({ ...given, stackdriverLoggingConfig: null }));
-    const inQueue = (name: string, where: string): void => {
-      const { queue } = accepted(where, () => parseTaskName(name));
-      if (queue !== config.name) throw refused(where, name, `the name of a task of ${config.name}`);
-    };
-    assertUnique(tasks, `${place}.tasks`, '.name', ({ name }) => name);
-    checkNames(names, `${place}.rememberedTaskNames`, tasks, inQueue);
-    const rules = { ...ports.rules, routingOverride: config.routingOverride };
-    return {
-      config,
-      past: { paused: state === 'PAUSED', purgedMs: purgeTime },
-      names,
-      tasks: tasks.map((task, i) => {
-        inQueue(task.name, `${place}.tasks[${i}].name`);
-        return taskOf(task, `${place}.tasks[${i}]`, ports.nextSequence(), ports.clock.now(), rules);
-      }),
-    };
-  });
+  const opened = queues.map(
+    ({ tasks, rememberedTaskNames: names, state, purgeTime, iamPolicy, ...given }, index) => {
+      const place = `tasks.queues[${index}]`;
+      accepted(`${place}.name`, () => checkQueueName(given.name));
+      const config = accepted(place, () => parseQueueConfig({ ...given, stackdriverLoggingConfig: null }));
+      const inQueue = (name: string, where: string): void => {
+        const { queue } = accepted(where, () => parseTaskName(name));
+        if (queue !== config.name) throw refused(where, name, `the name of a task of ${config.name}`);
+      };
+      assertUnique(tasks, `${place}.tasks`, '.name', ({ name }) => name);
+      checkNames(names, `${place}.rememberedTaskNames`, tasks, inQueue);
+      const rules = { ...ports.rules, routingOverride: config.routingOverride };
+      return {
+        config,
+        policy: readPolicy(iamPolicy, place),
+        past: { paused: state === 'PAUSED', purgedMs: purgeTime },
+        names,
+        tasks: tasks.map((task, i) => {
+          inQueue(task.name, `${place}.tasks[${i}].name`);
+          return taskOf(task, `${place}.tasks[${i}]`, ports.nextSequence(), ports.clock.now(), rules);
+        }),
+      };
+    },
+  );
   return { opened, rememberedQueueNames };
 }
 

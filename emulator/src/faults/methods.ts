@@ -26,6 +26,11 @@ const SNAPSHOT = unary('snapshot');
 const PROJECT = unary('project');
 const NAME = unary('name');
 const PARENT = unary('parent');
+const POLICIES: Readonly<Record<string, Method>> = {
+  GetIamPolicy: unary('resource'),
+  SetIamPolicy: unary('resource'),
+  TestIamPermissions: unary('resource'),
+};
 const ACK: Method = { ...SUBSCRIPTION, also: 'drop-ack' };
 
 const PUBSUB: Readonly<Record<string, Method>> = {
@@ -65,6 +70,7 @@ const PUBSUB: Readonly<Record<string, Method>> = {
   DeleteSchema: NAME,
   ValidateSchema: PARENT,
   ValidateMessage: unary('name', 'parent'),
+  ...POLICIES,
   deliver: { kind: 'deliver', about: [] },
   push: request,
 };
@@ -105,6 +111,7 @@ const TASKS: Readonly<Record<string, Method>> = {
   CreateTask: unary('parent'),
   DeleteTask: TASK,
   RunTask: TASK,
+  ...POLICIES,
   dispatch: request,
 };
 

@@ -1,5 +1,5 @@
 /**
- * The Pub/Sub server: google.pubsub.v1.Publisher, Subscriber and SchemaService in memory, on 127.0.0.1, for the client
+ * The Pub/Sub server: google.pubsub.v1.Publisher, Subscriber, SchemaService and policies in memory, on 127.0.0.1, for the client
  * libraries of any language (`PUBSUB_EMULATOR_HOST`).
  *
  * Delivery is at least once, as in the service. The end of the process forgets topics, subscriptions and messages that
@@ -13,8 +13,12 @@ import type { Faults } from '../faults/faults.ts';
 import { restartable } from '../faults/restart.ts';
 import { rpcFaults } from '../faults/rpc.ts';
 import { serve, StatusError, type RunningServer } from '../grpc-server.ts';
+import { guardCalls } from '../iam/guard.ts';
+import type { CallerNow, IamPorts } from '../iam/methods.ts';
 import type { Identity } from '../identity.ts';
 import { dropsAck, skipDropAck } from './dropped-acks.ts';
+import { pubsubCheck } from './permissions.ts';
+import { policyMethods } from './policy-methods.ts';
 import { pubsubServiceDefinitions } from './protos.ts';
 import { publisherMethods } from './publisher.ts';
 import { createRegistry } from './registry.ts';
@@ -32,6 +36,11 @@ export type PubsubOptions = Readonly<{
   identity?: Identity;
   /** What goes wrong on request. */
   faults?: Faults;
+  /**
+   * By whose rights all calls are judged, as in `serviceAccount:a@p.iam.gserviceaccount.com`; asked at each call. Without
+   * it, and while it gives undefined, policies are kept and not enforced.
+   */
+  caller?: CallerNow;
   /** Pushes also go to addresses that are not this machine's own. Default: false, and such a push fails. */
   remoteTargets?: boolean;
 }>;
@@ -74,18 +83,24 @@ export async function startPubsub({
   log = () => {},
   identity,
   faults,
+  caller,
   remoteTargets = false,
 }: PubsubOptions): Promise<RunningPubsub> {
-  const { publisher, subscriber, schemaService } = pubsubServiceDefinitions();
+  const { publisher, subscriber, schemaService, iamPolicy } = pubsubServiceDefinitions();
   const registry = createRegistry({ clock, log, identity, faults, remoteTargets });
+  const { policies, resource } = registry;
+  const iam: IamPorts = { policies, resource, caller: caller ?? (() => undefined) };
+  const disturb = faults && rpcFaults(faults, 'pubsub', skipDropAck(registry.find));
+  const intercept = caller === undefined ? disturb : guardCalls(pubsubCheck(registry, iam), disturb);
   const server = await serve(
     port,
     [
       [publisher, publisherMethods(registry, log, (peer, act) => server.afterReply(peer, act))],
       [subscriber, subscriberMethods(registry, clock, log, dropsAck(faults, registry.find))],
       [schemaService, schemaMethods(registry, log)],
+      [iamPolicy, policyMethods(iam, log)],
     ],
-    { ...(faults && { intercept: rpcFaults(faults, 'pubsub', skipDropAck(registry.find)) }) },
+    { ...(intercept && { intercept }) },
   );
   const state = {
     save: () => savePubsub(registry),

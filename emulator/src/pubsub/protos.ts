@@ -8,6 +8,8 @@ export type PubsubServices = Readonly<{
   publisher: ServiceDefinition;
   subscriber: ServiceDefinition;
   schemaService: ServiceDefinition;
+  /** google.iam.v1, which Pub/Sub has beside its own. */
+  iamPolicy: ServiceDefinition;
 }>;
 
 let loaded: PubsubServices | undefined;
@@ -24,15 +26,17 @@ function load(): PubsubServices {
     'google.pubsub.v1.Subscriber',
     'google.pubsub.v1.SchemaService',
   ]);
+  const iam = loadServices('google/iam/v1/iam_policy.proto', pubsubProtoDirs(), ['google.iam.v1.IAMPolicy']);
   return {
     publisher: services['google.pubsub.v1.Publisher'],
     subscriber: services['google.pubsub.v1.Subscriber'],
     schemaService: services['google.pubsub.v1.SchemaService'],
+    iamPolicy: iam['google.iam.v1.IAMPolicy'],
   };
 }
 
 /** Where the protos lie that the vendor's packages ship, each with a `google` folder. Throws as above. */
-export function pubsubProtoDirs(): readonly string[] {
+function pubsubProtoDirs(): readonly string[] {
   const { resolve } = createRequire(import.meta.url);
   const own = join(dirname(resolve('@google-cloud/pubsub/package.json')), 'build', 'protos');
   // google-gax exports no path but its main module, which lies somewhere below `build`.

@@ -4,6 +4,8 @@
  * expired is deleted before anything else is done with it.
  */
 import { randomBytes } from 'node:crypto';
+import { createPolicies, type Policies } from '../iam/policies.ts';
+import type { Collection } from '../iam/roles.ts';
 import { ackIds } from './ack-ids.ts';
 import type { FailuresOf } from './backlog.ts';
 import { dropHeld, holdSubscription, setPush, type Held, type HeldPorts } from './held-subscription.ts';
@@ -62,6 +64,11 @@ export type Registry = Readonly<{
     idleMs?: number,
   ): void;
   replaceSubscription(config: Subscription): Subscription;
+  policies: Policies;
+  /** What stands for a resource of any kind, for its policy. Throws as above. */
+  resource(name: string): Readonly<{ collection: Collection; holder: object }>;
+  /** Whether there is such a resource of any kind. */
+  exists(name: string): boolean;
   topicNames(): Iterable<string>;
   subscriptionNames(): Iterable<string>;
   states(): Iterable<SubscriptionState>;
@@ -244,6 +251,25 @@ export function createRegistry({
       if (pushChanged) setPush(ports, state);
       return config;
     },
+    policies: createPolicies(clock.now),
+    resource(name) {
+      switch (name.split('/')[2]) {
+        case 'subscriptions':
+          return { collection: 'subscriptions', holder: held(name) };
+        case 'snapshots':
+          return { collection: 'snapshots', holder: snapshots.holder(name) };
+        case 'schemas':
+          return { collection: 'schemas', holder: schemas.holder(name) };
+        case undefined:
+        default:
+          return { collection: 'topics', holder: topicState(name) };
+      }
+    },
+    exists: (name) =>
+      topics.has(name) ||
+      find(name) !== undefined ||
+      schemas.find(name) !== undefined ||
+      snapshots.list().some((snapshot) => snapshot.name === name),
     topicNames: () => topics.keys(),
     subscriptionNames: () => [...living()].map(({ current }) => current.name),
     states: living,

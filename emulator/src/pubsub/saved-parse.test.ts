@@ -88,7 +88,7 @@ const REFUSED: readonly (readonly [saved: unknown, says: string])[] = [
   ],
   [
     { topics: [{ name: TOPIC, kmsKeyName: 'k' }] },
-    'pubsub.topics[0].kmsKeyName is not known; accepted: name, labels, messageRetentionDuration, schemaSettings, retained',
+    'pubsub.topics[0].kmsKeyName is not known; accepted: name, labels, messageRetentionDuration, schemaSettings, retained, iamPolicy',
   ],
   [{ topics: [{ name: TOPIC, labels: { a: 1 } }] }, 'pubsub.topics[0].labels.a is 1; accepted: a string'],
   [

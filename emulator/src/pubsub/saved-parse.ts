@@ -2,6 +2,8 @@
  * Reads the saved state of the Pub/Sub server (see saved.ts for its form), before anything of it takes effect.
  * Throws an error of one line that names the place for whatever the server could not have held.
  */
+import type { Policy } from '../iam/policy.ts';
+import { readPolicy } from '../iam/saved-policy.ts';
 import { accepted, assertUnique, refused, SavedError, writeDuration } from '../saved-json.ts';
 import type { FailuresOf } from './backlog.ts';
 import { assertLabels } from './labels.ts';
@@ -32,6 +34,7 @@ export type ParsedPubsub = Readonly<{
   }>[];
   schemas: readonly ParsedSchema[];
   snapshots: readonly Readonly<{ snapshot: Snapshot; messages: readonly Stored[] }>[];
+  policies: readonly Readonly<{ name: string; policy: Policy }>[];
   nextMessageId: string;
 }>;
 
@@ -90,7 +93,8 @@ export function parsePubsub(saved: unknown, signs: boolean): ParsedPubsub {
       idleMs: idleOf(idle, config, place),
     };
   });
-  const snapshots = state.snapshots.map(({ messages: names, ...snapshot }, index) => {
+  const snapshots = state.snapshots.map(({ messages: names, name, topic, labels, expireTime }, index) => {
+    const snapshot = { name, topic, labels, expireTime };
     const place = `pubsub.snapshots[${index}]`;
     assertTopic(snapshot.topic, place);
     accepted(place, () => {
@@ -99,11 +103,18 @@ export function parsePubsub(saved: unknown, signs: boolean): ParsedPubsub {
     });
     return { snapshot, messages: findAll(names, `${place}.messages`) };
   });
+  const policies = (['topics', 'subscriptions', 'schemas', 'snapshots'] as const).flatMap((kind) =>
+    state[kind].flatMap(({ name, iamPolicy }, index) => {
+      const policy = readPolicy(iamPolicy, `pubsub.${kind}[${index}]`);
+      return policy === undefined ? [] : [{ name, policy }];
+    }),
+  );
   return {
     topics,
     subscriptions,
     schemas,
     snapshots,
+    policies,
     nextMessageId: nextId(state.nextMessageId, messages.keys()),
   };
 }

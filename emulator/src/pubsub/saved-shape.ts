@@ -2,6 +2,7 @@
  * The shape of the saved state of the Pub/Sub server (see saved.ts for its meaning): which fields there are, and of what
  * kind. What they say together is checked in saved-parse.ts.
  */
+import { POLICY } from '../iam/saved-policy.ts';
 import {
   bool,
   bytes,
@@ -41,10 +42,12 @@ const TOPIC = record({
     null,
   ),
   retained: ids,
+  iamPolicy: POLICY,
 });
 
 const SCHEMA = record({
   name: text,
+  iamPolicy: POLICY,
   revisions: list(
     record({
       revisionId: text,
@@ -84,9 +87,17 @@ const SUBSCRIPTION = record({
   unacknowledged: optional(list(record({ messageId: id, failures: count, countedFailures: count })), []),
   acknowledged: ids,
   idle: optional(duration, null),
+  iamPolicy: POLICY,
 });
 
-const SNAPSHOT = record({ name: text, topic: text, labels, expireTime: time, messages: ids });
+const SNAPSHOT = record({
+  name: text,
+  topic: text,
+  labels,
+  expireTime: time,
+  messages: ids,
+  iamPolicy: POLICY,
+});
 
 export const MESSAGE = record({
   messageId: id,

@@ -11,6 +11,7 @@
  *       acknowledged      IDs of the acknowledged messages that it retains
  *     schemas[]         { name, revisions }: each a Schema without its name, the oldest first
  *     snapshots[]       Snapshot, and `messages`: IDs
+ *     … each of these but messages may have `iamPolicy`, a google.iam.v1.Policy
  *     messages[]        PubsubMessage: data in base64, publish time as RFC 3339. One that nothing names is not kept
  *     nextMessageId     no message ID below it comes again
  *
@@ -24,6 +25,7 @@
 import { status } from '@grpc/grpc-js';
 import { StatusError } from '../grpc-server.ts';
 import { meaningful, writeDuration, writeMs, writeTimestamp } from '../saved-json.ts';
+import { savePolicy } from '../iam/saved-policy.ts';
 import type { Entry } from './backlog.ts';
 import type { Registry } from './registry.ts';
 import { parsePubsub } from './saved-parse.ts';
@@ -37,6 +39,8 @@ export function savePubsub(registry: Registry): object {
       messages.set(stored.message.messageId, stored);
       return stored.message.messageId;
     });
+  const policyOf = (name: string): object | undefined =>
+    savePolicy(registry.policies.find(registry.resource(name).holder));
   const waiting = ({ message: { messageId }, failures, countedFailures }: Entry): object =>
     meaningful({ messageId, failures, countedFailures });
   const topics = [...registry.topicNames()].map((name) => {
@@ -47,6 +51,7 @@ export function savePubsub(registry: Registry): object {
       messageRetentionDuration: text(messageRetentionDuration),
       schemaSettings: schemaSettings && meaningful(schemaSettings),
       retained: idsOf(registry.retained(name)),
+      iamPolicy: policyOf(name),
     });
   });
   const subscriptions = [...registry.states()].map(({ config, delivery, expiration }) => {
@@ -55,11 +60,12 @@ export function savePubsub(registry: Registry): object {
     return {
       ...saveSubscription(config()),
       ...meaningful({ unacknowledged: unacked.map(waiting), acknowledged: idsOf(delivery.acked()) }),
-      ...meaningful({ idle: idle(expiration.idleMs()) }),
+      ...meaningful({ idle: idle(expiration.idleMs()), iamPolicy: policyOf(config().name) }),
     };
   });
   const schemas = [...registry.schemas.names()].map((name) => ({
     name,
+    ...meaningful({ iamPolicy: policyOf(name) }),
     revisions: registry.schemas.revisions(name).map(({ schema }) => {
       const { revisionId, type, definition, revisionCreateTime } = schema;
       return { revisionId, type, definition, revisionCreateTime: writeTimestamp(revisionCreateTime) };
@@ -72,6 +78,7 @@ export function savePubsub(registry: Registry): object {
       labels: filled(labels),
       expireTime: writeMs(timestampMs(expireTime)),
       messages: idsOf(registry.snapshots.messages(name)),
+      iamPolicy: policyOf(name),
     }),
   );
   return {
@@ -95,7 +102,7 @@ export function preparePubsub(registry: Registry, saved: unknown): () => void {
 
 function replacePubsub(
   registry: Registry,
-  { topics, subscriptions, schemas, snapshots, nextMessageId }: ReturnType<typeof parsePubsub>,
+  { topics, subscriptions, schemas, snapshots, policies, nextMessageId }: ReturnType<typeof parsePubsub>,
 ): void {
   registry.clear(new StatusError(status.UNAVAILABLE, 'The server begins anew with another state.'));
   registry.messageIds.startAt(nextMessageId);
@@ -104,6 +111,10 @@ function replacePubsub(
   for (const { snapshot, messages } of snapshots) registry.snapshots.restore(snapshot, messages);
   for (const { config, unacked, acked, failuresOf, idleMs } of subscriptions) {
     registry.restoreSubscription(config, unacked, acked, failuresOf, idleMs);
+  }
+  for (const { name, policy } of policies) {
+    // A snapshot may have expired since.
+    if (registry.exists(name)) registry.policies.restore(registry.resource(name).holder, policy);
   }
 }
 

@@ -18,6 +18,8 @@ export type Snapshots = Readonly<{
   /** These throw NOT_FOUND, or INVALID_ARGUMENT for a name that cannot be. */
   get(name: string): Snapshot;
   messages(name: string): readonly Stored[];
+  /** What stands for the snapshot as long as there is one. */
+  holder(name: string): object;
   replace(snapshot: Snapshot): Snapshot;
   remove(name: string): void;
   list(): readonly Snapshot[];
@@ -52,6 +54,7 @@ export function createSnapshots(now: () => number): Snapshots {
     },
     get: (name) => find(name).snapshot,
     messages: (name) => find(name).messages,
+    holder: find,
     replace(snapshot) {
       find(snapshot.name).snapshot = snapshot;
       return snapshot;

@@ -12,7 +12,7 @@ import {
   SERVICES,
   type Service,
 } from './services.ts';
-import type { StackOptions } from './stack-options.ts';
+import { assertCaller, type StackOptions } from './stack-options.ts';
 import type { ToolkitOptions } from './toolkit.ts';
 import { PORT_COUNT } from './topology.ts';
 
@@ -93,6 +93,7 @@ function parse(args: readonly string[]) {
         external: flag,
         store: text,
         'redis-url': text,
+        caller: text,
         'remote-targets': flag,
         'write-env': text,
         'print-env': flag,
@@ -118,6 +119,7 @@ function stackOptions(values: Values, environment: Environment): StackOptions {
   const services = list === undefined ? undefined : servicesOf(list);
   return {
     ...shared(values, environment, LISTENERS.length),
+    ...given('caller', callerOf(values.caller)),
     ...given('services', services),
     ...given('project', project === undefined ? undefined : asOption(() => projectOf(project, '--project'))),
     ...given('seed', values.seed === undefined ? undefined : readSeed(values.seed)),
@@ -125,7 +127,11 @@ function stackOptions(values: Values, environment: Environment): StackOptions {
 }
 
 function toolkitOptions(values: Values, environment: Environment): ToolkitOptions {
-  refuse(values, ['services', 'project', 'seed'], 'is not for the toolkit, which has a topology of its own');
+  refuse(
+    values,
+    ['services', 'project', 'seed', 'caller'],
+    'is not for the toolkit, which has a topology of its own',
+  );
   const { store = 'firestore', 'redis-url': redisUrl } = values;
   if (store !== 'firestore' && store !== 'redis') {
     throw new OptionError(`--store is ${JSON.stringify(store)}; accepted: firestore, redis`);
@@ -139,7 +145,11 @@ function shared(values: Values, environment: Environment, count: number) {
   const { official, external, indexes } = values;
   if (official && external) throw new OptionError('--external is not possible together with --official');
   if (official || external) {
-    refuse(values, ['load', 'save'], `is not possible with ${official ? '--official' : '--external'}`);
+    refuse(
+      values,
+      ['load', 'save', 'caller'],
+      `is not possible with ${official ? '--official' : '--external'}`,
+    );
   }
   const mode = INDEX_MODES.find((known) => known === indexes);
   if (indexes !== undefined && mode === undefined) {
@@ -165,6 +175,11 @@ function shared(values: Values, environment: Environment, count: number) {
     ...given('state', values.load === undefined ? undefined : readJson(values.load)),
     ...given('faults', values.faults === undefined ? undefined : readFaults(values.faults)),
   };
+}
+
+function callerOf(caller: string | undefined): string | undefined {
+  if (caller !== undefined) asOption(() => assertCaller(caller));
+  return caller;
 }
 
 const INDEX_MODES = ['warn', 'enforce', 'off'] as const;

@@ -29,6 +29,7 @@ export const HELP = `pubsub-guarantees-emulator: Pub/Sub, Firestore and Cloud Ta
 
   --services LIST        of pubsub, firestore, tasks (default: all three)
   --project NAME         default: that of the seed, or demo-project
+  --caller MEMBER        enforce policies: all calls are user:EMAIL's or serviceAccount:EMAIL's
   --seed FILE            topics, subscriptions, queues and documents to begin with, in YAML or JSON${COMMON}`;
 
 export const TOOLKIT_HELP = `Starts Pub/Sub, Firestore, Cloud Tasks, the four functions and the republisher on 127.0.0.1, until Ctrl-C.

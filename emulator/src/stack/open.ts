@@ -55,7 +55,7 @@ const ALONE: Extended = {
 
 export async function openStack(options: StackOptions, extension?: Extension): Promise<Stack> {
   const services = chosenServices(options);
-  const { state, log = () => undefined, official = false, external = {}, portBase } = options;
+  const { caller, state, log = () => undefined, official = false, external = {}, portBase } = options;
   const seed = options.project === undefined ? options.seed : options.seed?.in(options.project);
   const ports = portsOf(options.ports, portBase);
   const faults = createFaults({ log });
@@ -66,6 +66,7 @@ export async function openStack(options: StackOptions, extension?: Extension): P
   const closers = closersOf();
   const { close } = closers;
   try {
+    let isReady = false;
     let extended = ALONE;
     let inFlight = (): number => 0;
     const movable = movableClock(() => quiet(() => inFlight()));
@@ -85,6 +86,8 @@ export async function openStack(options: StackOptions, extension?: Extension): P
         },
         maxTaskBytes: options.maxTaskBytes,
         appEngine: options.appEngine,
+        // What the stack itself creates is the project's owner's.
+        caller: caller === undefined ? undefined : () => (isReady ? caller : undefined),
         remoteTargets: options.remoteTargets ?? false,
         official,
         external,
@@ -138,6 +141,7 @@ export async function openStack(options: StackOptions, extension?: Extension): P
       await extended.afterLoad();
     }
     held.ready();
+    isReady = true;
     if (options.faults !== undefined) parts.faults.set(options.faults);
     return { addresses, ...parts, close };
   } catch (error) {

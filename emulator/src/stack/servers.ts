@@ -6,6 +6,7 @@ import { type RunningCloudTasks, startCloudTasks } from '../cloud-tasks/index.ts
 import type { Faults } from '../faults/index.ts';
 import { type FirestoreOptions, startFirestore } from '../firestore/index.ts';
 import { assertFree } from '../grpc-server.ts';
+import type { CallerNow } from '../iam/methods.ts';
 import type { Identity } from '../identity.ts';
 import type { MovableClock } from '../movable-clock.ts';
 import { startPubsub } from '../pubsub/index.ts';
@@ -48,6 +49,8 @@ export type ServerSettings = Readonly<{
   maxTaskBytes: number | undefined;
   /** The base URL of the App Engine service. */
   appEngine: string | undefined;
+  /** By whose rights calls are judged now; absent where policies are not enforced at all. */
+  caller: CallerNow | undefined;
   /** Whether pushes and tasks may go to other machines. */
   remoteTargets: boolean;
   /** Google's emulators instead of this package's. */
@@ -86,9 +89,10 @@ async function start(service: Service, settings: ServerSettings, closers: Closer
 }
 
 async function startOwnPubsub(settings: ServerSettings, closers: Closers): Promise<Served> {
-  const { ports, clock, identity, faults, remoteTargets, log } = settings;
+  const { ports, clock, identity, faults, caller, remoteTargets, log } = settings;
   const server = await closers.started(
     startPubsub({
+      ...(caller && { caller }),
       port: ports.pubsub,
       clock,
       identity,
@@ -115,9 +119,10 @@ async function startOwnFirestore(settings: ServerSettings, closers: Closers): Pr
 }
 
 async function startTasks(settings: ServerSettings, closers: Closers): Promise<Served> {
-  const { ports, clock, identity, faults, remoteTargets, log, maxTaskBytes, appEngine } = settings;
+  const { ports, clock, identity, faults, caller, remoteTargets, log, maxTaskBytes, appEngine } = settings;
   const server = await closers.started(
     startCloudTasks({
+      ...(caller && { caller }),
       port: ports.tasks,
       clock,
       identity,

@@ -30,6 +30,11 @@ export type StackOptions<S extends Service = Service> = Readonly<{
   /** Base URL that tasks with an App Engine target go to. Without it they are refused. */
   appEngine?: string;
   /**
+   * By whose rights Pub/Sub and Cloud Tasks judge all calls once the stack is ready, as a member of a policy:
+   * `serviceAccount:a@p.iam.gserviceaccount.com`. Without it policies are kept and not enforced.
+   */
+  caller?: string;
+  /**
    * Pushes and tasks also go to addresses that are not this machine's own, such as a container's. Default: false, so
    * that nothing that reaches the stack can make it send requests elsewhere.
    */
@@ -44,12 +49,19 @@ export type StackOptions<S extends Service = Service> = Readonly<{
 }>;
 
 /** Throws an error that names the option. */
+export function assertCaller(caller: string): void {
+  if (/^(?:user|serviceAccount):[^@\s]+@[^@\s]+$/.test(caller)) return;
+  throw new Error(`caller is ${JSON.stringify(caller)}; accepted: user:EMAIL or serviceAccount:EMAIL`);
+}
+
+/** Throws an error that names the option. */
 export function chosenServices({
   services = SERVICES,
   project,
   seed,
   state,
   indexes,
+  caller,
 }: StackOptions): ReadonlySet<Service> {
   const known: readonly string[] = SERVICES;
   const unknown = services.find((name) => !known.includes(name));
@@ -62,6 +74,7 @@ export function chosenServices({
   if (seed !== undefined && state !== undefined) {
     throw new Error('seed and state cannot both be given: a saved state has its own topics and queues');
   }
+  if (caller !== undefined) assertCaller(caller);
   if (seed?.indexes !== undefined && indexes?.definitions !== undefined) {
     throw new Error('indexes are defined twice: in the seed and beside it');
   }

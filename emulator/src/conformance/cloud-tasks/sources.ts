@@ -41,3 +41,6 @@ export const PITFALLS = 'https://cloud.google.com/tasks/docs/common-pitfalls';
 /** How every API of Google's maps gRPC to HTTP. */
 export const ERRORS = 'https://cloud.google.com/apis/design/errors#http_mapping';
 export const JSON_MAPPING = 'https://protobuf.dev/programming-guides/json';
+
+export const IAM = 'https://github.com/googleapis/googleapis/blob/master/google/iam/v1/iam_policy.proto';
+export const POLICY = 'https://github.com/googleapis/googleapis/blob/master/google/iam/v1/policy.proto';

@@ -10,6 +10,7 @@ import { dispatchAppEngineCases } from './cases/dispatch-app-engine.ts';
 import { dispatchHttpCases } from './cases/dispatch-http.ts';
 import { listQueuesCases } from './cases/list-queues.ts';
 import { notServedCases } from './cases/not-served.ts';
+import { policyCases } from './cases/policies.ts';
 import { queueLifeCases } from './cases/queue-life.ts';
 import { rateCases } from './cases/rates.ts';
 import { readTaskCases } from './cases/read-tasks.ts';
@@ -50,6 +51,7 @@ export const cloudTasksSuite: Suite<TasksWorld> = {
     ...tokenCases,
     ...restCases,
     ...restJsonCases,
+    ...policyCases,
     ...notServedCases,
   ],
 };

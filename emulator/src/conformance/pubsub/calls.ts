@@ -7,8 +7,7 @@ import {
   makeGenericClientConstructor,
   type ServiceDefinition,
 } from '@grpc/grpc-js';
-import { loadServices } from '../../grpc-server.ts';
-import { pubsubProtoDirs, pubsubServiceDefinitions } from '../../pubsub/protos.ts';
+import { pubsubServiceDefinitions } from '../../pubsub/protos.ts';
 import type { ReceivedMessage, StreamingPullRequest, StreamingPullResponse } from '../../pubsub/wire.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -43,15 +42,7 @@ type Duplex = () => ClientDuplexStream<Partial<StreamingPullRequest>, StreamingP
 const DEADLINE_MS = 12_000;
 const ANY_SIZE = { 'grpc.max_receive_message_length': -1, 'grpc.max_send_message_length': -1 };
 
-let others: readonly ServiceDefinition[] | undefined;
-
-/** What no server has to offer, with the rest, so that a case can ask for it. */
-function definitions(): readonly ServiceDefinition[] {
-  others ??= Object.values(
-    loadServices('google/iam/v1/iam_policy.proto', pubsubProtoDirs(), ['google.iam.v1.IAMPolicy']),
-  );
-  return [...Object.values(pubsubServiceDefinitions()), ...others];
-}
+const definitions = (): readonly ServiceDefinition[] => Object.values(pubsubServiceDefinitions());
 
 export function connect(address: string, project: string): Calls & Readonly<{ close(): Promise<void> }> {
   // Otherwise the client looks for a machine of Google's to run on, and warns that there is none.

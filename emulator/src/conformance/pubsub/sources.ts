@@ -24,3 +24,5 @@ export const DELETE_REVISION = 'https://cloud.google.com/pubsub/docs/delete-sche
 export const TOPIC_SCHEMA = 'https://cloud.google.com/pubsub/docs/associate-schema-topic';
 /** A program's record of what the service answered. */
 export const RECORDED_REFUSAL = 'https://github.com/googleapis/google-cloud-go/issues/8179';
+export const IAM = 'https://github.com/googleapis/googleapis/blob/master/google/iam/v1/iam_policy.proto';
+export const POLICY = 'https://github.com/googleapis/googleapis/blob/master/google/iam/v1/policy.proto';

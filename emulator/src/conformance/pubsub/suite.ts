@@ -15,6 +15,7 @@ import { malformed } from './cases/malformed.ts';
 import { names } from './cases/names.ts';
 import { namesAnew } from './cases/names-anew.ts';
 import { ordering } from './cases/ordering.ts';
+import { policies } from './cases/policies.ts';
 import { publishing } from './cases/publish.ts';
 import { pulling } from './cases/pulling.ts';
 import { pushAnswers } from './cases/push-answers.ts';
@@ -65,6 +66,7 @@ export const pubsubSuite: Suite<PubsubWorld> = {
     ...schemas,
     ...schemaRevisions,
     ...topicSchemas,
+    ...policies,
     ...unserved,
   ],
   embedded: embeddedWorld,

@@ -39,6 +39,8 @@ export type Schemas = Readonly<{
   revisions(name: string): readonly Revision[];
   /** Undefined where there is no such schema. */
   find(name: string): readonly Revision[] | undefined;
+  /** What stands for the schema as long as there is one. */
+  holder(name: string): object;
   remove(name: string): void;
   /** INVALID_ARGUMENT for the only revision. Returns what it was. */
   removeRevision(reference: string): Schema;
@@ -55,8 +57,14 @@ export const MAX_REVISIONS = 20;
 const LANGUAGES: Readonly<Record<SchemaType, Language>> = { AVRO: avro, PROTOCOL_BUFFER: protocolBuffer };
 
 export function createSchemas(now: () => number): Schemas {
-  const held = new Map<string, readonly Revision[]>();
-  const find = (name: string): readonly Revision[] => held.get(name) ?? refuseMissing('schemas', name);
+  const held = new Map<string, { revisions: readonly Revision[] }>();
+  const holder = (name: string) => held.get(name) ?? refuseMissing('schemas', name);
+  const find = (name: string): readonly Revision[] => holder(name).revisions;
+  const put = (name: string, revisions: readonly Revision[]): void => {
+    const known = held.get(name);
+    if (known === undefined) held.set(name, { revisions });
+    else known.revisions = revisions;
+  };
   const add = (
     name: string,
     before: readonly Revision[],
@@ -68,7 +76,7 @@ export function createSchemas(now: () => number): Schemas {
     const revisionId = freshId(before);
     const revisionCreateTime = after(before.at(-1), timestamp(now()));
     const schema = { name, ...given, revisionId, revisionCreateTime };
-    held.set(name, [...before, revisionOf(schema)]);
+    put(name, [...before, revisionOf(schema)]);
     return schema;
   };
   return {
@@ -95,7 +103,8 @@ export function createSchemas(now: () => number): Schemas {
       return revisionId === undefined ? latest(revisions) : withId(revisions, revisionId);
     },
     revisions: find,
-    find: (name) => held.get(name),
+    find: (name) => held.get(name)?.revisions,
+    holder,
     remove(name) {
       find(name);
       held.delete(name);
@@ -111,14 +120,14 @@ export function createSchemas(now: () => number): Schemas {
       const gone = withId(revisions, revisionId);
       if (revisions.length === 1)
         throw invalidArgument('Cannot delete last revision. Please use DeleteSchema.');
-      held.set(
+      put(
         name,
         revisions.filter((each) => each !== gone),
       );
       return gone.schema;
     },
     names: () => held.keys(),
-    restore: (name, revisions) => void held.set(name, revisions),
+    restore: put,
     clear: () => held.clear(),
   };
 }

@@ -1,6 +1,5 @@
 /** What the service does and the embedded server does not: it says so, and keeps nothing that it would not honour. */
 import assert from 'node:assert/strict';
-import { status } from '@grpc/grpc-js';
 import { createTask, get, openQueue, refusedHere, type TasksCase } from '../section.ts';
 import { HTTP_REQUEST, METHODS, QUEUE } from '../sources.ts';
 import type { TasksWorld } from '../world.ts';
@@ -23,23 +22,6 @@ async function unchanged(world: TasksWorld, attempt: () => Promise<unknown>): Pr
 }
 
 export const notServedCases: readonly TasksCase[] = [
-  ...(['GetIamPolicy', 'SetIamPolicy', 'TestIamPermissions'] as const).map((rpc) =>
-    refusedHere(`${rpc}: this server refuses it`, METHODS, async (world) => {
-      await openQueue(world);
-      await world.call(rpc, { resource: world.queue });
-    }),
-  ),
-  refusedHere('The policy of a queue over REST: this server refuses it with 501', METHODS, async (world) => {
-    await openQueue(world);
-    const answered = await world.http('POST', `/v2/${world.queue}:getIamPolicy`, {});
-    if (answered.status === 200) return;
-    const { error } = answered.body as Readonly<{ error: { code: number; status: string; message: string } }>;
-    assert.deepEqual([answered.status, error.code], [501, 501]);
-    throw Object.assign(new Error(error.message), {
-      code: status[error.status as keyof typeof status],
-      details: error.message,
-    });
-  }),
   refusedHere(
     'A queue that logs to Cloud Logging: this server refuses it, and makes none',
     QUEUE,

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { refused, refusedHere, type PubsubCase, same } from '../expect.ts';
-import { CODES, PROTO } from '../sources.ts';
+import { PROTO } from '../sources.ts';
 import { text, type Fields, type PubsubWorld } from '../world.ts';
 
 const SHOUT =
@@ -57,12 +57,6 @@ const exports: readonly (readonly [field: string, config: (world: PubsubWorld) =
   ],
 ];
 
-const bindings = [{ role: 'roles/pubsub.publisher', members: ['user:a@example.com'] }];
-const setPolicy: Attempt = async (world) => {
-  await world.pubsub.createTopic('orders');
-  return await world.call('SetIamPolicy', { resource: world.topic('orders'), policy: { bindings } });
-};
-
 export const unserved: readonly PubsubCase[] = [
   refusedHere(
     'A transform of a topic is carried out: this server refuses it',
@@ -103,15 +97,5 @@ export const unserved: readonly PubsubCase[] = [
           ingestionDataSourceSettings: { cloudStorage: { bucket: 'bucket-of-mine', textFormat: {} } },
         })(world),
       ),
-  ),
-  refusedHere(
-    'The policy of a topic can be set and read: this server refuses policies',
-    CODES,
-    setPolicy,
-    async (world) => {
-      await setPolicy(world);
-      const policy = await world.call('GetIamPolicy', { resource: world.topic('orders') });
-      assert.partialDeepStrictEqual(policy['bindings'], bindings);
-    },
   ),
 ];
