@@ -9,7 +9,9 @@ import { countUnimplemented } from './unimplemented.ts';
 
 test('counts options that Pub/Sub refuses, by method', async (t) => {
   const { server, call } = await testServer(t);
-  await assert.rejects(call('CreateTopic', { name: topicName('keyed'), kmsKeyName: 'key' }), { code: 12 });
+  await assert.rejects(call('CreateTopic', { name: topicName('keyed'), messageTransforms: [{}] }), {
+    code: 12,
+  });
   await assert.rejects(call('CreateTopic', { name: 'no name' }), { code: 3 });
   assert.deepEqual(server.unimplemented(), {
     'google.pubsub.v1.Publisher/CreateTopic': 1,

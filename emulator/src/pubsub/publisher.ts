@@ -23,7 +23,9 @@ export function publisherMethods(
     CreateTopic: unary(log, (request: Topic) => {
       const topic = newTopic(request);
       assertThere(registry.schemas, topic.schemaSettings);
-      return registry.createTopic(topic);
+      const made = registry.createTopic(topic);
+      logIngestion(made, log);
+      return made;
     }),
     GetTopic: unary(log, ({ topic }: ByTopic) => registry.topic(topic)),
     UpdateTopic: unary(
@@ -34,6 +36,9 @@ export function publisherMethods(
         const changed = changedTopic(current, topic, updateMask);
         if (changed.schemaSettings !== current.schemaSettings) {
           assertThere(registry.schemas, changed.schemaSettings);
+        }
+        if (changed.ingestionDataSourceSettings !== current.ingestionDataSourceSettings) {
+          logIngestion(changed, log);
         }
         return registry.replaceTopic(changed);
       },
@@ -77,4 +82,9 @@ export function publisherMethods(
       return { messageIds };
     }),
   };
+}
+
+function logIngestion({ name, ingestionDataSourceSettings }: Topic, log: Log): void {
+  if (!ingestionDataSourceSettings) return;
+  log(`${name} ingests nothing here: its settings are kept, and its state is INGESTION_RESOURCE_ERROR`);
 }

@@ -88,7 +88,15 @@ const REFUSED: readonly (readonly [saved: unknown, says: string])[] = [
   ],
   [
     { topics: [{ name: TOPIC, kmsKeyName: 'k' }] },
-    'pubsub.topics[0].kmsKeyName is not known; accepted: name, labels, messageRetentionDuration, schemaSettings, retained, iamPolicy',
+    'pubsub.topics[0] is refused: Invalid kms_key_name: k. The expected format is projects/*/locations/*/keyRings/*/cryptoKeys/*.',
+  ],
+  [
+    { topics: [{ name: TOPIC, tags: {} }] },
+    'pubsub.topics[0].tags is not known; accepted: name, labels, messageRetentionDuration, schemaSettings, messageStoragePolicy, kmsKeyName, ingestionDataSourceSettings, retained, iamPolicy',
+  ],
+  [
+    { topics: [{ name: TOPIC, ingestionDataSourceSettings: { awsMsk: { topic: 'a' } } }] },
+    'pubsub.topics[0].ingestionDataSourceSettings.awsMsk.clusterArn is missing; accepted: a string',
   ],
   [{ topics: [{ name: TOPIC, labels: { a: 1 } }] }, 'pubsub.topics[0].labels.a is 1; accepted: a string'],
   [

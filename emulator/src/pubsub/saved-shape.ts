@@ -3,6 +3,7 @@
  * kind. What they say together is checked in saved-parse.ts.
  */
 import { POLICY } from '../iam/saved-policy.ts';
+import { INGESTION } from './ingestion.ts';
 import {
   bool,
   bytes,
@@ -41,6 +42,12 @@ const TOPIC = record({
     }),
     null,
   ),
+  messageStoragePolicy: optional(
+    record({ allowedPersistenceRegions: list(text), enforceInTransit: flag }),
+    null,
+  ),
+  kmsKeyName: optional(text, ''),
+  ingestionDataSourceSettings: INGESTION,
   retained: ids,
   iamPolicy: POLICY,
 });

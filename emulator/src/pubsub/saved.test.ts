@@ -24,7 +24,22 @@ test('a fresh server has every option of topics, subscriptions and snapshots tha
   const first = await testServer(t, manualClock());
   const { call, create } = first;
   const retention = { seconds: 1200, nanos: 0 };
-  const topic = { name: topicName('orders'), labels: { team: 'a' }, messageRetentionDuration: retention };
+  const topic = {
+    name: topicName('orders'),
+    labels: { team: 'a' },
+    messageRetentionDuration: retention,
+    messageStoragePolicy: { allowedPersistenceRegions: ['europe-west1'], enforceInTransit: true },
+    kmsKeyName: 'projects/p/locations/l/keyRings/r/cryptoKeys/k',
+    ingestionDataSourceSettings: {
+      cloudStorage: {
+        bucket: 'mine',
+        matchGlob: '**',
+        minimumObjectCreateTime: { seconds: 1_700_000_000, nanos: 5 },
+        textFormat: { delimiter: ';' },
+      },
+      platformLogsSettings: { severity: 'INFO' },
+    },
+  };
   await call('CreateTopic', topic);
   await create('orders', 'plain');
   await create('orders', 'pulled', {

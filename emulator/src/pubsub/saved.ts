@@ -27,6 +27,7 @@ import { StatusError } from '../grpc-server.ts';
 import { meaningful, writeDuration, writeMs, writeTimestamp } from '../saved-json.ts';
 import { savePolicy } from '../iam/saved-policy.ts';
 import type { Entry } from './backlog.ts';
+import { saveIngestion } from './ingestion.ts';
 import type { Registry } from './registry.ts';
 import { parsePubsub } from './saved-parse.ts';
 import type { Stored } from './stored.ts';
@@ -44,12 +45,15 @@ export function savePubsub(registry: Registry): object {
   const waiting = ({ message: { messageId }, failures, countedFailures }: Entry): object =>
     meaningful({ messageId, failures, countedFailures });
   const topics = [...registry.topicNames()].map((name) => {
-    const { labels, messageRetentionDuration, schemaSettings } = registry.topic(name);
+    const { labels, messageRetentionDuration, schemaSettings, ...kept } = registry.topic(name);
     return meaningful({
       name,
       labels: filled(labels),
       messageRetentionDuration: text(messageRetentionDuration),
       schemaSettings: schemaSettings && meaningful(schemaSettings),
+      messageStoragePolicy: kept.messageStoragePolicy && meaningful(kept.messageStoragePolicy),
+      kmsKeyName: kept.kmsKeyName,
+      ingestionDataSourceSettings: saveIngestion(kept.ingestionDataSourceSettings),
       retained: idsOf(registry.retained(name)),
       iamPolicy: policyOf(name),
     });

@@ -1,18 +1,15 @@
-/** What a topic can be configured to: labels, retention and a schema. Everything else that a request may set is refused by name. */
+/** What a topic can be configured to: labels, retention, a schema, and settings that are kept
+ * without effect (ingestion, storage policy, key). What would change messages is refused by name. */
 import { invalidArgument } from '../grpc-server.ts';
+import { ingestion } from './ingestion.ts';
 import { assertLabels } from './labels.ts';
 import { assertName } from './names.ts';
 import { maskedFields, refuseSet, snakeCase } from './refuse.ts';
 import { changedSettings, schemaSettings } from './schemas/topic-schema.ts';
-import { durationMs, type Duration, type FieldMask, type Topic } from './wire.ts';
+import { kmsKeyName, storagePolicy } from './storage-settings.ts';
+import { durationMs, type Duration, type FieldMask, type Ingestion, type Topic } from './wire.ts';
 
-const NOT_CARRIED_OUT = [
-  'messageStoragePolicy',
-  'kmsKeyName',
-  'ingestionDataSourceSettings',
-  'messageTransforms',
-  'tags',
-];
+const NOT_CARRIED_OUT = ['messageTransforms', 'tags'];
 /** The field whose parts can be changed one by one. */
 const SCHEMA = 'schemaSettings';
 /** 10 minutes to 31 days: google/pubsub/v1/pubsub.proto. */
@@ -30,13 +27,15 @@ export function newTopic(request: Topic): Topic {
     labels,
     messageRetentionDuration,
     schemaSettings: schemaSettings(request.schemaSettings ?? null),
-    state: 'ACTIVE',
+    messageStoragePolicy: storagePolicy(request.messageStoragePolicy ?? null),
+    kmsKeyName: kmsKeyName(request.kmsKeyName ?? ''),
+    ...withIngestion(request.ingestionDataSourceSettings ?? null),
   };
 }
 
 /**
- * Throws INVALID_ARGUMENT for every masked field but `labels`, `message_retention_duration` and `schema_settings` with
- * what is in it, and as above.
+ * Throws INVALID_ARGUMENT for a masked field that no update can change, and as above. What is in `schema_settings` can
+ * also be named part by part.
  */
 export function changedTopic(current: Topic, request: Topic, mask: FieldMask | null): Topic {
   let changed = current;
@@ -48,6 +47,10 @@ export function changedTopic(current: Topic, request: Topic, mask: FieldMask | n
     } else if (field === 'messageRetentionDuration') {
       assertRetention(request.messageRetentionDuration);
       changed = { ...changed, messageRetentionDuration: request.messageRetentionDuration };
+    } else if (field === 'messageStoragePolicy') {
+      changed = { ...changed, messageStoragePolicy: storagePolicy(request.messageStoragePolicy ?? null) };
+    } else if (field === 'ingestionDataSourceSettings') {
+      changed = { ...changed, ...withIngestion(request.ingestionDataSourceSettings ?? null) };
     } else if (settings !== undefined) {
       changed = { ...changed, schemaSettings: settings };
     } else {
@@ -57,6 +60,13 @@ export function changedTopic(current: Topic, request: Topic, mask: FieldMask | n
     }
   }
   return changed;
+}
+
+/** With the state that the topic has by it. */
+function withIngestion(given: Ingestion | null): Pick<Topic, 'ingestionDataSourceSettings' | 'state'> {
+  const ingestionDataSourceSettings = ingestion(given);
+  const state = ingestionDataSourceSettings === null ? 'ACTIVE' : 'INGESTION_RESOURCE_ERROR';
+  return { ingestionDataSourceSettings, state };
 }
 
 /** Undefined where the field is none of the schema's. */

@@ -7,6 +7,17 @@ export type Timestamp = Readonly<{ seconds: string; nanos: number }>;
 export type Duration = Readonly<{ seconds: string; nanos: number }>;
 type Labels = Readonly<Record<string, string>>;
 
+export type StoragePolicy = Readonly<{
+  allowedPersistenceRegions: readonly string[];
+  enforceInTransit?: boolean;
+}>;
+
+export type IngestionSource = 'awsKinesis' | 'cloudStorage' | 'azureEventHubs' | 'awsMsk' | 'confluentCloud';
+
+/** google.pubsub.v1.IngestionDataSourceSettings: one source. */
+export type Ingestion = Readonly<Partial<Record<IngestionSource, Readonly<Record<string, unknown>> | null>>> &
+  Readonly<{ platformLogsSettings?: Readonly<{ severity: string }> | null }>;
+
 export type SchemaSettings = Readonly<{
   schema: string;
   encoding: string;
@@ -27,6 +38,9 @@ export type Topic = Readonly<{
   labels: Labels;
   messageRetentionDuration: Duration | null;
   schemaSettings?: SchemaSettings | null;
+  messageStoragePolicy?: StoragePolicy | null;
+  kmsKeyName?: string;
+  ingestionDataSourceSettings?: Ingestion | null;
   state?: string;
 }>;
 

@@ -31,6 +31,7 @@ import { streamControl } from './cases/stream-control.ts';
 import { streamFields } from './cases/stream-fields.ts';
 import { streaming } from './cases/streaming.ts';
 import { subscriptions } from './cases/subscriptions.ts';
+import { topicSettings } from './cases/topic-settings.ts';
 import { topics } from './cases/topics.ts';
 import { unserved } from './cases/unserved.ts';
 import { embeddedWorld, officialWorld, type PubsubWorld } from './world.ts';
@@ -66,6 +67,7 @@ export const pubsubSuite: Suite<PubsubWorld> = {
     ...schemas,
     ...schemaRevisions,
     ...topicSchemas,
+    ...topicSettings,
     ...policies,
     ...unserved,
   ],

@@ -85,17 +85,4 @@ export const unserved: readonly PubsubCase[] = [
       (world) => failing(withSubscription(config)(world)),
     ),
   ),
-  refusedHere(
-    'Ingestion into a topic reads from a cloud: this server refuses it',
-    PROTO,
-    withTopic({
-      ingestionDataSourceSettings: { cloudStorage: { bucket: 'bucket-of-mine', textFormat: {} } },
-    }),
-    (world) =>
-      failing(
-        withTopic({
-          ingestionDataSourceSettings: { cloudStorage: { bucket: 'bucket-of-mine', textFormat: {} } },
-        })(world),
-      ),
-  ),
 ];
