@@ -2,7 +2,8 @@
  * Avro schemas, judged by `avsc`: what a definition is, which bytes follow it, and which revisions can read each other
  * (https://avro.apache.org/docs/1.11.1/specification/#schema-resolution).
  */
-import avsc from 'avsc';
+import { createRequire } from 'node:module';
+import type avsc from 'avsc';
 import { jsonMisfit } from './avro-json.ts';
 import type { Judge, Language } from './language.ts';
 
@@ -19,28 +20,44 @@ export const avro: Language = {
   },
 };
 
+type Avsc = typeof avsc;
+type Loaded = Readonly<{ Type: Avsc['Type']; long: avsc.Type }>;
+
+let loaded: Loaded | undefined;
+
+/** For the first schema: loading it takes longer than starting a server, and most servers have none. */
+function load(): Loaded {
+  if (loaded === undefined) {
+    const { Type, types } = createRequire(import.meta.url)('avsc') as Avsc;
+    loaded = { Type, long: longOf(types) };
+  }
+  return loaded;
+}
+
 function typeOf(definition: string): avsc.Type {
   const schema = JSON.parse(definition) as unknown;
   if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) {
     throw new Error('an Avro schema is a JSON object that defines one type');
   }
-  const options = { registry: { long: LONG }, wrapUnions: 'always', omitRecordMethods: true } as const;
-  return avsc.Type.forSchema(schema as avsc.schema.AvroSchema, options);
+  const { Type, long } = load();
+  const options = { registry: { long }, wrapUnions: 'always', omitRecordMethods: true } as const;
+  return Type.forSchema(schema as avsc.schema.AvroSchema, options);
 }
 
 /** Of 64 bits: without this one avsc refuses what a number of JavaScript cannot hold. */
-const LONG = avsc.types.LongType.__with({
-  fromBuffer: (bytes: Buffer) => bytes.readBigInt64LE(),
-  toBuffer(value: bigint) {
-    const bytes = Buffer.alloc(8);
-    bytes.writeBigInt64LE(value);
-    return bytes;
-  },
-  fromJSON: BigInt,
-  toJSON: Number,
-  isValid: (value: unknown) => typeof value === 'bigint',
-  compare: (a: bigint, b: bigint) => (a < b ? -1 : a > b ? 1 : 0),
-});
+const longOf = ({ LongType }: Avsc['types']): avsc.Type =>
+  LongType.__with({
+    fromBuffer: (bytes: Buffer) => bytes.readBigInt64LE(),
+    toBuffer(value: bigint) {
+      const bytes = Buffer.alloc(8);
+      bytes.writeBigInt64LE(value);
+      return bytes;
+    },
+    fromJSON: BigInt,
+    toJSON: Number,
+    isValid: (value: unknown) => typeof value === 'bigint',
+    compare: (a: bigint, b: bigint) => (a < b ? -1 : a > b ? 1 : 0),
+  });
 
 function binaryMisfit(type: avsc.Type, data: Buffer): string | undefined {
   try {
