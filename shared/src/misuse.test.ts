@@ -196,6 +196,8 @@ const OPTIONS: Readonly<Record<string, Case>> = {
   firestoreTraces: { before: [firestore], valid: {}, near: ['callTimeot', 'callTimeout'] },
   firestoreStepRecords: { before: [firestore], valid: {}, near: ['collections', 'collection'] },
   migrate: { before: [postgres], valid: { schema: 's' }, near: ['shema', 'schema'] },
+  migrateOutbox: { before: [postgres], valid: { schema: 's' }, near: ['shema', 'schema'] },
+  postgresOutbox: { before: [postgres], valid: { project: 'p' }, near: ['projects', 'project'] },
   postgresJobs: { before: [postgres], valid: { clock }, near: ['outbx', 'outbox'] },
   worker: {
     before: [memoryJobs({ clock }), { r: { runTimeout: '1m', handle: {} } }],
@@ -258,7 +260,7 @@ const OPTIONS: Readonly<Record<string, Case>> = {
 const WITHOUT = new Set(
   `ack decide done memoryStepRecords refused reread sagaTraces undone versionOf voided bytesFor contextFor checkOutgoing compose consoleLog deadLetter decodeMessage identifierHash lazyPayloads
   memoryCounters parseWishes readWake retry schemaOf settle severalQueues sleep systemClock taskHeaders toMilliseconds
-  inTransaction enqueueing timestampOf memoryPublisher untilStopped virtualClock bad badSecret calledUrl choice delayQueues drainingQueues duration email emulators
+  inTransaction jobOutbox enqueueing timestampOf memoryPublisher untilStopped virtualClock bad badSecret calledUrl choice delayQueues drainingQueues duration email emulators
   firestoreNames fullName isHttpUrl maxBytesInFlight optional payloadsThatFit project republisherService required taskQueue topic`.split(
     /\s+/,
   ),

@@ -288,6 +288,30 @@ if (binaries === undefined) {
       assert.equal(health.problems.at(-1)?.code, 'OLD_SNAPSHOT');
     });
 
+    test('T22: a transaction whose statement hangs is given up at once, and holds nothing', async () => {
+      await enqueue(job('hangs'));
+      const [run] = await claim(open(), 'hangs');
+      const begun = await open().begin(run!);
+      const hanging = begun.tx.query('select pg_sleep(60)').catch((error: unknown) => error);
+      await begun.rollback();
+      assert.equal(Reflect.get(Object(await hanging), 'code'), 'STORE_UNAVAILABLE');
+      const settle = [{ held: { id: run!.id, token: run!.token }, ending: { kind: 'done' } as const }];
+      assert.equal((await open().exchange('w', 2, { renew: [], settle })).settled[0]?.kind, 'settled');
+    });
+
+    test('a statement that comes after the end of its transaction is refused', async () => {
+      const late: Promise<unknown>[] = [];
+      const failed = inTransaction(pool, async (tx) => {
+        // Nothing waits for these: the second one comes when the transaction is rolled back.
+        const first = tx.query('select pg_sleep(0.1)');
+        late.push(first.then(() => tx.query('create table public.late ()')).catch((error: unknown) => error));
+        throw new Error('given up');
+      });
+      await assert.rejects(failed, /given up/);
+      assert.equal(Reflect.get(Object(await late[0]), 'code'), 'TRANSACTION_OVER');
+      assert.equal(await count(`select count(*) from pg_class where relname = 'late'`), 0);
+    });
+
     test('a settlement that the database refuses fails alone', async () => {
       await enqueue(job('mixed'), job('mixed'), job('mixed'));
       const store = open();

@@ -6,7 +6,7 @@ import { ConfigError, PermanentError } from '../errors.ts';
 import type { OutgoingMessage } from '../message.ts';
 import { type Connection, jsonOf, type Statement } from '../postgres/connection.ts';
 import { isUnknown, translated } from '../postgres/errors.ts';
-import type { PostgresTransaction } from '../postgres/transaction.ts';
+import { type PostgresTransaction, transactionOn } from '../postgres/transaction.ts';
 import { type CheckedJob, checkJobs, type Completion, type Enqueued, type JobState } from './job.ts';
 import { type HeldJob, type JobTransaction, keyConflict, type Settled } from './job-store.ts';
 import { settledBefore } from './postgres-exchange.ts';
@@ -34,11 +34,14 @@ export function handlerTransaction(
 ): JobTransaction<PostgresTransaction> {
   const { schema, connection, query, outbox } = ports;
   const { own, release } = connection;
-  // Another object for each transaction: a client comes back from the pool, and would pass for the same one.
-  const tx: PostgresTransaction = { query: (text, values) => own.query(text, values) };
   let isOver = false;
+  let isClosed = false;
+  const tx = transactionOn(own, () => isClosed);
 
   const undo = async (): Promise<void> => {
+    isClosed = true;
+    // A handler that does not listen may still wait for a statement, and nothing is to wait for that.
+    if (connection.isBusy()) return release(true);
     await connection.query('rollback', 'rollback').catch(() => release(true));
     release();
   };
@@ -69,6 +72,7 @@ export function handlerTransaction(
       isOver = true;
       try {
         await prepare(completion);
+        isClosed = true;
         const settled = await complete();
         if (settled !== undefined) {
           await connection.query('commit', 'commit');

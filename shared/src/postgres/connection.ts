@@ -41,6 +41,8 @@ export type Connection = Readonly<{
    * the statement: a connection that broke (`STORE_UNAVAILABLE`), and others in the way (`TRANSACTION_CONTENTION`).
    */
   own: PostgresQueries;
+  /** A statement waits for its answer. */
+  isBusy(): boolean;
   /** `destroy` after an unknown outcome, or in the middle of a transaction. */
   release(destroy?: boolean): void;
 }>;
@@ -84,12 +86,22 @@ export function connectionsOf(pool: PostgresPool, clock: Clock, limitMs: number)
       client.off?.('error', ignore);
       client.release(destroy);
     };
+    // A connection has one statement at a time, also where a caller does not wait for each.
+    let last: Promise<unknown> = Promise.resolve();
+    let open = 0;
+    const inTurn = <Value>(work: () => Promise<Value>): Promise<Value> => {
+      open += 1;
+      const mine = last.then(work);
+      last = mine.catch(ignore).finally(() => (open -= 1));
+      return mine;
+    };
     return {
       release,
+      isBusy: () => open > 0,
       own: {
         async query(text, values) {
           try {
-            return await client.query(text, values);
+            return await inTurn(() => client.query(text, values));
           } catch (error) {
             const known = translated('a statement', error);
             throw known instanceof TransientError && known.code !== 'STORE_REFUSED' ? known : error;
@@ -98,7 +110,7 @@ export function connectionsOf(pool: PostgresPool, clock: Clock, limitMs: number)
       },
       async query(what, text, values = []) {
         try {
-          return (await within(what, () => client.query(text, [...values]))).rows;
+          return (await inTurn(() => within(what, () => client.query(text, [...values])))).rows;
         } catch (error) {
           if (isUnknown(error)) release(true);
           throw error;

@@ -2,6 +2,7 @@
  * Transactions of the caller's own, in which jobs are enqueued beside other writes.
  */
 import { systemClock } from '../clock.ts';
+import { PermanentError } from '../errors.ts';
 import { callable, port } from '../options.ts';
 import { connectionsOf, type PostgresPool, type PostgresQueries } from './connection.ts';
 import { isUnknown } from './errors.ts';
@@ -29,16 +30,18 @@ export async function inTransaction<Result>(
 ): Promise<Result> {
   port(['query', 'connect'], 'a pool of pg, for example new Pool()')('pool', pool);
   callable('work', work);
+  let isOver = false;
   const { query, own, release } = await connectionsOf(pool, systemClock(), LIMIT_MS).take();
   try {
     await query('begin', 'begin isolation level read committed');
-    // Another object for each transaction: a client comes back from the pool, and would pass for the same one.
-    const result = await work({ query: (text, values) => own.query(text, values) });
+    const result = await work(transactionOn(own, () => isOver));
+    isOver = true;
     // In an aborted transaction a statement fails, where COMMIT would answer ROLLBACK without an error.
     await query('commit', 'select 1');
     await query('commit', 'commit');
     return result;
   } catch (error) {
+    isOver = true;
     if (isUnknown(error)) release(true);
     else await query('rollback', 'rollback').catch(() => release(true));
     throw error;
@@ -46,3 +49,14 @@ export async function inTransaction<Result>(
     release();
   }
 }
+
+/**
+ * Another object for each transaction: a client comes back from the pool, and would pass for the same one. A statement that
+ * comes after the end of its transaction is refused (`TRANSACTION_OVER`), or it would be a commit of its own.
+ */
+export const transactionOn = (own: PostgresQueries, isOver: () => boolean): PostgresTransaction => ({
+  async query(text, values) {
+    if (isOver()) throw new PermanentError('TRANSACTION_OVER', 'the transaction has ended');
+    return own.query(text, values);
+  },
+});
