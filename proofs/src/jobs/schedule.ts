@@ -48,7 +48,7 @@ export type PlannedJob = Readonly<{
   key: number;
   workMs: number;
   maxAttempts: number;
-  /** When somebody cancels it, after its enqueue. */
+  /** How long after its enqueue an operator cancels it. */
   cancelMs: number | undefined;
 }>;
 

@@ -13,7 +13,7 @@ type Operations = Pick<
   'rescue' | 'cancel' | 'dead' | 'relaunch' | 'discard' | 'look' | 'vitals' | 'tidy'
 >;
 
-/** Rows of one deletion: short enough to hold nobody up. */
+/** Rows of one deletion: short enough that no other statement waits long. */
 const BATCH = 1_000;
 const BATCHES = 20;
 /** The newest runs by which the pick-up time is judged. */

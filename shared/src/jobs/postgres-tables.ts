@@ -2,7 +2,7 @@
  * The tables of jobs in Postgres, and the functions that more than one statement would take. Version 1.
  *
  * `job` holds unfinished work only: finished rows never stand where claims look. `job_key` alone decides about keys, over
- * jobs in every state. Whoever is named in `job_grant` sees the rows of its roles; the owner of the tables sees all.
+ * jobs in every state. An account in `job_grant` sees the rows of its roles; the owner of the tables sees all.
  *
  * State: 0 ready, 1 running, 2 waiting. `enqueue_jobs` is what every writer calls, in whatever language.
  */

@@ -33,7 +33,7 @@ export async function migrateBy(
 ): Promise<number> {
   const version = `${schema}.${table}`;
   await tried(connections, clock, schema, async ({ query }) => {
-    // A schema that is there may belong to an account that lets nobody create any.
+    // A schema that is there may have been made for an account that may not create any.
     const there = await query('migrate', `select 1 from pg_namespace where nspname = $1`, [schema]);
     if (there.length === 0) await query('migrate', `create schema "${schema}"`);
     await query(
