@@ -83,7 +83,7 @@ if (binaries === undefined) {
       jobs,
       {
         r: {
-          maxRun: '1m',
+          runTimeout: '1m',
           backoff: { first: '1ms' },
           handle: {
             async k(job) {

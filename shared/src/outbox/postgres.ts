@@ -7,7 +7,7 @@
  */
 import { type Clock, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
-import { anything, checkOptions, clock as aClock, duration, port, required, text } from '../options.ts';
+import { checkOptions, clock as aClock, duration, port, required, text } from '../options.ts';
 import type { HeldJob } from '../jobs/job-store.ts';
 import type { JobOutbox } from '../jobs/postgres.ts';
 import { connectionsOf, jsonOf, type PostgresPool, type Statement } from '../postgres/connection.ts';
@@ -15,7 +15,7 @@ import { translated } from '../postgres/errors.ts';
 import { checkVersion, migrateBy } from '../postgres/migrations.ts';
 import { checkIdentifier, quoted } from '../postgres/names.ts';
 import type { PostgresTransaction } from '../postgres/transaction.ts';
-import { checkShards, shardOf, SHARDS } from '../shards.ts';
+import { shardOf, SHARDS, someShards } from '../shards.ts';
 import { outbox } from './outbox.ts';
 import type { Head, OutboxStore, Written } from './outbox-store.ts';
 import { NOW, postgresRelay } from './postgres-relay.ts';
@@ -87,13 +87,12 @@ export function postgresOutbox(pool: PostgresPool, options: PostgresOutboxOption
   checkOptions<PostgresOutboxOptions>(options, {
     project: required(text),
     schema: checkIdentifier,
-    shards: anything,
+    shards: someShards,
     retention: duration,
     callTimeout: duration,
     clock: aClock,
   });
-  const { project, schema = SCHEMA, clock = systemClock(), retention = '7d' } = options;
-  const shards = checkShards(options.shards ?? SHARDS);
+  const { project, schema = SCHEMA, clock = systemClock(), retention = '7d', shards = SHARDS } = options;
   const retentionMs = toMilliseconds(retention, 'retention');
   const limitMs = options.callTimeout === undefined ? LIMIT_MS : toMilliseconds(options.callTimeout);
   const s = quoted(schema);
