@@ -140,10 +140,13 @@ function unknown({ saga, id, action }: ToOrchestrator): Outcome {
   throw new PermanentError('SAGA_UNKNOWN', `${text}; accepted: replies to one that was started`);
 }
 
+/** For `retryLater`: about as long as a deployment takes to reach the next process. */
+const UNKNOWN_PAUSE = '30s';
+
 function unknownVersion(saga: string, version: number | undefined): Outcome {
   const which = version === undefined ? '' : `version ${version} of `;
   const text = `this process does not know ${which}the saga ${JSON.stringify(saga)}`;
-  return retry(new TransientError('SAGA_VERSION_UNKNOWN', text));
+  return retry(new TransientError('SAGA_VERSION_UNKNOWN', text), UNKNOWN_PAUSE);
 }
 
 function messagesOf(
