@@ -21,6 +21,7 @@ import { claimStore } from './claim-clients.ts';
 import type { Config } from './config.ts';
 import { orderCall, orderTransaction } from './limits.ts';
 import { counterStart, type OutboxPorts, outboxPorts } from './outbox-clients.ts';
+import { type SagaPorts, sagaPorts } from './saga-clients.ts';
 import { taskQueue, wakeQueue } from './task-clients.ts';
 
 export type Ports = Readonly<{
@@ -36,6 +37,7 @@ export type Ports = Readonly<{
   counters?: CounterStart | undefined;
   outbox?: OutboxPorts | undefined;
   wakes?: WakeTasks | undefined;
+  sagas?: SagaPorts | undefined;
   /** What the subscription is set to; undefined when that is not to be had. Within seconds; never rejects. */
   subscriptionWindows: (subscription: string) => Promise<SubscriptionWindows | undefined>;
   /** What Redis does when its memory is full, once Redis answers. Undefined: no Redis, or it does not say. */
@@ -48,8 +50,9 @@ export async function connect(config: Config, clock: Clock, log: Log): Promise<P
   const pubsub = pubsubClient({ projectId: config.project, emulatorHost: config.emulators.pubsub });
   const publisher = pubsubPublisher(pubsub);
   const needsCounters = needsOrder && config.order.start === 'counter';
-  const [once, tasks, streams, wakes, counters, outbox] = await Promise.all([
-    config.dedup && claimStore(config, config.dedup, firestore, log),
+  const [once, tasks, streams, wakes, counters, outbox, sagas] = await Promise.all([
+    // A saga's claims are those of its inbox.
+    config.saga === undefined && config.dedup ? claimStore(config, config.dedup, firestore, log) : undefined,
     config.delay && taskQueue(config.delay, config.emulators, clock),
     needsOrder ? streamStore(config, firestore, clock) : undefined,
     config.wake && wakeQueue(config.wake, config.emulators, clock),
@@ -57,6 +60,7 @@ export async function connect(config: Config, clock: Clock, log: Log): Promise<P
     config.outbox.isOn
       ? firestore().then((client) => outboxPorts(config, client, publisher, clock, log))
       : undefined,
+    config.saga && sagaPorts(config, config.saga, firestore, clock),
   ]);
   return {
     clock,
@@ -67,6 +71,7 @@ export async function connect(config: Config, clock: Clock, log: Log): Promise<P
     streams,
     counters,
     outbox,
+    sagas,
     wakes: wakes && wakeTasks(wakes, { consumer: config.consumer, clock, log }),
     ledger:
       config.delay !== undefined && config.delay.ledger !== 'off'

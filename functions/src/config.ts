@@ -23,9 +23,10 @@ import { type DelayConfig, delayConfig } from './delay-config.ts';
 import { checkLimits } from './limits.ts';
 import { type OrderConfig, orderConfig } from './order-config.ts';
 import { type OutboxConfig, outboxConfig } from './outbox-config.ts';
+import { type SagaConfig, sagaConfig } from './saga-config.ts';
 import { type WakeConfig, wakeConfig } from './wake-config.ts';
 
-const FUNCTION_NAMES = ['dedup', 'delay', 'fifo', 'pipeline'] as const;
+const FUNCTION_NAMES = ['dedup', 'delay', 'fifo', 'pipeline', 'saga'] as const;
 type FunctionName = (typeof FUNCTION_NAMES)[number];
 
 export type DedupConfig = Readonly<{
@@ -44,7 +45,8 @@ export type Config = Readonly<{
   consumer: string;
   /** The subscription, where it is configured; otherwise each message's own. */
   source?: string;
-  targetTopic: string;
+  /** Where messages are forwarded. Absent for `saga`, whose steps name their topics. */
+  targetTopic?: string;
   deadLetterTopic: string;
   /** How long one delivery may take: below the subscription's ack deadline and the function's own timeout. */
   timeout: Duration;
@@ -56,6 +58,7 @@ export type Config = Readonly<{
   delay: DelayConfig | undefined;
   outbox: OutboxConfig;
   wake: WakeConfig | undefined;
+  saga?: SagaConfig;
   /** The platform's limit on a request, where the deployment has set the variable. */
   functionTimeout?: Duration;
   /** Whether the subscription and Redis are asked for their settings, to say which windows do not fit. */
@@ -67,6 +70,14 @@ export type Config = Readonly<{
   /** How many bytes of messages the process has in flight at most. */
   maxBytesInFlight: number;
 }>;
+
+/** Where a delayed message comes back in, for those that delay. */
+const DELAYED_TO: Readonly<Partial<Record<FunctionName, 'TARGET_TOPIC' | 'SOURCE_TOPIC' | 'SAGA_TOPIC'>>> = {
+  delay: 'TARGET_TOPIC',
+  pipeline: 'SOURCE_TOPIC',
+  saga: 'SAGA_TOPIC',
+};
+const CLAIMING: readonly FunctionName[] = ['dedup', 'pipeline', 'saga'];
 
 /** Throws ConfigError. */
 export function readConfig(environment: Environment, target: string | undefined): Config {
@@ -80,16 +91,15 @@ function settingsOf(environment: Environment, target: string | undefined): Confi
   if (name === undefined) throw bad('FUNCTION_TARGET', target, `one of ${FUNCTION_NAMES.join(', ')}`);
   const local = emulators(environment);
   const project = projectOf(environment);
-  const targetTopic = topic(environment, project, 'TARGET_TOPIC');
+  const saga = name === 'saga' ? sagaConfig(environment, project) : undefined;
+  const targetTopic = saga === undefined ? topic(environment, project, 'TARGET_TOPIC') : undefined;
   const deadLetterTopic = topic(environment, project, 'DEAD_LETTER_TOPIC');
-  const delay =
-    name === 'delay' || name === 'pipeline'
-      ? delayConfig(environment, project, name === 'pipeline' ? 'SOURCE_TOPIC' : 'TARGET_TOPIC')
-      : undefined;
+  const delayedTo = DELAYED_TO[name];
+  const delay = delayedTo && delayConfig(environment, project, delayedTo);
   distinct({
-    TARGET_TOPIC: targetTopic,
+    ...(targetTopic !== undefined && { TARGET_TOPIC: targetTopic }),
     DEAD_LETTER_TOPIC: deadLetterTopic,
-    ...(name === 'pipeline' && delay !== undefined && { SOURCE_TOPIC: delay.topic }),
+    ...(delay !== undefined && delayedTo !== 'TARGET_TOPIC' && { [String(delayedTo)]: delay.topic }),
   });
   const source = optional(environment, 'SOURCE_SUBSCRIPTION');
   const order = orderConfig(environment);
@@ -101,15 +111,16 @@ function settingsOf(environment: Environment, target: string | undefined): Confi
     ...(source !== undefined && {
       source: fullName(project, 'subscriptions', 'SOURCE_SUBSCRIPTION', source),
     }),
-    targetTopic,
+    ...(targetTopic !== undefined && { targetTopic }),
     deadLetterTopic,
     timeout: duration(environment, 'HANDLER_TIMEOUT', '60s', { least: '1s' }),
     firestore: firestoreNames(environment),
     emulators: local,
     order,
-    outbox: outboxConfig(environment, hasStreams && order.start === 'counter'),
+    outbox: outboxConfig(environment, hasStreams && order.start === 'counter', { hasRows: name === 'saga' }),
     wake: wakeConfig(environment, project, hasStreams),
-    dedup: name === 'dedup' || name === 'pipeline' ? dedupConfig(environment) : undefined,
+    dedup: CLAIMING.includes(name) ? dedupConfig(environment) : undefined,
+    ...(saga !== undefined && { saga }),
     delay,
     ...(optional(environment, 'FUNCTION_TIMEOUT') !== undefined && {
       functionTimeout: duration(environment, 'FUNCTION_TIMEOUT', '60s', { least: '1s' }),

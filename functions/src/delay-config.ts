@@ -30,7 +30,7 @@ export type DelayConfig = Readonly<{
 export function delayConfig(
   environment: Environment,
   project: string,
-  topicVariable: 'SOURCE_TOPIC' | 'TARGET_TOPIC',
+  topicVariable: 'SOURCE_TOPIC' | 'TARGET_TOPIC' | 'SAGA_TOPIC',
 ): DelayConfig {
   return {
     queues: delayQueues(environment, project),

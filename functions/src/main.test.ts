@@ -50,7 +50,7 @@ test('a function that is led to an emulator which no client can reach does not s
 test('an unknown target does not start, and the known ones are named', async () => {
   const { code, err } = await start('nonsense', { GOOGLE_CLOUD_PROJECT: 'p' });
   assert.equal(code, 1);
-  assert.match(err, /FUNCTION_TARGET is "nonsense"; accepted: one of dedup, delay, fifo, pipeline/);
+  assert.match(err, /FUNCTION_TARGET is "nonsense"; accepted: one of dedup, delay, fifo, pipeline, saga/);
 });
 
 test('a body that is none is refused by the function itself, and not by the parsers in front of it', async (context) => {

@@ -1,5 +1,5 @@
 /**
- * The functions `dedup`, `delay`, `fifo` and `pipeline`, on functions-framework. A process serves one of them.
+ * The functions `dedup`, `delay`, `fifo`, `pipeline` and `saga`, on functions-framework. A process serves one of them.
  *
  * They are HTTP functions that read the body themselves: the framework's own CloudEvent conversion drops the ordering
  * key, the subscription, the delivery attempt, and messages without data.

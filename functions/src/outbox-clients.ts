@@ -2,10 +2,10 @@
  * What a function reads of its publishers in Firestore: their counters, and the outbox, in which the inbox's rows are too. All of
  * them are under the function's own prefix, in its own database, as the library's publishers have them by default.
  */
-import type { Firestore } from '@google-cloud/firestore';
+import type { Firestore, Transaction } from '@google-cloud/firestore';
 import type { Clock, Log, Publisher, SweepContext } from 'pubsub-guarantees';
 import type { CounterStart } from 'pubsub-guarantees/order';
-import { type GapRepair, type OutboxSwept, relay } from 'pubsub-guarantees/outbox';
+import { type GapRepair, type OutboxStore, type OutboxSwept, relay } from 'pubsub-guarantees/outbox';
 import type { PayloadRoom } from 'pubsub-guarantees/payload';
 import type { Config } from './config.ts';
 
@@ -27,20 +27,16 @@ export async function counterStart(
   return firestoreCounterStart(firestore, { collection, ...scope, clock });
 }
 
-export async function outboxPorts(
+/** The outbox, in which the rows of inboxes are too. */
+export async function outboxStore(
   config: Config,
   firestore: Firestore,
-  publisher: Publisher,
   clock: Clock,
-  log: Log,
-): Promise<OutboxPorts> {
-  const [{ firestoreOutbox }, { firestorePayloads }] = await Promise.all([
-    import('pubsub-guarantees/outbox/firestore'),
-    import('pubsub-guarantees/payload/firestore'),
-  ]);
+): Promise<OutboxStore<Transaction>> {
+  const { firestoreOutbox } = await import('pubsub-guarantees/outbox/firestore');
   const { collectionPrefix: prefix } = config.firestore;
   const { counters, scope } = countersOf(config);
-  const store = firestoreOutbox(firestore, {
+  return firestoreOutbox(firestore, {
     rows: `${prefix}-outbox-rows`,
     streams: `${prefix}-outbox-streams`,
     counters,
@@ -48,6 +44,20 @@ export async function outboxPorts(
     ...(config.outbox.shards !== undefined && { shards: config.outbox.shards }),
     clock,
   });
+}
+
+export async function outboxPorts(
+  config: Config,
+  firestore: Firestore,
+  publisher: Publisher,
+  clock: Clock,
+  log: Log,
+): Promise<OutboxPorts> {
+  const [store, { firestorePayloads }] = await Promise.all([
+    outboxStore(config, firestore, clock),
+    import('pubsub-guarantees/payload/firestore'),
+  ]);
+  const { collectionPrefix: prefix } = config.firestore;
   const payloads = firestorePayloads(firestore, { collection: `${prefix}-payload`, clock });
   const { repair, sweep } = relay(store, publisher, { clock, log, payloads });
   return { repair, sweep, payloads };

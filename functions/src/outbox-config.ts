@@ -16,9 +16,16 @@ export type OutboxConfig = Readonly<{
 const LONGEST_SCOPE_BYTES = 1_024;
 const MOST_SHARDS = 256;
 
-/** `usesCounters`: whether a stream begins at its counter. Throws ConfigError. */
-export function outboxConfig(environment: Environment, usesCounters: boolean): OutboxConfig {
-  const isOn = choice(environment, 'OUTBOX', ['off', 'on']) === 'on';
+/**
+ * `usesCounters`: whether a stream begins at its counter. `hasRows`: whether the function's own messages wait in the
+ * outbox, so that it cannot be off. Throws ConfigError.
+ */
+export function outboxConfig(
+  environment: Environment,
+  usesCounters: boolean,
+  { hasRows }: Readonly<{ hasRows: boolean }> = { hasRows: false },
+): OutboxConfig {
+  const isOn = choice(environment, 'OUTBOX', hasRows ? ['on'] : ['off', 'on']) === 'on';
   const shards = shardsOf(environment, isOn);
   const rest = { isOn, ...(shards !== undefined && { shards }) };
   const counterScope = optional(environment, 'COUNTER_SCOPE');

@@ -1,10 +1,11 @@
 /**
- * How each function is put together: which guarantees stand around the forward. `guarded` knows the order of the stages.
+ * How each function is put together: which guarantees stand around the forward, or around the orchestrator of sagas. `guarded` knows the order of the stages.
  *
  * `retryLater` is outside all stages that claim or hold a message: a message that another delivery is processing comes
  * back by itself after a lease, instead of being refused until it is a dead letter.
  */
 import {
+  compose,
   ConfigError,
   guarded,
   type GuardedHandler,
@@ -14,10 +15,11 @@ import {
 } from 'pubsub-guarantees';
 import { checkAttributes, type Granted } from 'pubsub-guarantees/attributes';
 import { deadLettering } from 'pubsub-guarantees/dead-letters';
-import { dedup } from 'pubsub-guarantees/dedup';
+import { dedup, inbox } from 'pubsub-guarantees/dedup';
 import { delay, retryLater } from 'pubsub-guarantees/delay';
 import { orderedDelivery } from 'pubsub-guarantees/order';
 import { forward } from 'pubsub-guarantees/publish';
+import { orchestrator, sweepSagas } from 'pubsub-guarantees/sagas';
 import { sweepSchedules } from 'pubsub-guarantees/schedules';
 import type { Ports } from './clients.ts';
 import type { Config } from './config.ts';
@@ -49,7 +51,12 @@ function stages(config: Config, ports: Ports): Pipeline {
   const { deadLetterTopic } = config;
   const attributes = attributesChecked(config, ports);
   const around = (stagesAround: Stages): GuardedHandler =>
-    guarded(forward(config.targetTopic), { publisher, deadLetterTopic, attributes, ...stagesAround });
+    guarded(forward(needed(config.targetTopic, 'target topic')), {
+      publisher,
+      deadLetterTopic,
+      attributes,
+      ...stagesAround,
+    });
   switch (config.name) {
     case 'dedup':
       return { handler: around({ once: once(config, ports) }), sweeps: {} };
@@ -66,6 +73,8 @@ function stages(config: Config, ports: Ports): Pipeline {
       const { sweeps, ...rest } = ordered(config, ports, (inOrder) => around({ ...others, ...inOrder }));
       return { ...rest, sweeps: { ...sweeps, ...laterSweeps(ports) } };
     }
+    case 'saga':
+      return orchestrated(config, ports, attributes);
   }
 }
 
@@ -78,6 +87,7 @@ function attributesChecked({ name, strictAttributes: strict }: Config, { clock }
     delay: ['later'],
     fifo: ['inOrder'],
     pipeline: ['later', 'inOrder'],
+    saga: ['later'],
   };
   return checkAttributes({ clock, strict, grants: grants[name], expectsSequence: name === 'fifo' });
 }
@@ -104,6 +114,35 @@ function ordered(config: Config, ports: Ports, around: (stages: Stages) => Guard
     sweeps: { order: streams.sweep(handler.inner), ...payloadSweep(ports) },
     wake: streams.wake(handler.inner),
     stop: streams.stop,
+  };
+}
+
+/**
+ * `retryLater` is outside of the inbox, so that neither an instance at which another delivery is at work nor a version
+ * that this process does not know uses up delivery attempts.
+ */
+function orchestrated(config: Config, ports: Ports, attributes: Middleware): Pipeline {
+  const { publisher, clock } = ports;
+  const { topic } = needed(config.saga, 'topic of sagas');
+  const { definitions, store, inbox: claims } = needed(ports.sagas, 'store of sagas');
+  const { lease, retention, onConflict } = needed(config.dedup, 'de-duplication settings');
+  const handled = inbox(claims, {
+    clock,
+    publisher,
+    lease,
+    retention,
+    project: config.project,
+    ...(onConflict !== 'process' && { onConflict }),
+  })(orchestrator(store, definitions, { topic }));
+  const stages = [
+    deadLettering(publisher, config.deadLetterTopic),
+    attributes,
+    putOff(config, ports),
+    later(config, ports),
+  ];
+  return {
+    handler: compose(handled, stages),
+    sweeps: { sagas: sweepSagas(store, publisher, { topic, clock }), ...laterSweeps(ports) },
   };
 }
 

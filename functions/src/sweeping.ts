@@ -12,7 +12,9 @@ import {
 } from 'pubsub-guarantees';
 import type { Config } from './config.ts';
 
-export type Sweeps = Readonly<Partial<Record<'order' | 'schedules' | 'payloads' | 'outbox', Sweep>>>;
+export type Sweeps = Readonly<
+  Partial<Record<'order' | 'schedules' | 'payloads' | 'outbox' | 'sagas', Sweep>>
+>;
 
 /** What each sweep did, under its name. Rejects, once all have ended, when one has failed. */
 export async function runSweeps(

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
 import { DEPLOYABLES } from './deployables.ts';
 import { deployedFiles, writePackage } from './package.ts';
 import { type Started, started } from './started.ts';
@@ -86,6 +87,27 @@ test('fifo loads no Redis and no Cloud Tasks', async (t) => {
   t.after(running.close);
   assert.equal((await running.post('/', push('f', { sequence: '1', sequenceKey: 'f' }))).status, 204);
   assertLoaded(await running.loaded(), FIRESTORE, ['ioredis', '@google-cloud/tasks']);
+});
+
+test('saga runs the definitions beside it, as esbuild packs them, and loads no Redis', async (t) => {
+  const sagas = join(out, 'functions/sagas.js');
+  // What a user's own project has is the package; here it is the sources.
+  await build({
+    entryPoints: [join(ROOT, 'examples/src/sagas/food-order.ts')],
+    outfile: sagas,
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    conditions: ['source'],
+    logLevel: 'silent',
+  });
+  const running = await run('saga', { TARGET_TOPIC: '', SAGA_TOPIC: 'incoming', SAGA_MODULE: sagas });
+  t.after(running.close);
+  const order = JSON.stringify({ id: 'o1', total: 1, to: 'here', dish: 'rice' });
+  const body = push(order, { saga: 'food-order', sagaId: 'o1', sagaAction: 'start', sagaVersion: '1' });
+  // It is committed, and its command has no topic here: it stays in the outbox, and the delivery comes again.
+  assert.equal((await running.post('/', body)).status, 503);
+  assertLoaded(await running.loaded(), [...FIRESTORE, '@google-cloud/tasks'], ['ioredis']);
 });
 
 test('delay without a ledger and without payloads never loads Firestore', async (t) => {

@@ -7,6 +7,7 @@ import { type Child, child } from './child.ts';
 import {
   DEAD_LETTERS,
   type FunctionName,
+  inputOf,
   LOCATION,
   PACKAGES,
   PROJECT,
@@ -24,13 +25,15 @@ export type ChildSettings = Readonly<{
   addresses: Readonly<Record<'pubsub' | 'firestore' | 'tasks' | 'control', string>>;
   /** Redis for the claims; absent: Firestore. */
   redisUrl: string | undefined;
+  /** The file with the sagas that the function `saga` runs. */
+  sagas: string;
   /** Distinguishes this run of the stack from others: letters, digits and hyphens. */
   runName: string;
   log: (line: string) => void;
 }>;
 
 export function functionChild(name: FunctionName, settings: ChildSettings): Child {
-  const { ports, addresses, redisUrl, runName, log } = settings;
+  const { ports, addresses, redisUrl, runName, log, sagas } = settings;
   const framework = createRequire(join(PACKAGES.functions, 'package.json')).resolve(
     '@google-cloud/functions-framework',
   );
@@ -49,9 +52,10 @@ export function functionChild(name: FunctionName, settings: ChildSettings): Chil
       ...common(addresses),
       NODE_ENV: 'production',
       FUNCTION_TARGET: name,
-      SOURCE_SUBSCRIPTION: subscriptionName(`${name}-in-sub`),
-      SOURCE_TOPIC: topicName(`${name}-in`),
-      TARGET_TOPIC: topicName(`${name}-out`),
+      SOURCE_SUBSCRIPTION: subscriptionName(`${inputOf(name)}-sub`),
+      ...(name === 'saga'
+        ? { SAGA_TOPIC: topicName(inputOf(name)), SAGA_MODULE: sagas }
+        : { SOURCE_TOPIC: topicName(inputOf(name)), TARGET_TOPIC: topicName(`${name}-out`) }),
       // Short leases: what a killed process held is free again soon. A stream's is the shortest that `pipeline` takes:
       // half of it is kept for the handler, and the rest is enough for stores that take ten times as long as usual.
       DEDUP_LEASE: '5s',
@@ -88,7 +92,7 @@ export function republisherChild(settings: ChildSettings): Child {
       GAE_ENV: 'standard',
       GAE_SERVICE: 'default',
       GAE_APPLICATION: PROJECT,
-      ALLOWED_TOPICS: ['delay-out', 'pipeline-in'].map(topicName).join(','),
+      ALLOWED_TOPICS: ['delay-out', 'pipeline-in', 'saga'].map(topicName).join(','),
     },
   });
 }

@@ -45,15 +45,15 @@ export async function ready<Addresses>({ process: started, out, err }: Run): Pro
   return JSON.parse(out()) as Addresses;
 }
 
-/** Nine free ports in a row, below those that systems hand out, which other tests are given all the time. */
+/** Ten free ports in a row, below those that systems hand out, which other tests are given all the time. */
 export async function freeBase(): Promise<number> {
   for (let attempt = 0; attempt < 100; attempt++) {
     const base = 12_000 + 10 * Math.floor(Math.random() * 1_800);
-    const ports = Array.from({ length: 9 }, (_, index) => base + index);
+    const ports = Array.from({ length: 10 }, (_, index) => base + index);
     const free = await Promise.allSettled(ports.map(assertFree));
     if (free.every(({ status }) => status === 'fulfilled')) return base;
   }
-  throw new Error('no nine free ports in a row');
+  throw new Error('no ten free ports in a row');
 }
 
 /** Of every `host:port` and URL in the addresses. */

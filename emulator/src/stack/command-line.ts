@@ -1,7 +1,8 @@
 /** The command line: what it asks for, or an error of one line that names the option or the place in a file. */
+import { existsSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { HELP, TOOLKIT_HELP } from './help.ts';
-import { readFaults, readIndexes, readSeed, readJson } from './input-files.ts';
+import { pathOf, readFaults, readIndexes, readSeed, readJson } from './input-files.ts';
 import { asOption, given, OptionError } from './option.ts';
 import {
   DEFAULT_PORT_BASE,
@@ -94,6 +95,7 @@ function parse(args: readonly string[]) {
         store: text,
         'redis-url': text,
         caller: text,
+        sagas: text,
         'remote-targets': flag,
         'write-env': text,
         'print-env': flag,
@@ -113,7 +115,7 @@ function parse(args: readonly string[]) {
 }
 
 function stackOptions(values: Values, environment: Environment): StackOptions {
-  refuse(values, ['store', 'redis-url'], 'is for the toolkit: npm start');
+  refuse(values, ['store', 'redis-url', 'sagas'], 'is for the toolkit: npm start');
   if (values.seed !== undefined) refuse(values, ['load'], 'is not possible together with --seed');
   const { services: list, project } = values;
   const services = list === undefined ? undefined : servicesOf(list);
@@ -138,7 +140,18 @@ function toolkitOptions(values: Values, environment: Environment): ToolkitOption
   }
   if (store === 'redis') refuse(values, ['load', 'save'], 'is not possible with --store redis');
   else refuse(values, ['redis-url'], 'is only for --store redis');
-  return { ...shared(values, environment, PORT_COUNT), store, ...given('redisUrl', redisUrl) };
+  return {
+    ...shared(values, environment, PORT_COUNT),
+    store,
+    ...given('redisUrl', redisUrl),
+    ...given('sagas', values.sagas === undefined ? undefined : sagasIn(pathOf(values.sagas))),
+  };
+}
+
+/** It is loaded by the function `saga`, whose end would say less than this. */
+function sagasIn(path: string): string {
+  if (existsSync(path)) return path;
+  throw new OptionError(`--sagas is ${JSON.stringify(path)}, which is not there; accepted: a file`);
 }
 
 function shared(values: Values, environment: Environment, count: number) {

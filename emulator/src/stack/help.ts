@@ -3,7 +3,7 @@ import { environmentOf, exportLines } from './environment.ts';
 import { DEFAULT_PORT_BASE } from './services.ts';
 import type { StackAddresses } from './stack.ts';
 import type { ToolkitAddresses } from './toolkit.ts';
-import { DEAD_LETTERS, FUNCTIONS } from './topology.ts';
+import { DEAD_LETTERS, FORWARDING } from './topology.ts';
 
 const COMMON = `
   --port-base N          first of the ports in a row (default ${DEFAULT_PORT_BASE}; 0: any that are free)
@@ -32,10 +32,11 @@ export const HELP = `pubsub-guarantees-emulator: Pub/Sub, Firestore and Cloud Ta
   --caller MEMBER        enforce policies: all calls are user:EMAIL's or serviceAccount:EMAIL's
   --seed FILE            topics, subscriptions, queues and documents to begin with, in YAML or JSON${COMMON}`;
 
-export const TOOLKIT_HELP = `Starts Pub/Sub, Firestore, Cloud Tasks, the four functions and the republisher on 127.0.0.1, until Ctrl-C.
+export const TOOLKIT_HELP = `Starts Pub/Sub, Firestore, Cloud Tasks, the five functions and the republisher on 127.0.0.1, until Ctrl-C.
 
   --store NAME           where claims are kept: firestore (default) or redis
-  --redis-url URL        with --store redis: redis://host:port${COMMON}`;
+  --redis-url URL        with --store redis: redis://host:port
+  --sagas FILE           a file whose default export is the list of sagas to run (default: those of the example)${COMMON}`;
 
 export function summary(addresses: StackAddresses | ToolkitAddresses): string {
   return [
@@ -51,9 +52,10 @@ export function summary(addresses: StackAddresses | ToolkitAddresses): string {
 }
 
 const programsOf = ({ functions, republisher }: ToolkitAddresses): readonly string[] => [
-  ...FUNCTIONS.map(
+  ...FORWARDING.map(
     (name) => `  ${name.padEnd(9)} ${name}-in → ${functions[name]} → ${name}-out (${name}-out-sub)`,
   ),
+  `  ${'saga'.padEnd(9)} saga → ${functions.saga} → the topics of its steps`,
   `  what can never be delivered: ${DEAD_LETTERS} (${DEAD_LETTERS}-sub)`,
   `  republisher ${republisher}`,
 ];

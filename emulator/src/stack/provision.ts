@@ -8,13 +8,16 @@ import { pubsubServiceDefinitions } from '../pubsub/protos.ts';
 import { type Caller, caller } from './grpc-call.ts';
 import {
   DEAD_LETTERS,
+  FORWARDING,
   type FunctionName,
   FUNCTIONS,
+  inputOf,
   LOCATION,
   PROJECT,
   QUEUE,
   subscriptionName,
   topicName,
+  TOPICS,
   WAKE_QUEUE,
 } from './topology.ts';
 
@@ -32,8 +35,7 @@ export type ProvisionPorts = Readonly<{
 export async function provision({ addresses, functions, pushRetryPolicy }: ProvisionPorts): Promise<void> {
   const { publisher, subscriber } = pubsubServiceDefinitions();
   await withClient(addresses.pubsub, publisher, async (call) => {
-    const topics = [...FUNCTIONS.flatMap((name) => [`${name}-in`, `${name}-out`]), DEAD_LETTERS];
-    await Promise.all(topics.map((id) => created(call('CreateTopic', { name: topicName(id) }))));
+    await Promise.all(TOPICS.map((id) => created(call('CreateTopic', { name: topicName(id) }))));
   });
   await withClient(addresses.pubsub, subscriber, async (call) => {
     const create = (subscription: object) => created(call('CreateSubscription', subscription));
@@ -48,7 +50,7 @@ export async function provision({ addresses, functions, pushRetryPolicy }: Provi
     };
     await Promise.all([
       ...FUNCTIONS.map(pushed),
-      ...FUNCTIONS.map((name) => create(pullSubscription(`${name}-out`, true))),
+      ...FORWARDING.map((name) => create(pullSubscription(`${name}-out`, true))),
       create(pullSubscription(DEAD_LETTERS, false)),
     ]);
   });
@@ -80,10 +82,10 @@ export const NEVER_EXPIRES = { expirationPolicy: {} };
 /** What a function's push subscription sends its messages to. */
 export const pushEndpoint = (functionUrl: string): string => `${functionUrl}/`;
 
-function pushSubscription(name: string, functionUrl: string) {
+function pushSubscription(name: FunctionName, functionUrl: string) {
   return {
-    name: subscriptionName(`${name}-in-sub`),
-    topic: topicName(`${name}-in`),
+    name: subscriptionName(`${inputOf(name)}-sub`),
+    topic: topicName(inputOf(name)),
     ...NEVER_EXPIRES,
     pushConfig: { pushEndpoint: pushEndpoint(functionUrl) },
     // Above the functions' own limit of 60 s for one delivery.

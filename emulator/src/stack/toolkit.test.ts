@@ -184,7 +184,7 @@ test('the control API shows the addresses and what the servers hold', async () =
   const response = await fetch(`${stack.addresses.control}/state`);
   const state = (await response.json()) as { addresses: unknown; pubsub: { topics: number } };
   assert.deepEqual(state.addresses, stack.addresses);
-  assert.equal(state.pubsub.topics, 9);
+  assert.equal(state.pubsub.topics, 10);
 });
 
 test('publish, pull and acknowledge also work over REST', async () => {

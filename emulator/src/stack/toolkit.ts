@@ -1,5 +1,5 @@
 /**
- * The whole toolkit on one machine: a stack, its topics and queue, the four functions and the republisher as processes
+ * The whole toolkit on one machine: a stack, its topics and queue, the five functions and the republisher as processes
  * of their own, and the sweep driven. It starts programs of this repository, and so runs inside it alone.
  *
  * Starting it ends with everything ready or with nothing left running.
@@ -16,6 +16,7 @@ import { LISTENERS } from './services.ts';
 import type { Stack, StackAddresses } from './stack.ts';
 import type { StackOptions } from './stack-options.ts';
 import {
+  EXAMPLE_SAGAS,
   FUNCTIONS,
   PACKAGES,
   PROGRAMS,
@@ -31,11 +32,13 @@ export type ToolkitOptions = Omit<StackOptions, 'services' | 'project' | 'appEng
     store?: 'firestore' | 'redis';
     /** Required with `store: 'redis'`. Then nothing can be saved, loaded or reset: the claims are not the stack's. */
     redisUrl?: string;
+    /** A file whose default export is the list of the sagas that the function `saga` runs. Default: the example's. */
+    sagas?: string;
   }>;
 
 export type ToolkitAddresses = StackAddresses & Readonly<{ functions: FunctionUrls; republisher: string }>;
 
-/** Nine ports in a row from `portBase`: those of the stack, the republisher, `dedup`, `delay`, `fifo`, `pipeline`. */
+/** Ten ports in a row from `portBase`: those of the stack, the republisher, `dedup`, `delay`, `fifo`, `pipeline`, `saga`. */
 export type Toolkit = Omit<Stack, 'addresses'> &
   Readonly<{
     addresses: ToolkitAddresses;
@@ -44,7 +47,7 @@ export type Toolkit = Omit<Stack, 'addresses'> &
 
 /** Rejects as `startStack` does, and when a program does not start or Redis does not answer. */
 export async function startToolkit(options: ToolkitOptions = {}): Promise<Toolkit> {
-  const { store = 'firestore', redisUrl, log = () => undefined, ...rest } = options;
+  const { store = 'firestore', redisUrl, sagas = EXAMPLE_SAGAS, log = () => undefined, ...rest } = options;
   for (const folder of Object.values(PACKAGES)) {
     if (!existsSync(folder)) throw new Error(`the toolkit's programs are not here: there is no ${folder}`);
   }
@@ -65,6 +68,7 @@ export async function startToolkit(options: ToolkitOptions = {}): Promise<Toolki
         const settings = {
           ports,
           addresses,
+          sagas,
           redisUrl: withRedis ? redisUrl : undefined,
           log,
           pushRetryPolicy,
