@@ -1,5 +1,5 @@
 /**
- * The command `pubsub-guarantees`: operator commands for streams, for the outbox, and for erasing. Errors are one line on
+ * The command `pubsub-guarantees`: operator commands for streams, for sagas, for the outbox, and for erasing. Errors are one line on
  * standard error.
  */
 import { type CommandLine, HELP, readCommandLine } from './cli/command-line.ts';
@@ -27,6 +27,14 @@ async function answer(line: CommandLine): Promise<Printed> {
     const { openOutbox } = await import('./cli/firestore-outbox.ts');
     const { store, close } = openOutbox(line);
     return closing(close, () => runOutbox(store, line.command));
+  }
+  if (line.area === 'sagas') {
+    const [{ openSagas }, { runSagas }] = await Promise.all([
+      import('./cli/firestore-sagas.ts'),
+      import('./cli/run-sagas.ts'),
+    ]);
+    const { sagas, close } = openSagas(line);
+    return closing(close, () => runSagas(sagas, line.command));
   }
   const { openStreams } = await import('./cli/firestore-streams.ts');
   const { streams, close } = await openStreams(line);

@@ -3,17 +3,21 @@
  */
 import { parseArgs } from 'node:util';
 import { type Environment, firestoreNames, fullName, optional, project } from '../environment.ts';
+import type { Duration } from '../duration.ts';
 import { textOf } from '../errors.ts';
 import type { CostQuestion } from './cost.ts';
 import { COST_HELP, costQuestion } from './cost-command.ts';
 import { ERASE_HELP, type EraseCommand, eraseCommand } from './erase-command.ts';
 import { OUTBOX_HELP, type OutboxCommand, outboxCommand } from './outbox-command.ts';
+import { durationOf, SAGAS_HELP, type SagasCommand, sagasCommand } from './sagas-command.ts';
 import { STREAMS_HELP, type StreamsCommand, streamsCommand } from './streams-command.ts';
 import { collectionOf, CommandLineError } from './usage.ts';
 
-export const HELP = `Usage: pubsub-guarantees streams|outbox|erase|cost <command> [options]
+export const HELP = `Usage: pubsub-guarantees streams|sagas|outbox|erase|cost <command> [options]
 
 ${STREAMS_HELP}
+
+${SAGAS_HELP}
 
 ${OUTBOX_HELP}
 
@@ -47,6 +51,17 @@ export type StreamsLine = Common &
     deadLetterTopic?: string;
   }>;
 
+export type SagasLine = Common &
+  Readonly<{
+    area: 'sagas';
+    command: SagasCommand;
+    collection: string;
+    consumer: string;
+    /** `projects/…/topics/…`. Absent only where the command reads. */
+    topic?: string;
+    wait: Duration;
+  }>;
+
 export type OutboxLine = Common &
   Readonly<{
     area: 'outbox';
@@ -61,7 +76,7 @@ export type EraseLine = Common & Readonly<{ area: 'erase'; command: EraseCommand
 
 type CostLine = Readonly<{ area: 'cost'; question: CostQuestion; json: boolean }>;
 
-export type CommandLine = StreamsLine | OutboxLine | EraseLine | CostLine;
+export type CommandLine = StreamsLine | SagasLine | OutboxLine | EraseLine | CostLine;
 
 const OPTIONS = {
   consumer: { type: 'string' },
@@ -74,6 +89,15 @@ const OPTIONS = {
   page: { type: 'string' },
   'page-size': { type: 'string' },
   'dead-letter-topic': { type: 'string' },
+  saga: { type: 'string' },
+  version: { type: 'string' },
+  'older-than': { type: 'string' },
+  parked: { type: 'boolean' },
+  topic: { type: 'string' },
+  call: { type: 'string' },
+  wait: { type: 'string' },
+  reason: { type: 'string' },
+  reply: { type: 'string' },
   'dedup-id': { type: 'string' },
   'message-id': { type: 'string' },
   subscription: { type: 'string' },
@@ -95,6 +119,10 @@ const OPTIONS = {
 /** Of some areas alone: the others have nothing to do with them. */
 const AREAS = {
   streams: ['consumer', 'source', 'scope', 'state', 'page', 'page-size', 'dead-letter-topic', 'collection'],
+  sagas: [
+    ...['consumer', 'saga', 'state', 'version', 'older-than', 'parked', 'page', 'page-size', 'topic'],
+    ...['call', 'wait', 'reason', 'reply', 'collection'],
+  ],
   outbox: ['epoch', 'counters', 'counter-scope', 'page-size', 'collection'],
   erase: ['consumer', 'dedup-id', 'message-id', 'subscription', 'dry-run', 'collection'],
   cost: ['rate', 'size', 'once', 'later', 'order', 'duplicates', 'region'],
@@ -147,6 +175,7 @@ function read(args: readonly string[], environment: Environment): CommandLine | 
     ...(values.database !== undefined && { FIRESTORE_DATABASE: values.database }),
   };
   if (area === 'erase') return eraseLine(rest, values, from);
+  if (area === 'sagas') return sagasLine(rest, values, from);
   return area === 'streams' ? streamsLine(rest, values, from) : outboxLine(rest, values, from);
 }
 
@@ -189,6 +218,28 @@ function sourceOf(projectId: string, values: Values, from: Environment): string 
   throw new CommandLineError(
     '--source is not given; accepted: the subscription, as `streams list` shows it, or --scope consumer',
   );
+}
+
+function sagasLine(operands: readonly string[], values: Values, from: Environment): SagasLine {
+  const command = sagasCommand(operands, values);
+  const shared = common(values, from);
+  const { collectionPrefix } = firestoreNames(from);
+  const consumer = values.consumer ?? optional(from, 'CONSUMER');
+  if (consumer === undefined)
+    throw new CommandLineError('--consumer is not given; accepted: the CONSUMER of the orchestrator');
+  const topic = values.topic ?? optional(from, 'SAGA_TOPIC');
+  const isRead = command.kind === 'list' || command.kind === 'inspect';
+  if (topic === undefined && !isRead)
+    throw new CommandLineError('--topic is not given; accepted: the topic of the orchestrator');
+  return {
+    area: 'sagas',
+    command,
+    ...shared,
+    collection: collectionOf('--collection', values.collection ?? `${collectionPrefix}-sagas`),
+    consumer,
+    ...(topic !== undefined && { topic: fullName(shared.project, 'topics', '--topic', topic) }),
+    wait: durationOf('--wait', values.wait ?? '30s'),
+  };
 }
 
 function outboxLine(operands: readonly string[], values: Values, from: Environment): OutboxLine {
