@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { type Toolkit, startToolkit } from 'pubsub-guarantees-emulator';
@@ -15,11 +15,12 @@ type Ended = Readonly<{ code: number | undefined; stdout: string; stderr: string
 
 /** As a user would run it, with the variables that `npm start` prints. */
 function example(name: string, change: NodeJS.ProcessEnv = {}): Promise<Ended> {
-  const { pubsub, firestore } = stack.addresses;
+  const { pubsub, firestore, control } = stack.addresses;
   const env = {
     ...process.env,
     PUBSUB_EMULATOR_HOST: pubsub,
     FIRESTORE_EMULATOR_HOST: firestore,
+    LOCAL_STACK_CONTROL: control,
     ...change,
   };
   const file = fileURLToPath(new URL(`${name}.ts`, import.meta.url));
@@ -79,6 +80,36 @@ test('in order: three publishers, one order', async () => {
   const numbers = [...stdout.matchAll(/^(\d+): step/gm)].map((match) => Number(match[1]));
   assert.deepEqual(numbers, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
   assert.match(stdout, /published as .*; handled as 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12/);
+});
+
+/** What the four orders end as, whichever participant finds the courier. */
+function assertOrders(stdout: string, courier: RegExp): void {
+  assert.match(stdout, courier);
+  assert.match(
+    stdout,
+    /^rice: completed\n  payment done, courier done, kitchen done, collect done, notify done; payment collected; told: /m,
+  );
+  assert.match(
+    stdout,
+    /^far: compensated \(courier: refused NO_COURIER\)\n.*; payment released; no notice$/m,
+  );
+  assert.match(stdout, /^stew: compensated \(kitchen: withdrawn\)\n.*; payment released; no notice$/m);
+  assert.match(stdout, /^pasta: completed\n.*; payment collected; told: /m);
+}
+
+test('sagas: two orders completed, two compensated, one of them with its pivot in doubt', async () => {
+  const { code, stdout, stderr } = await example('sagas/food-orders');
+  assert.deepEqual([code, stderr], [0, '']);
+  assertOrders(stdout, /told: (?:Ada|Grace|Katherine) brings your order$/m);
+});
+
+test('sagas: a participant in Python follows the table of the wire contract', async (t) => {
+  if (spawnSync('python3', ['-c', 'import sqlite3'], { stdio: 'ignore' }).status !== 0) {
+    return t.skip('there is no python3 with sqlite3');
+  }
+  const { code, stdout, stderr } = await example('sagas/food-orders', { FOOD_COURIERS: 'python3' });
+  assert.deepEqual([code, stderr], [0, '']);
+  assertOrders(stdout, /told: Guido brings your order$/m);
 });
 
 test('an example without its stack ends with one line', async () => {

@@ -3,6 +3,7 @@
  * them, and the sweep. They end with the stack.
  */
 import { randomUUID } from 'node:crypto';
+import type { Child } from './child.ts';
 import { type ChildSettings, functionChild, republisherChild } from './children.ts';
 import type { Closers } from './closers.ts';
 import type { Extended } from './open.ts';
@@ -15,10 +16,10 @@ export type FunctionUrls = Readonly<Record<FunctionName, string>>;
 
 export type Programs = Readonly<{
   functions: Readonly<{
-    /** SIGKILL to all of them, as if their instances had crashed. Resolves when they are gone. */
-    kill(): Promise<void>;
-    /** Starts them again where they were. Resolves when they are ready. */
-    start(): Promise<void>;
+    /** SIGKILL to these, or to all of them, as if their instances had crashed. Resolves when they are gone. */
+    kill(...names: readonly FunctionName[]): Promise<void>;
+    /** Starts these, or all of them, again where they were. Resolves when they are ready. */
+    start(...names: readonly FunctionName[]): Promise<void>;
   }>;
   extended: Extended;
 }>;
@@ -36,16 +37,18 @@ export async function startPrograms(
   const { addresses, log, pushRetryPolicy } = settings;
   const connect = (): Promise<void> => provision({ addresses, functions: urls, pushRetryPolicy });
   const childSettings = { ...settings, runName: `local-${randomUUID()}` };
-  const functions = FUNCTIONS.map((name) => functionChild(name, childSettings));
-  const children = [...functions, republisherChild(childSettings)];
+  const functions = new Map(FUNCTIONS.map((name) => [name, functionChild(name, childSettings)]));
+  const children = [...functions.values(), republisherChild(childSettings)];
+  const these = (names: readonly FunctionName[]): readonly Child[] =>
+    [...functions].flatMap(([name, each]) => (names.length === 0 || names.includes(name) ? [each] : []));
   closers.add(async () => void (await Promise.all(children.map((child) => child.stop()))));
   await Promise.all([...children.map((child) => child.start()), connect()]);
   const sweeps = startSweeping(urls, log);
   closers.add(() => sweeps.close());
   return {
     functions: {
-      kill: async () => void (await Promise.all(functions.map((child) => child.kill()))),
-      start: async () => void (await Promise.all(functions.map((child) => child.start()))),
+      kill: async (...names) => void (await Promise.all(these(names).map((child) => child.kill()))),
+      start: async (...names) => void (await Promise.all(these(names).map((child) => child.start()))),
     },
     extended: {
       inFlight: () => sweeps.running(),
