@@ -131,7 +131,7 @@ function orchestrated(config: Config, ports: Ports, attributes: Middleware): Pip
     publisher,
     lease,
     retention,
-    project: config.project,
+    projectId: config.project,
     ...(onConflict !== 'process' && { onConflict }),
   })(orchestrator(store, definitions, { topic }));
   const stages = [

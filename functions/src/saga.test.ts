@@ -87,7 +87,12 @@ test('a module that is not there, or exports no list, is named with what is acce
 });
 
 const trip = defineSaga<{ city: string }>('trip', { version: 1 })
-  .compensable('hotel', { topic: 'hotels', do: ({ city }) => ({ city }), undo: () => ({}), timeout: '10s' })
+  .compensable('hotel', {
+    topic: 'hotels',
+    do: ({ city }) => ({ city }),
+    undo: () => ({}),
+    replyTimeout: '10s',
+  })
   .retriable('letter', { topic: 'letters', do: ({ city }) => ({ city }) });
 
 function running() {

@@ -25,32 +25,32 @@ export const foodOrder = defineSaga<FoodOrder>('food-order', { version: 1, deadl
     topic: 'food-payments',
     do: ({ id, total }) => ({ order: id, reserve: total }),
     undo: ({ id }) => ({ order: id }),
-    timeout: '5s',
-    attempts: 10,
+    replyTimeout: '5s',
+    maxAttempts: 10,
   })
   .compensable('courier', {
     topic: 'food-couriers',
     do: ({ id, to }) => ({ order: id, to }),
     undo: ({ id }) => ({ order: id }),
     replied: (order, reply) => ({ ...order, courier: (reply as { courier: string }).courier }),
-    timeout: '5s',
-    attempts: 10,
+    replyTimeout: '5s',
+    maxAttempts: 10,
   })
   .pivot('kitchen', {
     topic: 'food-kitchen',
     do: ({ id, dish }) => ({ order: id, dish }),
-    timeout: '2s',
-    attempts: KITCHEN_ATTEMPTS,
+    replyTimeout: '2s',
+    maxAttempts: KITCHEN_ATTEMPTS,
   })
   .retriable('collect', {
     topic: 'food-payments',
     do: ({ id, total }) => ({ order: id, collect: total }),
-    timeout: '5s',
+    replyTimeout: '5s',
   })
   .retriable('notify', {
     topic: 'food-notices',
     do: ({ id, courier }) => ({ order: id, text: `${courier} brings your order` }),
-    timeout: '5s',
+    replyTimeout: '5s',
   });
 
 export default [foodOrder];

@@ -45,7 +45,7 @@ const orders: readonly FoodOrder[] = [
 
 // The start: in the transaction that makes the order true.
 const rows = firestoreOutbox(firestore);
-const box = outbox(rows, { project: projectId });
+const box = outbox(rows, { projectId });
 for (const order of orders) {
   await firestore.runTransaction(async (transaction) => {
     const slot = await box.reserve(transaction, { id: order.id });

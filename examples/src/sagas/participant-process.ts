@@ -45,7 +45,7 @@ export async function serve(
   const once = inbox(firestoreInbox(firestore), {
     publisher: replies(publisher),
     lease: '5s',
-    project: projectId,
+    projectId,
   });
   const handler = compose(once(step), [deadLettering(publisher, 'dead-letters')]);
   const receiver = receive(pubsub.subscription(subscriptionOf(name)), handler, {

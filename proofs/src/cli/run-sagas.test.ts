@@ -26,9 +26,9 @@ const TOPIC = `projects/${PROJECT}/topics/saga`;
 
 /** Nothing answers its commands: the test says what became of them. */
 const trip = defineSaga<{ city: string }>('trip', { version: 1 })
-  .compensable('hotel', { topic: 'steps', do: (data) => data, undo: () => ({}), timeout: '1h' })
-  .pivot('flight', { topic: 'steps', do: (data) => data, timeout: '1h' })
-  .retriable('letter', { topic: 'steps', do: (data) => data, timeout: '1h' });
+  .compensable('hotel', { topic: 'steps', do: (data) => data, undo: () => ({}), replyTimeout: '1h' })
+  .pivot('flight', { topic: 'steps', do: (data) => data, replyTimeout: '1h' })
+  .retriable('letter', { topic: 'steps', do: (data) => data, replyTimeout: '1h' });
 
 suite('sagas on the local stack', () => {
   let stack: Awaited<ReturnType<typeof startStack>>;

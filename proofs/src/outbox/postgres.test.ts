@@ -84,7 +84,7 @@ if (binaries === undefined) {
       {
         r: {
           runTimeout: '1m',
-          backoff: { first: '1ms' },
+          retry: { min: '1ms' },
           handle: {
             async k(job) {
               if (job.payload === 2 && job.attempt === 1) throw new Error('once more');

@@ -24,7 +24,12 @@ export function openSagas({
   const client = new PubSub({ projectId: project });
   const publisher = pubsubPublisher(client);
   return {
-    sagas: sagas(firestoreSagas(firestore, { collection }), { consumer, topic, publisher, timeout: wait }),
+    sagas: sagas(firestoreSagas(firestore, { collection }), {
+      consumer,
+      topic,
+      publisher,
+      answerTimeout: wait,
+    }),
     async close() {
       await publisher.close();
       await client.close();

@@ -137,6 +137,9 @@ test('claims and payloads find what they look for', async () => {
   await payloads['sweep']?.({ signal: new AbortController().signal });
 });
 
+/** No module of this repository makes the collections of sagas: Firestore's automatic indexes of one field serve them. */
+const UNPLANNED = /^sagas\//;
+
 test('every place in the library that makes a query was there', async () => {
   const library = fileURLToPath(new URL('../../../shared/src/', import.meta.url));
   const files = (await readdir(library, { recursive: true })).filter(
@@ -149,7 +152,7 @@ test('every place in the library that makes a query was there', async () => {
   }
   assert.ok(made.length > 10, 'the library is not where it is looked for');
   assert.deepEqual(
-    made.filter((place) => !places.has(place)),
+    made.filter((place) => !places.has(place) && !UNPLANNED.test(place)),
     [],
   );
 });

@@ -121,8 +121,6 @@ const task =
   async (log: unknown) => {
     const clock = virtualClock();
     const ports = {
-      clock,
-      log,
       publisher: { publish: async () => '1' },
       deadLetters: (handler: unknown) => handler,
     };
@@ -131,7 +129,7 @@ const task =
         authenticate: authentication?.({ appEngine: { queues: ['delay'] }, oidc: OIDC }, keys),
         republish: republish?.(
           { ...ports, queue: memoryTasks?.({ clock }) },
-          { allowedTopics: ['projects/p/topics/out'] },
+          { clock, log: log as object, allowedTopics: ['projects/p/topics/out'] },
         ),
         log: log as object,
       },
