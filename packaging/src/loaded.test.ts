@@ -93,7 +93,7 @@ test('saga runs the definitions beside it, as esbuild packs them, and loads no R
   const sagas = join(out, 'functions/sagas.js');
   // What a user's own project has is the package; here it is the sources.
   await build({
-    entryPoints: [join(ROOT, 'examples/src/sagas/food-order.ts')],
+    entryPoints: [join(ROOT, 'examples/src/sagas/definitions.ts')],
     outfile: sagas,
     bundle: true,
     format: 'esm',

@@ -42,7 +42,7 @@ export const PACKAGES = {
 
 /** The sagas that the toolkit runs unless it is told others: those of the example. */
 export const EXAMPLE_SAGAS = fileURLToPath(
-  new URL('../../../examples/src/sagas/food-order.ts', import.meta.url),
+  new URL('../../../examples/src/sagas/definitions.ts', import.meta.url),
 );
 
 /** The processes of the toolkit, in the order of their ports, which follow those of the stack. */

@@ -1,7 +1,7 @@
 /**
  * A food order, as data and pure functions: the payment is reserved, a courier is found, the kitchen confirms, which
- * decides; then the payment is collected and the customer is told. The function `saga` of `npm start` runs it
- * (`SAGA_MODULE`), and the programs beside this file are its participants.
+ * decides; then the payment is collected and the customer is told. The function `saga` of `npm start` runs it, and
+ * the programs beside this file are its participants.
  *
  * The waits are short, so that a run shows what happens when nothing answers. An order of a real shop waits for minutes.
  */
@@ -52,5 +52,3 @@ export const foodOrder = defineSaga<FoodOrder>('food-order', { version: 1, deadl
     do: ({ id, courier }) => ({ order: id, text: `${courier} brings your order` }),
     replyTimeout: '5s',
   });
-
-export default [foodOrder];
