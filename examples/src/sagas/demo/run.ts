@@ -44,6 +44,8 @@ export type RunFacts = Readonly<{
 
 /** Open at once: enough that each process has something in hand when it is killed. */
 const WINDOW = 24;
+/** Orders beyond those that must have ended before the next kill. */
+const AHEAD = 8;
 const LOOK_MS = 200;
 /** Copies that are still on their way come after the end of their saga, and must have no effect. */
 const DRAIN_MS = 10_000;
@@ -86,7 +88,7 @@ export async function runSagas({ orders, kills, signal, show }: RunOptions): Pro
     );
     const killing = killer({ stack, participants, kills, orders });
     const all = placed(orders);
-    const ends = await run({ all, signal, onEnded: killing.onEnded, show });
+    const ends = await run({ all, signal, onEnded: killing.onEnded, mayPlace: killing.mayPlace, show });
     await killing.done();
     const backlog = await drained(stack);
     return {
@@ -105,17 +107,18 @@ type Follow = Readonly<{
   all: readonly Placed[];
   signal: AbortSignal;
   onEnded: (count: number) => void;
+  mayPlace: (count: number) => boolean;
   show: RunOptions['show'];
 }>;
 
 /** Places the orders as others end, and looks at each one that is open. */
 function following(operator: Sagas, start: (order: Placed['order']) => Promise<unknown>) {
-  return async ({ all, signal, onEnded, show }: Follow): Promise<readonly Ended[]> => {
+  return async ({ all, signal, onEnded, mayPlace, show }: Follow): Promise<readonly Ended[]> => {
     const open = new Map<string, Ended>();
     const ended: Ended[] = [];
     const rest = all.values();
     while (ended.length < all.length && !signal.aborted) {
-      while (open.size < WINDOW) {
+      while (open.size < WINDOW && mayPlace(open.size + ended.length)) {
         const { value: next } = rest.next();
         if (next === undefined) break;
         await start(next.order);
@@ -146,10 +149,11 @@ function following(operator: Sagas, start: (order: Placed['order']) => Promise<u
 
 type Killing = Readonly<{ stack: Toolkit; participants: Processes; kills: number; orders: number }>;
 
-/** One process after the other, evenly over the sagas that end; one kill at a time. */
+/** One process after the other, evenly over the sagas that end; one kill at a time, and orders do not run ahead of it. */
 function killer({ stack, participants, kills, orders }: Killing) {
   const killed: Record<Victim, number> = { saga: 0, payments: 0, couriers: 0, kitchen: 0, notices: 0 };
   let count = 0;
+  let done = 0;
   let failure: unknown;
   let current = Promise.resolve();
   let isBusy = false;
@@ -171,8 +175,14 @@ function killer({ stack, participants, kills, orders }: Killing) {
       isBusy = true;
       current = kill(victim)
         .catch((error: unknown) => (failure = error))
-        .then(() => void (isBusy = false));
+        .then(() => {
+          done += 1;
+          isBusy = false;
+        });
     },
+    /** Whether one more order may follow those that were placed: there must be sagas left to be open at the last kill. */
+    mayPlace: (already: number): boolean =>
+      done >= kills || already < ((done + 1) * orders) / (kills + 1) + AHEAD,
     async done(): Promise<void> {
       await current;
       if (failure !== undefined) throw failure;
