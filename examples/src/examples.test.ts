@@ -112,6 +112,33 @@ test('sagas: a participant in Python follows the table of the wire contract', as
   assertOrders(stdout, /told: Guido brings your order$/m);
 });
 
+test('choreography: three orders end without an orchestrator, and their traces say how', async () => {
+  const { code, stdout, stderr } = await example('sagas/choreographed');
+  assert.deepEqual([code, stderr], [0, '']);
+  assert.equal(
+    stdout,
+    [
+      'rice: completed, payment collected',
+      '  food-payments → paid',
+      '    food-couriers → found',
+      '      food-kitchen → confirmed',
+      '        food-payments',
+      'far: compensated, payment released',
+      '  food-payments → paid',
+      '    food-couriers → failed',
+      '      food-payments',
+      'soup: compensated, payment released',
+      '  food-payments → paid',
+      '    food-couriers → found',
+      '      food-kitchen → refused',
+      '        food-couriers → failed',
+      '          food-payments',
+      'without an end: 0',
+      '',
+    ].join('\n'),
+  );
+});
+
 test('an example without its stack ends with one line', async () => {
   const { code, stderr } = await example('once', { FIRESTORE_EMULATOR_HOST: '127.0.0.1:1' });
   assert.equal(code, 1);
