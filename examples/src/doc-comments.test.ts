@@ -112,10 +112,15 @@ async function exported(): Promise<ReadonlyMap<string, readonly string[]>> {
   const manifest: unknown = JSON.parse(await readFile(new URL('package.json', LIBRARY), 'utf8'));
   const entries = Object.entries((manifest as { exports: Record<string, { source: string }> }).exports);
   const named = new Map<string, readonly string[]>();
+  const taken = new Set<string>();
   for (const [entry, { source }] of entries) {
     if (entry === './environment') continue;
     const module = (await import(new URL(source, LIBRARY).href)) as Record<string, unknown>;
-    const names = Object.keys(module).filter((name) => typeof module[name] === 'function');
+    // An entry point may export again what another one exports.
+    const names = Object.keys(module).filter(
+      (name) => typeof module[name] === 'function' && !taken.has(name),
+    );
+    for (const name of names) taken.add(name);
     named.set(entry.replace('.', 'pubsub-guarantees'), names);
   }
   return named;

@@ -41,7 +41,7 @@ export async function sagaPorts(
       collection: `${prefix}-claims`,
       outbox: await outboxStore(config, client, clock),
       clock,
-      ...(config.dedup !== undefined && { timeout: claimCall(config.dedup.lease) }),
+      ...(config.dedup !== undefined && { callTimeout: claimCall(config.dedup.lease) }),
     }),
   };
 }
@@ -53,8 +53,12 @@ async function definitionsIn(module: string): Promise<readonly SagaDefinition[]>
     loaded = (await import(pathToFileURL(resolve(module)).href)) as typeof loaded;
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    const text = `SAGA_MODULE is ${JSON.stringify(module)}, which cannot be loaded: ${reason}`;
-    throw new ConfigError('INVALID_VARIABLE', `${text}; accepted: ${ACCEPTED}`, { cause: error });
+    const value = `${JSON.stringify(module)}, which cannot be loaded: ${reason}`;
+    const option = { path: 'SAGA_MODULE', value, accepted: ACCEPTED };
+    throw new ConfigError('INVALID_OPTION', `SAGA_MODULE is ${value}; accepted: ${ACCEPTED}`, {
+      cause: error,
+      option,
+    });
   }
   const { default: list } = loaded;
   if (!Array.isArray(list) || list.length === 0) throw bad('SAGA_MODULE', module, ACCEPTED);

@@ -69,6 +69,7 @@ export const CALL_CODES = {
   OUTBOX_ROW_MISSING: 'the row of a number is gone, and the stream waits for it',
   PAYLOAD_DONE: 'a payload that was marked as done was asked for',
   ROW_NOT_HALTED: 'skip: the outbox is not blocked at this number',
+  SAGA_INSTANCE_UNKNOWN: 'a command of sagas: the consumer has no such instance',
   STREAM_UNKNOWN: 'no message of the stream has come',
   TRANSACTION_OVER: 'the transaction of a job has ended',
   UNREADABLE_WAKE: 'the body of a wake-up is not the library’s',

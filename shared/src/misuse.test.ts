@@ -197,7 +197,7 @@ const OPTIONS: Readonly<Record<string, Case>> = {
   firestoreStepRecords: { before: [firestore], valid: {}, near: ['collections', 'collection'] },
   migrate: { before: [postgres], valid: { schema: 's' }, near: ['shema', 'schema'] },
   migrateOutbox: { before: [postgres], valid: { schema: 's' }, near: ['shema', 'schema'] },
-  postgresOutbox: { before: [postgres], valid: { project: 'p' }, near: ['projects', 'project'] },
+  postgresOutbox: { before: [postgres], valid: { projectId: 'p' }, near: ['projectid', 'projectId'] },
   postgresJobs: { before: [postgres], valid: { clock }, near: ['outbx', 'outbox'] },
   worker: {
     before: [memoryJobs({ clock }), { r: { runTimeout: '1m', handle: {} } }],

@@ -162,7 +162,7 @@ test('errors arrive with the code and the text that gRPC gives', async () => {
     [(client) => client.runTask({ name: `${nameOf('errors')}/tasks/none` }), 5],
     [(client) => client.listQueues({ parent: fixture.parent, filter: 'state: A OR state: B' }), 12],
     [(client) => client.listQueues({ parent: fixture.parent, filter: 'colour: red' }), 3],
-    [(client) => client.getIamPolicy({ resource: nameOf('errors') }), 12],
+    [(client) => client.getIamPolicy({ resource: nameOf('none') }), 5],
   ];
   for (const [call, code] of cases) {
     const [overRest, overGrpc] = await Promise.all(

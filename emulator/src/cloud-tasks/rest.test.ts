@@ -145,7 +145,8 @@ test('maps codes to HTTP statuses', async () => {
   const at = (path: string, method = 'GET', body?: unknown) => call(method, path, body);
   assert.equal((await at('/queues/none')).status, 404);
   assert.equal((await at('/queues', 'POST', { name: fixture.queue })).status, 409);
-  assert.equal((await at('/queues/delay-queue:getIamPolicy', 'POST', {})).status, 501);
+  const logged = { name: `${fixture.parent}/queues/logged`, stackdriverLoggingConfig: { samplingRatio: 1 } };
+  assert.equal((await at('/queues', 'POST', logged)).status, 501);
   assert.equal((await at('/queues/delay-queue', 'PUT', {})).status, 404);
   assert.equal((await at('/queues/delay-queue/tasks/json:stop', 'POST', {})).status, 404);
   await call('POST', '/queues', { name: `${fixture.parent}/queues/gone` });

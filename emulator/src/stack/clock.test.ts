@@ -88,7 +88,7 @@ test('a delay of 45 days arrives on a clock that was never frozen as well', asyn
 test('no move deletes a subscription of the topology, also one that a loaded state would let expire', async () => {
   const saved = stack.save() as unknown as { pubsub: { subscriptions: object[] } };
   const { subscriptions } = saved.pubsub;
-  assert.equal(subscriptions.length, 9);
+  assert.equal(subscriptions.length, 10);
   for (const each of subscriptions) assert.deepEqual(Reflect.get(each, 'expirationPolicy'), {});
   const expiring = subscriptions.map((each) => ({ ...each, expirationPolicy: { ttl: '2678400s' } }));
   await stack.load({ ...saved, pubsub: { ...saved.pubsub, subscriptions: expiring } });

@@ -96,7 +96,7 @@ const traced = correlated<Transaction>({
 for (const [event, subscription] of Object.entries(LISTENS[name])) {
   const handler = SERVICES[name][event as EventName];
   if (handler === undefined) throw new Error(`${name} does not know ${event}`);
-  const once = inbox(firestoreInbox(firestore), { publisher, lease: '5s', project: projectId });
+  const once = inbox(firestoreInbox(firestore), { publisher, lease: '5s', projectId });
   receive(pubsub.subscription(subscription), once(traced(handler)), { consumer: `food-${name}` });
 }
 // Without the program that has started it, it ends.

@@ -21,7 +21,7 @@ export const expense = defineSaga<Expense>('expense', { version: 1, deadline: '1
   .pivot('approval', {
     topic: 'expense-approvals',
     do: ({ id, amount, what }) => ({ id, amount, what }),
-    timeout: '1d',
-    attempts: 20,
+    replyTimeout: '1d',
+    maxAttempts: 20,
   })
   .retriable('transfer', { topic: 'expense-budget', do: ({ id, amount }) => ({ id, transfer: amount }) });

@@ -2,19 +2,19 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { silent } from '../../../shared/src/log.ts';
-import { inTransaction, migrate, postgresJobs } from '../../../shared/src/jobs/postgres.ts';
+import { inTransaction, jobOutbox, migrate, postgresJobs } from '../../../shared/src/jobs/postgres.ts';
 import { complete } from '../../../shared/src/jobs/outcome.ts';
 import { worker } from '../../../shared/src/jobs/worker.ts';
 import { outboxContract } from '../../../shared/src/outbox/contract.ts';
 import { outbox } from '../../../shared/src/outbox/outbox.ts';
-import { jobOutbox, migrateOutbox, postgresOutbox } from '../../../shared/src/outbox/postgres.ts';
+import { migrateOutbox, postgresOutbox } from '../../../shared/src/outbox/postgres.ts';
 import { relay } from '../../../shared/src/outbox/relay.ts';
 import { memoryPublisher } from '../../../shared/src/testing/memory-publisher.ts';
 import { poolOf } from '../jobs/postgres-jobs.ts';
 import { postgresBinaries, startPostgres } from '../servers/postgres-server.ts';
 
 const [binaries] = postgresBinaries();
-const PROJECT = { project: 'shop' } as const;
+const PROJECT = { projectId: 'shop' } as const;
 
 async function open() {
   assert.ok(binaries !== undefined);

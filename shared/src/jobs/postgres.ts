@@ -37,6 +37,7 @@ export { inTransaction, type PostgresTransaction } from '../postgres/transaction
 export type { PostgresClient, PostgresPool, PostgresQueries } from '../postgres/connection.ts';
 export type { ListeningClient } from '../postgres/listen.ts';
 
+export { jobOutbox } from './job-outbox.ts';
 export type { JobOutbox } from './postgres-transaction.ts';
 
 export type PostgresJobsOptions = Readonly<{

@@ -8,15 +8,12 @@
 import { type Clock, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { checkOptions, clock as aClock, duration, port, required, text } from '../options.ts';
-import type { HeldJob } from '../jobs/job-store.ts';
-import type { JobOutbox } from '../jobs/postgres.ts';
 import { connectionsOf, jsonOf, type PostgresPool, type Statement } from '../postgres/connection.ts';
 import { translated } from '../postgres/errors.ts';
 import { checkVersion, migrateBy } from '../postgres/migrations.ts';
 import { checkIdentifier, quoted } from '../postgres/names.ts';
 import type { PostgresTransaction } from '../postgres/transaction.ts';
 import { shardOf, SHARDS, someShards } from '../shards.ts';
-import { outbox } from './outbox.ts';
 import type { Head, OutboxStore, Written } from './outbox-store.ts';
 import { NOW, postgresRelay } from './postgres-relay.ts';
 import { OUTBOX_VERSION, outboxTables } from './postgres-tables.ts';
@@ -25,16 +22,17 @@ import type { Row } from './rows.ts';
 export { inTransaction, type PostgresTransaction } from '../postgres/transaction.ts';
 
 export type PostgresOutboxOptions = Readonly<{
-  /** The project of topics that are given by their ID alone. */
-  project: string;
-  /** Where the tables are (default outbox). */
+  /** The project of topics that are given by their ID alone. Required. */
+  projectId: string;
+  /** Where the tables are (default `outbox`). */
   schema?: string;
-  /** In how many ranges of the index pending rows stand (default 16). The same for all that write and relay. */
+  /** In how many ranges of the index pending rows stand (default 16, from 1 to 256). The same for all that write and relay. */
   shards?: number;
-  /** How long a row is kept after its publish, for consumers' gaps (default 7d). */
+  /** How long a row is kept after its publish, for consumers' gaps (default `7d`, at least `0ms`). */
   retention?: Duration;
-  /** How long one call may take (default 5s). */
+  /** Bound on one call (default `5s`, at least `1ms`). */
   callTimeout?: Duration;
+  /** Default: the machine's. */
   clock?: Clock;
 }>;
 
@@ -54,7 +52,12 @@ const MAX_MESSAGE_BYTES = 1_040_000;
 const BATCH = 1_000;
 const BATCHES = 20;
 
-/** Makes the tables of the outbox. Any number of processes at once. Rejects with STORE_UNAVAILABLE. */
+/**
+ * Makes the tables of the outbox. Any number of processes at once. Rejects with STORE_UNAVAILABLE.
+ *
+ * @example
+ * await migrateOutbox(new Pool(), { schema: 'outbox' });
+ */
 export async function migrateOutbox(
   pool: PostgresPool,
   options: Readonly<{ schema?: string; clock?: Clock }> = {},
@@ -76,23 +79,23 @@ const checkPool = (pool: unknown): void =>
  * A store for `outbox` and `relay`. Throws ConfigError for an option that is not valid.
  *
  * @example
- * const store = postgresOutbox(pool, { project: 'shop' });
+ * const store = postgresOutbox(pool, { projectId: 'shop' });
  * await inTransaction(pool, async (tx) => {
- *   (await outbox(store).reserve(tx, { sequenceKey: 'order-42' })).add(message);
+ *   (await outbox(store).reserve(tx, { sequenceKey: 'order-42' })).add({ topic: 'orders', data: Buffer.from('paid'), attributes: {} });
  *   await store.written(tx);
  * });
  */
 export function postgresOutbox(pool: PostgresPool, options: PostgresOutboxOptions): PostgresOutbox {
   checkPool(pool);
   checkOptions<PostgresOutboxOptions>(options, {
-    project: required(text),
+    projectId: required(text),
     schema: checkIdentifier,
     shards: someShards,
     retention: duration,
     callTimeout: duration,
     clock: aClock,
   });
-  const { project, schema = SCHEMA, clock = systemClock(), retention = '7d', shards = SHARDS } = options;
+  const { projectId, schema = SCHEMA, clock = systemClock(), retention = '7d', shards = SHARDS } = options;
   const retentionMs = toMilliseconds(retention, 'retention');
   const limitMs = options.callTimeout === undefined ? LIMIT_MS : toMilliseconds(options.callTimeout);
   const s = quoted(schema);
@@ -124,7 +127,7 @@ export function postgresOutbox(pool: PostgresPool, options: PostgresOutboxOption
   return {
     ...postgresRelay(s, query, shards),
     maxMessageBytes: MAX_MESSAGE_BYTES,
-    project: () => project,
+    project: () => projectId,
     async readSlot(tx, firstRow, key) {
       // What another one writes under this key, or under this ID, is committed before this reads.
       for (const name of key === undefined ? [firstRow] : [key, firstRow]) {
@@ -194,22 +197,6 @@ export function postgresOutbox(pool: PostgresPool, options: PostgresOutboxOption
         if (count < BATCH) break;
       }
       return sum;
-    },
-  };
-}
-
-/**
- * What a completed job publishes, as rows of this outbox in the transaction that completes it: the option `outbox` of
- * `postgresJobs`. Their IDs follow from the job and its run.
- */
-export function jobOutbox(store: PostgresOutbox): JobOutbox {
-  port(['readSlot', 'writeSlot', 'written'], 'what postgresOutbox(pool, options) answers')('store', store);
-  const box = outbox(store);
-  return {
-    async add(tx, { id, token }: HeldJob, messages) {
-      const slot = await box.reserve(tx, { id: `job ${id} ${token}` });
-      slot.add(...messages);
-      await store.written(tx);
     },
   };
 }
