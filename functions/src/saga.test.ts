@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import type { Transaction } from '@google-cloud/firestore';
+import { Firestore, type Transaction } from '@google-cloud/firestore';
 import { contextFor, type OutgoingMessage, silent } from 'pubsub-guarantees';
 import type { InboxStore } from 'pubsub-guarantees/dedup';
 import { defineSaga, type SagaStore } from 'pubsub-guarantees/sagas';
@@ -84,6 +84,23 @@ test('a module that is not there, or exports no list, is named with what is acce
       message: /^SAGA_MODULE is .*; accepted: a file whose default export is a list/,
     });
   }
+});
+
+test('its stores are made of the configuration, with options that they have', async (t) => {
+  const file = await moduleOf(t, 'export default [{ name: "trip" }];');
+  const config = readConfig({ ...ENVIRONMENT, COLLECTION_PREFIX: 'shop', OUTBOX_SHARDS: '4' }, 'saga');
+  // Nothing is asked of it: it connects with the first call.
+  const firestore = new Firestore({ projectId: 'p' });
+  t.after(() => firestore.terminate());
+  const ports = await sagaPorts(
+    config,
+    { topic: 'saga', module: file },
+    async () => firestore,
+    virtualClock(),
+  );
+  assert.equal(ports.definitions.length, 1);
+  assert.equal(typeof ports.store.readIn, 'function');
+  assert.equal(typeof ports.inbox.transact, 'function');
 });
 
 const trip = defineSaga<{ city: string }>('trip', { version: 1 })
