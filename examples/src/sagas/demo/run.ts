@@ -149,16 +149,19 @@ function following(operator: Sagas, start: (order: Placed['order']) => Promise<u
 
 type Killing = Readonly<{ stack: Toolkit; participants: Processes; kills: number; orders: number }>;
 
-/** One process after the other, evenly over the sagas that end; one kill at a time, and orders do not run ahead of it. */
+/**
+ * One process after the other, evenly over the sagas that end; one kill at a time. Each hits a moment after the next orders
+ * were placed, while they are worked on.
+ */
 function killer({ stack, participants, kills, orders }: Killing) {
   const killed: Record<Victim, number> = { saga: 0, payments: 0, couriers: 0, kitchen: 0, notices: 0 };
-  let count = 0;
-  let done = 0;
+  let begun = 0;
   let failure: unknown;
   let current = Promise.resolve();
   let isBusy = false;
 
-  const kill = async (victim: Victim): Promise<void> => {
+  const kill = async (victim: Victim, afterMs: number): Promise<void> => {
+    await wait(afterMs);
     if (victim === ORCHESTRATOR) {
       await stack.functions.kill(victim);
       await stack.functions.start(victim);
@@ -169,20 +172,18 @@ function killer({ stack, participants, kills, orders }: Killing) {
     killed,
     onEnded: (ended: number): void => {
       if (failure !== undefined) throw failure;
-      const victim = VICTIMS[count % VICTIMS.length];
-      if (isBusy || count >= kills || victim === undefined || ended * (kills + 1) < count * orders) return;
-      count += 1;
+      const victim = VICTIMS[begun % VICTIMS.length];
+      if (isBusy || begun >= kills || victim === undefined || ended * (kills + 1) < begun * orders) return;
       isBusy = true;
-      current = kill(victim)
+      // Another moment each time.
+      current = kill(victim, LOOK_MS + ((begun * 137) % 500))
         .catch((error: unknown) => (failure = error))
-        .then(() => {
-          done += 1;
-          isBusy = false;
-        });
+        .then(() => void (isBusy = false));
+      begun += 1;
     },
     /** Whether one more order may follow those that were placed: there must be sagas left to be open at the last kill. */
     mayPlace: (already: number): boolean =>
-      done >= kills || already < ((done + 1) * orders) / (kills + 1) + AHEAD,
+      begun >= kills || already < ((begun + 1) * orders) / (kills + 1) + AHEAD,
     async done(): Promise<void> {
       await current;
       if (failure !== undefined) throw failure;
