@@ -54,6 +54,8 @@ function config(id: string, topic: string, own: Partial<Subscription>): Subscrip
 }
 
 type Message = Readonly<{ text: string; key: string; colour: string; atMs: number; serial: number }>;
+const NACK_MS = 50;
+
 type Lease = { message: Message; ackId: string; endsMs: number };
 /** What a subscription owes, in the order of publishing, and what subscribers hold of it. */
 type Owed = {
@@ -154,6 +156,17 @@ function world() {
     }
   }
 
+  function passed(milliseconds: number): void {
+    clock.advance(milliseconds);
+    for (const [id, state] of owed) {
+      const due = state.leases.filter(({ endsMs }) => endsMs <= clock.now());
+      for (const lease of due.toSorted((a, b) => a.endsMs - b.endsMs)) {
+        // An earlier one of its key may have taken it back.
+        if (state.leases.includes(lease)) failed(id, lease);
+      }
+    }
+  }
+
   /** Everything that was outstanding waits again, and its ack IDs are stale. */
   function takenBack(state: Owed): void {
     stale.push(...state.leases.map(({ ackId }) => ackId));
@@ -201,24 +214,16 @@ function world() {
       if (how === 'ack') return ack(id, [lease]);
       const { delivery } = registry.subscription(subscriptionName(id));
       assert.deepEqual(delivery.modifyAckDeadlines(new Map([[lease.ackId, 0]])), []);
-      clock.advance(50);
-      failed(id, lease);
+      // A nack takes effect a little later, and by then other leases may have ended.
+      lease.endsMs = clock.now() + NACK_MS;
+      passed(NACK_MS);
     },
     ackStale(which: number) {
       const ackId = stale[which % Math.max(stale.length, 1)];
       if (ackId === undefined) return;
       for (const { delivery } of registry.states()) assert.deepEqual(delivery.acknowledge([ackId]), [ackId]);
     },
-    pass(milliseconds: number) {
-      clock.advance(milliseconds);
-      for (const [id, state] of owed) {
-        const due = state.leases.filter(({ endsMs }) => endsMs <= clock.now());
-        for (const lease of due.toSorted((a, b) => a.endsMs - b.endsMs)) {
-          // An earlier one of its key may have taken it back.
-          if (state.leases.includes(lease)) failed(id, lease);
-        }
-      }
-    },
+    pass: passed,
     seekTime(agoMs: number) {
       const fromMs = clock.now() - agoMs;
       seek(registry, { subscription: subscriptionName('retaining'), time: timestamp(fromMs) });
