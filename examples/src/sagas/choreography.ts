@@ -1,4 +1,4 @@
-/** Who listens to which event of the choreographed food order: one topic for each event, one subscription for each listener. */
+/** Which service listens to which event of the choreographed food order: one topic for each event, one subscription for each listener. */
 export const EVENTS = ['placed', 'paid', 'found', 'confirmed', 'refused', 'failed'] as const;
 export type EventName = (typeof EVENTS)[number];
 

@@ -1,5 +1,5 @@
 /**
- * Who listens where: the topics of the food order's participants, and the orchestrator's, which is the function `saga` of
+ * The topics and subscriptions of the food order's participants, and the topic of the orchestrator, which is the function `saga` of
  * `npm start`. Everything is created once; what is there stays.
  */
 import type { PubSub } from '@google-cloud/pubsub';

@@ -42,7 +42,7 @@ export type RunFacts = Readonly<{
   backlog: number;
 }>;
 
-/** Open at once: enough that each process has something in hand when it is killed. */
+/** Open at once: enough that each process is at work when it is killed. */
 const WINDOW = 24;
 /** Orders beyond those that must have ended before the next kill. */
 const AHEAD = 8;
