@@ -13,7 +13,7 @@ const USAGE = `npm run demo:saga -- [options]
 
   --orders N   how many sagas, 1 to 2000 (default 64)
   --kills N    how many SIGKILLs, 0 to 500, one process after the other (default 5: each process once)
-  --limit S    seconds until what is open is counted as open, 1 to 3600 (default 55)
+  --limit S    seconds until what is open is counted as open, 1 to 3600 (default 300)
   --json       the last line alone
   --help`;
 
@@ -31,7 +31,7 @@ function optionsOf(args: readonly string[]): Options {
   } catch (error) {
     throw new UsageError(error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error));
   }
-  const { orders = '64', kills = '5', limit = '55', json, help } = values;
+  const { orders = '64', kills = '5', limit = '300', json, help } = values;
   return {
     orders: wholeNumber('orders', orders, 1, 2_000),
     kills: wholeNumber('kills', kills, 0, 500),

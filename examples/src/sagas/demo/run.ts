@@ -45,7 +45,7 @@ export type RunFacts = Readonly<{
 /** Open at once: enough that each process is at work when it is killed. */
 const WINDOW = 24;
 /** Orders beyond those that must have ended before the next kill. */
-const AHEAD = 8;
+const AHEAD = 16;
 const LOOK_MS = 200;
 /** Copies that are still on their way come after the end of their saga, and must have no effect. */
 const DRAIN_MS = 10_000;
