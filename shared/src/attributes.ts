@@ -110,7 +110,7 @@ export function parseWishes(message: Pick<Message, 'attributes' | 'publishTime' 
   };
 }
 
-/** Reserved, and kept by nobody: passed on, it would look like a delivery that can be replaced or withdrawn. */
+/** Reserved, and kept in no record: passed on, it would look like a delivery that can be replaced or withdrawn. */
 export function refuseSchedule({ scheduleKey }: Wishes): void {
   if (scheduleKey === undefined) return;
   throw new PermanentError(

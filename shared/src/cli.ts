@@ -41,7 +41,7 @@ async function answer(line: CommandLine): Promise<Printed> {
   return closing(close, () => runStreams(streams, line, line.command));
 }
 
-/** What failed is not closed: a client that is closed while it still tries throws where nobody catches it. */
+/** What failed is not closed: a client that is closed while it still tries throws where nothing catches it. */
 async function closing(close: () => Promise<void>, work: () => Promise<Printed>): Promise<Printed> {
   const printed = await work();
   await close();

@@ -43,6 +43,6 @@ test('refuses a duration that has no exact number of milliseconds', () => {
   assert.throws(() => toMilliseconds('999999999999d'), refusal('duration'));
 });
 
-test('refuses a number from JavaScript, whose unit nobody knows', () => {
+test('refuses a number from JavaScript, whose unit is not known', () => {
   assert.throws(() => toMilliseconds(30 as unknown as Duration), refusal('duration'));
 });

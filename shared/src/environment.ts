@@ -1,5 +1,5 @@
 /**
- * Reading single variables of an environment, for the deployables. Pure: whoever has the environment passes it. Every
+ * Reading single variables of an environment, for the deployables. Pure: the caller passes the environment. Every
  * refusal is a ConfigError that names the variable, its value and what is accepted.
  */
 import { bytesFor } from './receive/bytes-in-flight.ts';

@@ -97,7 +97,7 @@ export function textOf(error: unknown): string {
   return readable(error, () => (error instanceof Error ? error.message : error));
 }
 
-/** What a log needs to show where an error came from: of errors that nobody expected, which have no code of their own. */
+/** What a log needs to show where an error came from: of errors that were not expected, which have no code of their own. */
 export function stackOf(error: unknown): string | undefined {
   if (!(error instanceof Error) || error instanceof CodedError) return undefined;
   const stack = readable(error, () => error.stack ?? '');

@@ -108,6 +108,6 @@ export function withFields(log: Log, fields: LogFields): Log {
  * const log = consoleLog();
  */
 export function consoleLog(): Log {
-  // oxlint-disable-next-line no-console -- the one place that may; whoever wants another log passes it
+  // oxlint-disable-next-line no-console -- the one place that may; a caller that wants another log passes it
   return { ...jsonLog((line) => console.error(line)), info() {} };
 }

@@ -53,7 +53,7 @@ export const byteLength = (text: string): number => Buffer.byteLength(text, 'utf
 export const isReserved = (key: string): boolean => /^goog/i.test(key);
 
 /**
- * What a message may take at most, ordering key included: for whoever makes room or fills a request. The size limit
+ * What a message may take at most, ordering key included: for code that makes room or fills a request. The size limit
  * itself is about data and attributes alone.
  */
 export function messageBytes(message: Pick<OutgoingMessage, 'data' | 'attributes' | 'orderingKey'>): number {

@@ -52,7 +52,7 @@ export type ClaimAnswer =
        */
       recovered?: true;
     }>
-  /** Somebody else works on it, whatever the fingerprint: only a completed record can be a conflict. */
+  /** Another delivery works on it, whatever the fingerprint: only a completed record can be a conflict. */
   | Readonly<{ kind: 'inProgress'; remainingMs: number }>
   /** Done, with the same fingerprint. */
   | Readonly<{ kind: 'duplicate'; fingerprint: string; messageId: string }>
@@ -73,7 +73,7 @@ export type RenewalAnswer =
  * - Each method settles within a bounded time (ours: 5 s), whatever the state of the network. It rejects with
  *   TransientError `STORE_UNAVAILABLE` when the outcome is not known: the write may have happened, or happen later.
  * - Expiry is judged on the store's clock. A lease runs at least `leaseMs` from the moment the request was sent.
- * - Any method may be called again with the same arguments, and an earlier call may arrive late: nobody else's record
+ * - Any method may be called again with the same arguments, and an earlier call may arrive late: no other delivery's record
  *   and no completed record is changed by that, and a completed record keeps its whole retention.
  * - A record that is kept longer than it counts is treated as absent; none is removed while it counts.
  */

@@ -50,7 +50,7 @@ export function claiming(store: ClaimStore, clock: Clock, settings: DedupSetting
   };
 
   /**
-   * Deliveries of one key that arrive while one of them asks do not ask too: whoever claims it, it is in progress for the
+   * Deliveries of one key that arrive while one of them asks do not ask too: whichever claims it, it is in progress for the
    * others, and what is done is done for all.
    */
   const claimOrHear = async (request: ClaimRequest, mayTakeOver: boolean): Promise<ClaimAnswer> => {

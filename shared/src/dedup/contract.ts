@@ -85,7 +85,7 @@ export function claimStoreContract(name: string, start: () => Promise<ClaimStore
       assert.equal(await store.complete(second.held), 'completed');
     });
 
-    test('an expired claim is left to somebody with time for the handler', async () => {
+    test('an expired claim is left to a delivery with time for the handler', async () => {
       const key = newKey();
       await claimed(store, request({ key, leaseMs: SHORT_MS }));
       await subject.pass(SHORT_MS * 2);

@@ -3,7 +3,7 @@
  * `throwIfAborted()` compare the clock at each use.
  *
  * A timer alone is not enough. After a stall (a paused instance, a long synchronous loop) the callbacks of finished
- * I/O may run before the timer's, and the handler would go on under a lease that somebody else has by then.
+ * I/O may run before the timer's, and the handler would go on under a lease that another delivery has by then.
  * Listeners, and signals derived with `AbortSignal.any`, learn it from the timer, or from the first look at
  * this signal, whichever comes first.
  *

@@ -3,7 +3,7 @@
  *
  * Clients of such stores repeat writes by themselves, so a lost reply shows up as a refusal of one's own write. On
  * every refusal the record is read once, and if its owner is this one the record is adopted. A request that arrives
- * late fails its precondition, or makes a claim that nobody works on, which lapses after one lease.
+ * late fails its precondition, or makes a claim that no delivery works on, which lapses after one lease.
  */
 import type { Clock } from '../clock.ts';
 import { storeUnavailable } from '../errors.ts';

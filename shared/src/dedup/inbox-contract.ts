@@ -137,7 +137,7 @@ export function inboxContract<Tx>(name: string, start: () => Promise<InboxUnderT
       assert.equal((await store.claim(request({ key }))).kind, 'duplicate');
     });
 
-    test('an expired claim that nobody took is committed; one that a renewal changed is not', async () => {
+    test('an expired claim that no other delivery took is committed; one that a renewal changed is not', async () => {
       const account = fresh();
       const first = await claimed(store, request({ leaseMs: SHORT_MS }));
       await subject.pass(SHORT_MS * 2);

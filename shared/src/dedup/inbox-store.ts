@@ -3,8 +3,8 @@
  * the messages that the handler wants published.
  *
  * The commit is refused unless the claim is still the very revision that its holder has seen. That alone is the fence:
- * whoever takes a claim over changes its revision, so of all deliveries and all attempts of a message at most one can
- * ever commit, whatever arrives late and however slow a process was.
+ * a delivery that takes a claim over changes its revision, so of all deliveries and all attempts of a message at most
+ * one can ever commit, whatever arrives late and however slow a process was.
  */
 import type { OutboxWriter, RelayStore } from '../outbox/outbox-store.ts';
 import type { Row } from '../outbox/rows.ts';

@@ -51,7 +51,7 @@ const FIRST_PAUSE_MS = 500;
  * - It has `store.transactionMs` for one call (Firestore: `attemptTimeout`, 60 s by default), then its signal is aborted and its
  *   writes are dropped. An outcome other than `ack`, and a throw, drops them as well.
  * - A dead letter, a retry, and everything about conflicts, waiting and leases is as with `dedup`. A record that is not
- *   the library's is a retry (`FOREIGN_CLAIM`) until somebody removes it: processing it could be a second effect.
+ *   the library's is a retry (`FOREIGN_CLAIM`) until an operator removes it: processing it could be a second effect.
  *
  * Throws ConfigError for an invalid option. Outcomes of its own, beside those of `dedup`: retry with
  * TRANSACTION_TIMED_OUT, TRANSACTION_REFUSED (a write of the handler's that the store does not take),

@@ -7,7 +7,8 @@
  * A value without expiry, of another type or in a form that redis-records.ts does not know is foreign and stays as it is.
  *
  * A claim's key outlives its lease by LINGER_MS: a claim with no more than that to live has run out, and may be taken.
- * So whoever takes it can tell that a death came before, at the price of nothing: no field, no command, no reply more.
+ * So the delivery that takes it can tell that a death came before, at the price of nothing: no field, no command, no reply
+ * more.
  */
 import { createHash } from 'node:crypto';
 import { READING } from './redis-records.ts';

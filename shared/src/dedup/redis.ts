@@ -1,6 +1,6 @@
 /**
  * Claims in Redis, one key each, by the scripts of redis-scripts.ts. Keys expire by themselves; that of a process which
- * died does 15 minutes after its lease, so that whoever takes its work over can be told so.
+ * died does 15 minutes after its lease, so that the delivery that takes its work over can be told so.
  *
  * A record that Redis loses (an eviction, a fail-over to a replica that was behind) lets a message run again: it is
  * never lost, and it is no error. Use `maxmemory-policy noeviction`; `evictionWarning` tells when it is something else.
@@ -38,7 +38,7 @@ export type RedisLookOptions = Readonly<{
 /**
  * The caller makes the client, listens to its `error` event (without a listener ioredis prints every failed connection)
  * and ends it. While the client is not connected nothing is put into its offline queue: the operation waits for the
- * connection within its bound, because a claim that was queued and sent later would be one that nobody works on.
+ * connection within its bound, because a claim that was queued and sent later would be one that no delivery works on.
  *
  * Fencing tokens are the server's time in microseconds, and never at or below that of a claim which is taken over. A key
  * that was released or has gone is not remembered: then they grow as far as the servers' clocks do.

@@ -1,8 +1,8 @@
 /**
- * Waiting for a claim that somebody else holds. However many deliveries of one key wait in this process, one of them
+ * Waiting for a claim that another delivery holds. However many deliveries of one key wait in this process, one of them
  * asks the store at a time and the others use its answer, so a burst of duplicates does not become a burst of writes.
  *
- * Nobody stops waiting while its own request is out: a claim that arrives for a delivery that has gone would block the
+ * No delivery stops waiting while its own request is out: a claim that arrives for a delivery that has gone would block the
  * key for a lease.
  */
 import { pauseAfter } from '../async/backoff.ts';
@@ -22,7 +22,7 @@ export type SharedPolls = Readonly<{
    * Rejects as the store does.
    */
   wait(request: ClaimRequest, first: Waited, until: number, signal: AbortSignal): Promise<Waited>;
-  /** Somebody in this process has finished with the key: whoever waits for it asks now. */
+  /** A delivery of this process has finished with the key: the ones that wait for it ask now. */
   wake(key: string): void;
 }>;
 

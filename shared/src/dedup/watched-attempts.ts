@@ -8,7 +8,7 @@ export type Watched = <Value>(attempt: () => Promise<Value>) => Promise<Value>;
 
 /**
  * From the last attempt to its answer, or to the next attempt. Firestore's client pauses for at most 5 s between five
- * attempts (a second, half as much again each time, and jitter), and for minutes where nobody answers.
+ * attempts (a second, half as much again each time, and jitter), and for minutes where no server answers.
  */
 const ANSWER_MS = 15_000;
 

@@ -25,7 +25,7 @@ const within = (subscription: Windows['subscription']): Windows => ({
   subscription: { ...GOOD.subscription, ...subscription },
 });
 
-test('windows that fit, and windows that nobody knows, are not mentioned', () => {
+test('windows that fit, and windows that are not known, are not mentioned', () => {
   assert.deepEqual(checkWindows(GOOD), []);
   assert.deepEqual(checkWindows({}), []);
   assert.deepEqual(checkWindows({ dedup: {} }), []);

@@ -1,6 +1,6 @@
 /**
  * Do the windows fit each other? Record lifetime, lease, waiting, deadlines and retention are set in different places,
- * and each looks right by itself. Pure: whoever knows values passes them, and what is not known is not judged.
+ * and each looks right by itself. Pure: the caller passes the values that it knows, and what is not known is not judged.
  */
 import { pauseAfter } from '../async/backoff.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';

@@ -44,7 +44,7 @@ export function firing(
   }
   const needed = (): Ledger => {
     if (ledger !== undefined) return ledger;
-    // Published unasked it could be what somebody has cancelled; given up it would be lost.
+    // Published unasked, the message could be one that was cancelled; dropped, it would be lost.
     throw new TransientError(
       'LEDGER_MISSING',
       'the task belongs to the schedule ledger; accepted: tasks without an entry, because no ledger is configured',

@@ -67,8 +67,8 @@ export type RepublishOptions = Readonly<{
   /** The stage's own. Absent: a task that belongs to an entry of it is tried again. */
   ledger?: Ledger;
   /**
-   * `projects/…/topics/…`, exactly. For any other topic nothing is published, dead letters included: whoever may make
-   * a task must not choose what is written where. The task stays in its queue until somebody mends the list.
+   * `projects/…/topics/…`, exactly. For any other topic nothing is published, dead letters included: a caller that
+   * may make a task must not choose what is written where. The task stays in its queue until the list is mended.
    */
   allowedTopics: readonly string[];
   /**

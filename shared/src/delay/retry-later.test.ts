@@ -280,7 +280,7 @@ test('a message without room for its name and count, or too large for a task, is
   assert.equal(w.dead.published.length, 0);
 });
 
-test('a message at its limit of size goes on without its name written, so that nobody finds it too large', async () => {
+test('a message at its limit of size goes on without its name written, so that no later stage finds it too large', async () => {
   const w = world([], { around: (next) => next });
   const message = { ...w.message({ a: 'b' }), data: Buffer.alloc(10_000_000 - 11) };
   assert.deepEqual(await w.deliver(message), ack());

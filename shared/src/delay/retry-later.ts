@@ -144,7 +144,7 @@ export function retryLater(queue: TaskQueue, options: RetryLaterOptions): Middle
       const outcome = await next(received, context);
       const pauseMs = outcome.kind === 'retry' ? pauseOf(outcome, inProgressMs) : 0;
       if (outcome.kind !== 'retry' || pauseMs === 0 || hasItsPlace(message)) return outcome;
-      // Nobody waits for an answer any more: the message is on its way already.
+      // No caller waits for an answer any more: the message is on its way already.
       if (context.signal.aborted) return outcome;
       // An acknowledgement would be taken for the work's end, and the message that comes back for a duplicate.
       if (context.fencingToken !== undefined) return retry(misplaced(outcome.error));

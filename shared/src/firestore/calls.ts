@@ -1,5 +1,5 @@
 /**
- * Calls of the Firestore client with an end: by itself the client tries for minutes when nobody answers.
+ * Calls of the Firestore client with an end: by itself the client tries for minutes when no server answers.
  *
  * A call that is given up may still be applied later; the error says that nothing is known, not that nothing happened.
  */

@@ -207,7 +207,7 @@ export function outboxContract<Tx extends object>(name: string, open: () => Prom
       }
     });
 
-    test('B37: a row without order is leased to one, and marked whoever has it', async () => {
+    test('B37: a row without order is leased to one, and marked whichever process has it', async () => {
       const { store } = opened;
       const id = await rowIdOf(randomUUID());
       const mine = await store.claim(id, 'me', 60_000);
@@ -229,7 +229,7 @@ export function outboxContract<Tx extends object>(name: string, open: () => Prom
       assert.equal((await store.claim(id, 'me', 0))?.attempts, 0);
     });
 
-    test('a row that failed waits for its time, or for somebody', async () => {
+    test('a row that failed waits for its time, or for an operator', async () => {
       const { store } = opened;
       const id = await rowIdOf(randomUUID());
       const first = await store.claim(id, 'me', 60_000);

@@ -156,7 +156,7 @@ export function firestoreRelay(
       if (isBusy || nextTryOf(data) > nowMs) return undefined;
       const row = rowOfFields(id, data);
       const precondition = { lastUpdateTime: updateTime };
-      // Refused may be one's own write, applied before: then nobody has the row until the lease is over.
+      // Refused may be one's own write, applied before: then no process has the row until the lease is over.
       const version = await unlessRefused('lease of a row', () =>
         rows.doc(id).update(leaseFields({ owner, leaseMs }), precondition),
       );

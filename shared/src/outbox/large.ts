@@ -2,7 +2,7 @@
  * Messages that are larger than a row: their data waits in the payload room, and the row refers to it.
  *
  * The data is stored before the transaction begins, for nothing outside of a transaction can be written with its commit:
- * whoever gives the transaction up, or dies, leaves data that nobody refers to. It ends by its expiry, as the data of what
+ * a process that gives the transaction up, or dies, leaves data that no row refers to. It ends by its expiry, as the data of what
  * was published does, from which a gap is repaired meanwhile; nothing ends it sooner, so that no copy finds a hole.
  */
 import { TransientError } from '../errors.ts';
@@ -38,7 +38,7 @@ export function isLarge(message: OutgoingMessage, limits: RowLimits): boolean {
   return row.message.length + PLACE_BYTES > limits.maxMessageBytes;
 }
 
-/** As `outgoingOf`; TransientError where nobody knows whether the data is there, or there is no room to look into. */
+/** As `outgoingOf`; TransientError where it is not known whether the data is there, or there is no room to look into. */
 export async function readable(row: Row, payloads: PayloadRoom | undefined): Promise<OutgoingMessage> {
   const outgoing = outgoingOf(row);
   if (row.payload === undefined) return outgoing;

@@ -1,5 +1,5 @@
 /**
- * What somebody does about a stream that stands still. Both are one conditional write; a crash leaves all of it or nothing.
+ * What an operator does about a blocked stream. Both are one conditional write; a crash leaves all of it or nothing.
  */
 import { PermanentError, storeUnavailable } from '../errors.ts';
 import { identifierHash } from '../hash.ts';

@@ -179,7 +179,7 @@ export type RelayStore = Readonly<{
    * not yet due. An owner may lease again what is its own.
    */
   claim(id: string, owner: string, leaseMs: number): Promise<ClaimedRow | undefined>;
-  /** Marks rows as sent, whoever holds them: what is published stays published. Rows that are gone are left. */
+  /** Marks rows as sent, whichever process holds them: what is published stays published. Rows that are gone are left. */
   markSent(ids: readonly string[]): Promise<void>;
   /** Rows of groups that are published: no relay asks for them again. Succeeds for rows that are gone already. */
   remove(ids: readonly string[]): Promise<void>;

@@ -1,7 +1,7 @@
 /**
  * The transactional outbox: messages that are committed with the caller's own writes or not at all, and published
  * afterwards by a relay, at least once. With a `sequenceKey` the number is taken in the same transaction, so that there
- * is no number without its message, whoever dies when.
+ * is no number without its message, whichever process dies when.
  *
  *   await firestore.runTransaction(async (transaction) => {
  *     const slot = await outbox.reserve(transaction, { sequenceKey: 'order-42' });   // reads come first
@@ -69,7 +69,7 @@ export type Added = Readonly<{
   /** An earlier run of this call is committed already: nothing was added, and your own writes were made with it. */
   isRepeat: boolean;
   /**
-   * Call it once the transaction has resolved: publishes by the relay's own rules, or leaves it to whoever holds the key.
+   * Call it once the transaction has resolved: publishes by the relay's own rules, or leaves it to the process that holds the key.
    * Never rejects; what is not published is swept. Without a relay it does nothing.
    */
   afterCommit(): Promise<void>;

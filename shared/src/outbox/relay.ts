@@ -71,7 +71,7 @@ export type RelayOptions = Readonly<{
 
 export type Relay = Readonly<{
   /**
-   * Publishes what the stream has, or leaves it to whoever is at it. Resolves once `upTo` is published or was left. Never
+   * Publishes what the stream has, or leaves it to the process that works on it. Resolves once `upTo` is published or was left. Never
    * rejects. Calls of a process share runs.
    */
   flush(ref: StreamRef, upTo: number): Promise<void>;
@@ -83,7 +83,7 @@ export type Relay = Readonly<{
   sweep(context: PassContext): Promise<OutboxSwept>;
   /** Passes until the signal is aborted. Never rejects: what goes wrong is logged and tried again. */
   run(signal: AbortSignal): Promise<void>;
-  /** Streams and rows that wait for somebody. */
+  /** Streams and rows that wait for an operator. */
   troubled(limit?: number): Promise<Troubled>;
   /**
    * Lets a halted key go on, with the row that halted it. False: it was not halted. A key means the stream of its present

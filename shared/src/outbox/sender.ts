@@ -3,7 +3,7 @@
  *
  * In a process one transaction is under way for each key; what is sent meanwhile shares the next one. So a hot key costs
  * one commit for many messages, where callers with their own transactions pay one each. What is confirmed is committed
- * and will be published, whoever dies; a rejected send of unknown outcome may be published too.
+ * and will be published, whichever process dies; a rejected send of unknown outcome may be published too.
  */
 import { randomUUID } from 'node:crypto';
 import { keyedBatch } from '../async/keyed-batch.ts';

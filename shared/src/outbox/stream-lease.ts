@@ -82,7 +82,7 @@ export async function commit(
     const { state, version } = await store.readStream(ref);
     if (state === undefined || version === undefined) return false;
     if (state.owner !== held.owner) {
-      // Letting go may be what was applied before; whoever has it now goes on from there.
+      // The release may have been applied before; the process that has it now goes on from there.
       return write.owner === undefined && state.owner === undefined && state.sent === write.sent;
     }
     if (state.sent === write.sent && ids.length > 0 && write.owner !== undefined) {

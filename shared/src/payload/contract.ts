@@ -128,7 +128,7 @@ export function payloadRoomContract(name: string, start: () => Promise<PayloadRo
       }
     });
 
-    test('the sweep leaves what is needed, and ends what nobody asked for', async () => {
+    test('the sweep leaves what is needed, and ends what was never asked for', async () => {
       const near = await put(bytesOf(1_000));
       const far = await put(bytesOf(1_001), 3_650 * DAY_MS);
       subject.pass(KEEP_MS - 1);

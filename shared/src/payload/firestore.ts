@@ -5,7 +5,7 @@
  *   <collection>-chunks/<hashOf(ref.id, index)>         900,000 bytes of the content
  *
  * Names are hashes of owner, content and index: well spread, and the same for every repeat. The manifest is written in the
- * last commit, so a crash leaves chunks that nobody refers to: a repeat overwrites them, the sweep removes them. Both
+ * last commit, so a crash leaves chunks that no record refers to: a repeat overwrites them, the sweep removes them. Both
  * collections want a TTL policy on `expiresAt`, an ascending index on it, one on `unfinishedAt` for the chunks, no other.
  *
  * Cost of n chunks: put 1 read and n + 1 writes (and a second write of the first eight where there are more), a repeat
@@ -137,7 +137,7 @@ export function firestorePayloads(firestore: Firestore, options: FirestorePayloa
       if (!isRefused(error)) throw error;
       const found = await read(ref);
       if (found.kind !== 'found' || found.manifest.isDone) return;
-      // A chunk is missing, or somebody stored it anew a moment ago: the latter's is not done.
+      // A chunk is missing, or another process stored it anew a moment ago: then it is not done.
       if (!found.manifest.updateTime.isEqual(updateTime)) return;
       await commit('mark of a manifest', markManifest);
       await forEachAtMost(READS_AT_ONCE, documents, (document) => markChunk(document, removable));
@@ -161,7 +161,7 @@ export function firestorePayloads(firestore: Firestore, options: FirestorePayloa
           await write(ref, content, untilMs + REPEAT_MARGIN_MS, found);
           break;
         } catch (error) {
-          // One's own commit whose reply was lost, or somebody else's write of the same: what is there now decides.
+          // One's own commit whose reply was lost, or another process's write of the same: what is there now decides.
           if (!isRefused(error) || tries === TRIES) throw error;
           found = await read(ref);
         }

@@ -2,7 +2,7 @@
  * The port behind the claim check: a room where content waits that is too large for the task that refers to it.
  *
  * Content is stored before anything refers to it, and is marked, not deleted, once what it was kept for has happened:
- * a task may run twice. A crash between the two leaves content that nobody asks for; its expiry and the sweep end it.
+ * a task may run twice. A crash between the two leaves content that is never asked for; its expiry and the sweep end it.
  */
 import { hashOf } from '../hash.ts';
 import type { Sweep } from '../sweep.ts';
@@ -39,7 +39,7 @@ export type PayloadRoom = Readonly<{
    */
   done(ref: PayloadRef): Promise<void>;
   /**
-   * Removes what has expired and what a crash left half written; nothing that is needed, whoever writes at the same
+   * Removes what has expired and what a crash left half written; nothing that is needed, whatever is written at the same
    * time. Ends when there is nothing more, or soon after `context.signal` is aborted. Rejects when the store cannot be
    * asked.
    */

@@ -137,7 +137,7 @@ function wishes(parts: MessageParts): Attributes {
   return Object.fromEntries(given);
 }
 
-/** Two values for one wish: nobody can know which was meant. */
+/** Two values for one option: it cannot be known which was meant. */
 function merge(attributes: Attributes, added: Attributes): Attributes {
   // Neither spread nor entries find anything in a Map.
   if (typeof attributes !== 'object' || Symbol.iterator in attributes) {

@@ -197,7 +197,7 @@ test('a stream’s key that does not fit is left out: the message carries its se
   assert.ok(!('orderingKey' in outgoing));
 });
 
-test('a schedule key is refused and not passed on: nobody keeps schedules', async () => {
+test('a schedule key is refused and not passed on: no record of schedules is kept', async () => {
   const wishes: Attributes[] = [{ scheduleKey: 'a' }, { scheduleKey: 'a', cancel: 'true' }];
   for (const attributes of wishes) {
     await assert.rejects(

@@ -1,5 +1,5 @@
 /**
- * Native ordering keys are healthy again by themselves: Google's own client refuses a key after a failure until somebody
+ * Native ordering keys are healthy again by themselves: Google's own client refuses a key after a failure until a program
  * calls `resumePublishing`, and what is published meanwhile is lost or out of order.
  */
 import assert from 'node:assert/strict';

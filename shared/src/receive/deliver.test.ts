@@ -125,7 +125,7 @@ test('a delivery that is stopped is over at once, and leaves nothing behind', as
   assert.equal(clock.pending(), 0);
 });
 
-test('what nobody has published is not done: it is delivered again, and the error says what is missing', async () => {
+test('what is not published is not done: it is delivered again, and the error says what is missing', async () => {
   const left = { topic: 't', data: Buffer.from('x'), attributes: {} };
   const outcome = await deliver(async () => ack('handled', [left]), message, options);
   assert.equal(outcome.kind, 'retry');

@@ -169,7 +169,7 @@ function failureFields(error: unknown): Record<string, string> {
 
 /**
  * The one line of a delivery. Good order is for debugging: metrics count it, and a burst of duplicates must not become
- * a burst of lines. An error that nobody expected is reported as one, so that Error Reporting shows where it came from.
+ * a burst of lines. An error without a code is reported as one, so that Error Reporting shows where it came from.
  */
 export function logOutcome(message: Message, outcome: Outcome, log: Log): void {
   const fields: LogFields = { ...outcomeFields(message, outcome), ...identifiersOf(message) };
@@ -196,7 +196,7 @@ function identifiersOf({ attributes, orderingKey }: Message): LogFields {
 }
 
 /**
- * The message is fine and the set-up is not: it is delivered again until somebody has configured the source. Without
+ * The message is fine and the set-up is not: it is delivered again until the source is configured. Without
  * one, equal message IDs of two topics would be taken for one message.
  */
 const unknownSource = (message: Message): ConfigError =>

@@ -61,7 +61,7 @@ export function delivery(
   subscription: string | undefined,
 ): Pick<Message, 'deliveryAttempt' | 'subscription'> {
   const number = typeof attempt === 'string' ? Number(attempt) : attempt;
-  // Emulators say 0 where there is no dead-letter policy; it means that nobody counts.
+  // Emulators say 0 where there is no dead-letter policy; it means that the service does not count.
   const counted = typeof number === 'number' && Number.isSafeInteger(number) && number > 0;
   return { ...(counted && { deliveryAttempt: number }), ...(subscription !== undefined && { subscription }) };
 }

@@ -1,5 +1,5 @@
 /**
- * Reading fields of a body that somebody else wrote. Every refusal names the field, so that a dead letter can be
+ * Reading fields of a body that another program wrote. Every refusal names the field, so that a dead letter can be
  * understood without the sender's source.
  */
 import { PermanentError } from '../errors.ts';

@@ -102,7 +102,7 @@ export type Receiver = Readonly<{
 
 /**
  * The listener and the options of `subscription` are this door's from here on; its client stays the caller's. Throws
- * ConfigError for invalid options, and `SUBSCRIPTION_IN_USE` where somebody else listens: the client gives each message to
+ * ConfigError for invalid options, and `SUBSCRIPTION_IN_USE` where another receiver listens: the client gives each message to
  * all listeners, and the first ack would settle it for those that have not done it.
  *
  * @example

@@ -157,7 +157,7 @@ test('base64 is checked strictly', () => {
   refuses({ message: message({ data: { a: 1 } }) }, {}, 'INVALID_BODY', /^message.data is of type object/);
 });
 
-test('B48: an attempt that nobody counts is absent', () => {
+test('B48: an attempt that the service does not count is absent', () => {
   for (const attempt of [0, -1, 1.5, '', 'x', null, undefined, NaN]) {
     assert.ok(
       !('deliveryAttempt' in read({ message: message(), deliveryAttempt: attempt })),
@@ -219,7 +219,7 @@ test('B30: header names have no case; the names of the contract get theirs back'
   assert.deepEqual(attributes, { dedupId: 'd', scheduleKey: 'k', deliverAt: 't', tenantid: 'a' });
 });
 
-test('B30: without metadata nobody can say whose message it is', () => {
+test('B30: without metadata it cannot be said whose message it is', () => {
   refuses('hello', { 'content-type': 'text/plain', tenant: 'a' }, 'NOT_FROM_PUBSUB', /enable write_metadata/);
   refuses(
     'hello',

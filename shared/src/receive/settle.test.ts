@@ -13,7 +13,7 @@ test('acks what is done, and a dead letter only once it is published', () => {
   assert.equal(settle(retry(error, '5s')), 'nack');
 });
 
-test('never acks what holds messages that nobody has published', () => {
+test('never acks what holds messages that are not published', () => {
   const message = { topic: 't', data: Buffer.from('x'), attributes: {} };
   assert.equal(settle(ack('handled', [message])), 'nack');
   assert.equal(settle({ kind: 'ack', reason: 'handled', publish: [] }), 'ack');

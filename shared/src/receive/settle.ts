@@ -1,6 +1,6 @@
 /**
  * The one place where an outcome becomes an acknowledgement. A dead letter that is not confirmed is a nack, and so is
- * an outcome with messages that nobody has published: nothing is acknowledged that is not safe somewhere else.
+ * an outcome with messages that are not published: nothing is acknowledged that is not safe somewhere else.
  */
 import { isOutcome, type Outcome } from '../outcome.ts';
 import { refused } from '../errors.ts';

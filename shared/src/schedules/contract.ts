@@ -187,7 +187,7 @@ export function ledgerContract<Transaction>(
     });
 
     test('a document that is not ours is refused whole, and found by the sweep as such', async (t) => {
-      if (subject.plantForeign === undefined) return t.diagnostic('nobody else writes there');
+      if (subject.plantForeign === undefined) return t.diagnostic('no other program writes there');
       const id = randomUUID();
       await subject.plantForeign(id);
       const refusal = { code: 'UNREADABLE_ENTRY' };

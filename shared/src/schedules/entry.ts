@@ -43,7 +43,7 @@ export type EntryState =
   | 'refused'
   | 'cancelled';
 
-/** A republisher at work on an entry: nobody else fires it until then. */
+/** A republisher at work on an entry: no other run fires it until then. */
 export type Run = Readonly<{ token: string; untilMs: number }>;
 
 export type Entry = Readonly<{
@@ -140,7 +140,7 @@ const MOST_DOUBLINGS = 7;
 const grown = (minMs: number, times: number): number =>
   pauseAfter(times + 1, { minMs, maxMs: minMs * 2 ** MOST_DOUBLINGS });
 
-/** When somebody must look at it unless it has moved on by then; undefined once it has ended. */
+/** When the sweep must look at it unless it has moved on by then; undefined once it has ended. */
 export function sweepAtMs(entry: Entry, times: LedgerTimes): number | undefined {
   const { state, atMs, attempt, firing, tried, instantMs = atMs } = entry;
   const lostGraceMs = grown(times.lostGraceMs, attempt);

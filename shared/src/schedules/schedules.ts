@@ -72,7 +72,7 @@ export type ScheduleParts = Omit<
   'scheduleKey' | 'cancel' | 'sequence' | 'sequenceKey' | 'sequenceEpoch'
 >;
 
-/** `tooLate`: it is being delivered, or was. `superseded`: somebody newer wrote while this transaction was run again. */
+/** `tooLate`: it is being delivered, or was. `superseded`: a newer write came while this transaction was run again. */
 export type Change<Done extends string> = Readonly<{
   answer: Answered<Done>;
   /**

@@ -142,7 +142,7 @@ async function takeRange(
   }
 }
 
-/** For whoever gives numbers another way: the outbox takes them in the caller's own transaction. */
+/** For code that gives numbers another way: the outbox takes them in the caller's own transaction. */
 export const withNumber = (message: OutgoingMessage, { key, number, epoch }: Numbered): OutgoingMessage => ({
   ...message,
   attributes: {

@@ -42,7 +42,7 @@ export async function packed(delayed: Delayed, packing: Packing): Promise<Task> 
 
 /**
  * The message of it whole, from the payload room where it stands there. Throws what `PayloadRoom.get` throws, and
- * TransientError `PAYLOAD_ROOM_MISSING` without a room: whoever mends the deployment must find the task there.
+ * TransientError `PAYLOAD_ROOM_MISSING` without a room: the task must still be there when the deployment is mended.
  */
 export async function fetched(delayed: Delayed, payloads: PayloadRoom | undefined): Promise<Delayed> {
   const { payload, message } = delayed;

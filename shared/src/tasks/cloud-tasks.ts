@@ -136,7 +136,7 @@ export function cloudTasksQueue(client: CloudTasksClient, options: CloudTasksOpt
 
 /**
  * A client for production, or for a local server of Cloud Tasks at `emulatorHost` (`127.0.0.1:8123`), for which no
- * credentials are looked up. Google's client knows no emulator variable. Whoever makes it closes it.
+ * credentials are looked up. Google's client knows no emulator variable. The caller that makes it closes it.
  *
  * @example
  * const client = cloudTasksClient({ emulatorHost: process.env['CLOUD_TASKS_EMULATOR_HOST'] });

@@ -77,7 +77,7 @@ function annotated(message: Message, dedupId: string, instantMs: number): Annota
 }
 
 /**
- * The message, not its `dedupId`: two messages of one `dedupId` are both scheduled, and whoever removes duplicates
+ * The message, not its `dedupId`: two messages of one `dedupId` are both scheduled, and the stage that removes duplicates
  * sees both. The publish time keeps apart the message IDs of an emulator that starts counting anew.
  */
 export const messageKey = (message: Message, context: Pick<Context, 'consumer' | 'source'>): string =>

@@ -51,7 +51,7 @@ type Instruments = Readonly<{
 }>;
 
 /** By provider: the API has no stand-in for meters, so what was made before an SDK was registered stays silent. */
-const made = new WeakMap<MeterProvider, Instruments | 'nobody measures'>();
+const made = new WeakMap<MeterProvider, Instruments | 'no meter'>();
 
 export function count(name: CounterName, attributes: Attributes): void {
   quietly(() => {
@@ -115,8 +115,8 @@ function instruments(): Instruments | undefined {
   let known = made.get(provider);
   if (known === undefined) {
     const isSilent = provider.getMeter(LIBRARY) === createNoopMeter();
-    known = isSilent ? 'nobody measures' : { counters: new Map(), histograms: new Map(), gauges: new Map() };
+    known = isSilent ? 'no meter' : { counters: new Map(), histograms: new Map(), gauges: new Map() };
     made.set(provider, known);
   }
-  return known === 'nobody measures' ? undefined : known;
+  return known === 'no meter' ? undefined : known;
 }

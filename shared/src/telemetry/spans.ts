@@ -27,7 +27,7 @@ export type SpanParts = Readonly<{
 
 const NO_SPAN = trace.wrapSpanContext({ traceId: '0'.repeat(32), spanId: '0'.repeat(16), traceFlags: 0 });
 
-/** `parts` is asked only where somebody traces: without an SDK a span costs next to nothing. */
+/** `parts` is called only where a tracer is registered: without an SDK a span costs next to nothing. */
 export function inSpan<Value>(
   parts: () => SpanParts,
   remote: SpanContext | undefined,
@@ -67,7 +67,7 @@ async function traced<Value>(
   }
 }
 
-/** What came out, on the span. An error that nobody expected is recorded with its stack. */
+/** What came out, on the span. An error without a code is recorded with its stack. */
 export function setOutcome(span: Span, outcome: Outcome): void {
   quietly(() => {
     if (!span.isRecording()) return;

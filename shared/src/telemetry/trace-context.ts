@@ -1,7 +1,7 @@
 /**
  * Trace context in message attributes: read from what arrives, written to what leaves.
  *
- * Google's clients write `googclient_traceparent`, which nobody may forward; everybody else writes the attributes of
+ * Google's clients write `googclient_traceparent`, which no program may forward; all others write the attributes of
  * W3C Trace Context, and so does this library, whatever propagator the process uses. It is the first thing to be left
  * out where a message has no room, so it never decides whether a message can be published.
  */
