@@ -9,16 +9,17 @@
  *
  * Documents are read and written in the inbox's own transaction: it is not committed if another one changed them.
  */
-import type { Firestore, Query, QueryDocumentSnapshot, Transaction } from '@google-cloud/firestore';
+import type { Firestore, Transaction } from '@google-cloud/firestore';
 import { boundedCalls, CALL_SHAPE, type CallOptions } from '../firestore/calls.ts';
 import { sameFirestore } from '../firestore/copy.ts';
+import { inRange, pageOf } from '../firestore/pages.ts';
 import { checkOptions, text } from '../options.ts';
-import { SHARDS, someShards } from '../shards.ts';
+import { dueMsOf, SHARDS, someShards } from '../shards.ts';
 import { instanceFields, instanceOf, recordFields, recordOf } from './firestore-documents.ts';
 import { bufferedTransactions } from './firestore-buffer.ts';
 import { instanceId, type SagaRef } from './instance.ts';
-import { type Page, SAGA_TIMES, type SagaStore } from './saga-store.ts';
-import { dueRange, isListed, listRange, type Range, wakeAtMsOf } from './sort-keys.ts';
+import { SAGA_TIMES, type SagaStore } from './saga-store.ts';
+import { dueRange, isListed, listRange } from './sort-keys.ts';
 import { stepRecordId, type StepRecords, type StepRef } from './step-records.ts';
 
 export {
@@ -66,20 +67,6 @@ export function firestoreSagas(
   const instances = sameFirestore(firestore).collection(collection);
   const at = (ref: SagaRef) => instances.doc(instanceId(ref));
 
-  const inRange = ({ field, from, to }: Range, limit: number, after?: string): Query => {
-    const query = instances.where(field, '>=', from).where(field, '<', to).orderBy(field);
-    return (after === undefined ? query : query.startAfter(after)).limit(limit);
-  };
-  const pageOf = <Item>(
-    docs: readonly QueryDocumentSnapshot[],
-    field: string,
-    limit: number,
-    items: readonly Item[],
-  ): Page<Item> => {
-    const last = docs.at(-1);
-    return docs.length < limit || last === undefined ? { items } : { items, next: String(last.get(field)) };
-  };
-
   // The server's clock minus this process's, from the latest query: it says until when instances are due.
   let skewMs = 0;
 
@@ -99,18 +86,20 @@ export function firestoreSagas(
     due: (consumer, shard, graceMs, limit, after) =>
       calls.call('query of sagas to wake', async () => {
         const range = dueRange(consumer, shard, calls.clock.now() + skewMs - graceMs);
-        const { docs, readTime } = await inRange(range, limit, after).select('saga', 'id', range.field).get();
+        const { docs, readTime } = await inRange(instances, range, limit, after)
+          .select('saga', 'id', range.field)
+          .get();
         skewMs = readTime.toMillis() - calls.clock.now();
         const items = docs.map((document) => ({
           ref: { consumer, saga: String(document.get('saga')), id: String(document.get('id')) },
-          wakeAtMs: wakeAtMsOf(String(document.get(range.field))),
+          wakeAtMs: dueMsOf(String(document.get(range.field))),
         }));
         return pageOf(docs, range.field, limit, items);
       }),
     list: (query) =>
       calls.call('query of sagas', async () => {
         const range = listRange(query);
-        const { docs } = await inRange(range, query.limit, query.after).get();
+        const { docs } = await inRange(instances, range, query.limit, query.after).get();
         const found = docs.map((document) => instanceOf(document)).filter((one) => one !== undefined);
         const items = found.filter((instance) => isListed(instance, query));
         return pageOf(docs, range.field, query.limit, items);

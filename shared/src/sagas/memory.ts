@@ -5,10 +5,10 @@
 import { type Clock, systemClock } from '../clock.ts';
 import type { MemoryInbox, MemoryTransaction } from '../dedup/inbox-memory.ts';
 import { checkOptions, clock as aClock, port } from '../options.ts';
-import { SHARDS } from '../shards.ts';
+import { dueMsOf, SHARDS } from '../shards.ts';
 import { committed, type Instance, instanceId, isEnded } from './instance.ts';
 import { type Page, SAGA_TIMES, type SagaStore } from './saga-store.ts';
-import { dueRange, isListed, listRange, type Range, sortKeys, wakeAtMsOf } from './sort-keys.ts';
+import { dueRange, isListed, listRange, type Range, sortKeys } from './sort-keys.ts';
 import { type StepRecord, type StepRecords, stepRecordId } from './step-records.ts';
 
 export type MemorySagas = SagaStore<MemoryTransaction> &
@@ -88,7 +88,7 @@ export function memorySagas(inbox: Values, options: Readonly<{ clock?: Clock }> 
     },
     async due(consumer, shard, graceMs, limit, after) {
       const { items, ...rest } = inRange(dueRange(consumer, shard, clock.now() - graceMs), limit, after);
-      const due = items.map(([text, { ref }]) => ({ ref, wakeAtMs: wakeAtMsOf(text) }));
+      const due = items.map(([text, { ref }]) => ({ ref, wakeAtMs: dueMsOf(text) }));
       return { items: due, ...rest };
     },
     async list(query) {

@@ -5,6 +5,7 @@
  * A call may be repeated under its ID, whatever became of it: it is applied once, and has the same answer each time.
  */
 import { randomUUID } from 'node:crypto';
+import { type Growth, pauseAfter } from '../async/backoff.ts';
 import { type Clock, sleep, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { TransientError } from '../errors.ts';
@@ -110,8 +111,7 @@ export type Sagas = Readonly<{
 
 const PAGE = 100;
 const LARGEST_PAGE = 500;
-const FIRST_PAUSE_MS = 100;
-const LONGEST_PAUSE_MS = 2_000;
+const PAUSES: Growth = { minMs: 100, maxMs: 2_000 };
 const STATES = [
   'running',
   'compensating',
@@ -163,14 +163,14 @@ export function sagas(store: Pick<SagaStore<never>, 'read' | 'list'>, options: S
     if (before !== undefined) return { call, answer: before };
     await publisher.publish(operatorMessage(ref, action, body, topic, call));
     const until = clock.monotonic() + timeoutMs;
-    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+    for (let looks = 1; ; looks += 1) {
       const answer = await look();
       if (answer !== undefined) return { call, answer };
       if (clock.monotonic() >= until) {
         const text = `no answer to ${action} within ${timeoutMs} ms; ask again with call ${call}`;
         throw new TransientError('SAGA_NO_ANSWER', text);
       }
-      await sleep(clock, pauseMs);
+      await sleep(clock, pauseAfter(looks, PAUSES));
     }
   };
 

@@ -3,7 +3,7 @@
  * fields. Each begins with a hash of the consumer; what has ended has no `wake`.
  */
 import { hashOf } from '../hash.ts';
-import { shardOf } from '../shards.ts';
+import { dueText, dueUntil, LAST, sortedMs } from '../shards.ts';
 import { type Instance, instanceId, isEnded, isParked, type SagaState } from './instance.ts';
 import type { SagaQuery } from './saga-store.ts';
 
@@ -11,15 +11,6 @@ export type SortKeys = Readonly<{ wake: string | null; byState: string }>;
 
 /** `from` inclusive, `to` exclusive. */
 export type Range = Readonly<{ field: keyof SortKeys; from: string; to: string }>;
-
-/** Enough for any date: fewer digits would sort a longer number first. */
-const DIGITS = 16;
-const SHARD_DIGITS = 3;
-/** Comes after every text that begins with the one before it. */
-const LAST = '\u{10ffff}';
-
-const padded = (milliseconds: number): string =>
-  String(Math.max(0, Math.ceil(milliseconds))).padStart(DIGITS, '0');
 
 /**
  * Parked instances stand between the two open states, so that each question is one range: of a state with what is parked
@@ -36,21 +27,15 @@ export function sortKeys(instance: Instance, shards: number): SortKeys {
   const scope = hashOf(ref.consumer);
   const isAwake = wakeAtMs !== undefined && !isEnded(instance);
   return {
-    wake: isAwake ? `${wakeBase(ref.consumer, shardOf(id, shards))}${padded(wakeAtMs)}/${id}` : null,
-    byState: `${scope}/${BUCKETS.indexOf(bucketOf(instance))}/${padded(startedAtMs)}/${id}`,
+    wake: isAwake ? dueText(id, ref.consumer, wakeAtMs, shards) : null,
+    byState: `${scope}/${BUCKETS.indexOf(bucketOf(instance))}/${sortedMs(startedAtMs)}/${id}`,
   };
 }
 
-/** When the instance of a `wake` text is due. */
-export const wakeAtMsOf = (text: string): number => Number(text.split('/')[2]);
-
-const wakeBase = (consumer: string, shard: number): string =>
-  `${hashOf(consumer)}/${String(shard).padStart(SHARD_DIGITS, '0')}/`;
-
-export function dueRange(consumer: string, shard: number, untilMs: number): Range {
-  const base = wakeBase(consumer, shard);
-  return { field: 'wake', from: base, to: `${base}${padded(Math.floor(untilMs))}${LAST}` };
-}
+export const dueRange = (consumer: string, shard: number, untilMs: number): Range => ({
+  field: 'wake',
+  ...dueUntil(consumer, shard, untilMs),
+});
 
 export function listRange({ consumer, state, parked }: SagaQuery): Range {
   const buckets = BUCKETS.map((bucket, index) => ({ bucket, index })).filter(({ bucket }) =>

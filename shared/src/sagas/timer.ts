@@ -2,14 +2,13 @@
  * The timer of an instance: a message to oneself, named by its arm. It is never cancelled and moved only to an earlier
  * time, so what is left over is stale by its arm, and a tick that finds nothing due asks for the next one.
  */
+import { type Growth, pauseAfter } from '../async/backoff.ts';
 import { dueMs, type Instance, isDecided, isEnded, openAction, stepOf } from './instance.ts';
 
 /** After a tick: two ticks of one instance are never closer together. */
 const SHORTEST_PAUSE_MS = 1_000;
-/** After a definition's function threw: doubled with each further time … */
-const FIRST_PAUSE_MS = 2_000;
-/** … up to this. */
-const LONGEST_PAUSE_MS = 600_000;
+/** After a definition's function threw. */
+const PAUSES: Growth = { minMs: 2_000, maxMs: 600_000 };
 
 export type Timed = Readonly<{
   instance: Instance;
@@ -33,8 +32,7 @@ export function timed(instance: Instance, kind: string, nowMs: number): Timed {
 
 function nextDueMs(instance: Instance, nowMs: number): number {
   const { failure, plan, steps, state, deadlineAtMs } = instance;
-  if (failure !== undefined)
-    return nowMs + Math.min(FIRST_PAUSE_MS * 2 ** Math.min(failure.times - 1, 20), LONGEST_PAUSE_MS);
+  if (failure !== undefined) return nowMs + pauseAfter(failure.times, PAUSES);
   const open = plan.map(({ name }) => stepOf(steps, name)).filter((step) => openAction(step) !== undefined);
   const times = open.map((step) => dueMs(step, nowMs));
   // The deadline asks the pivot; once that is asked, or has decided, nothing is left for it to do.

@@ -9,16 +9,17 @@
  *
  * A lost reply makes the client run a transaction again; the rules answer as they did. Time is the store's read time.
  */
-import type { Firestore, Query, QueryDocumentSnapshot, Transaction } from '@google-cloud/firestore';
+import type { Firestore, Transaction } from '@google-cloud/firestore';
 import { toMilliseconds, type Duration } from '../duration.ts';
 import { CALL_SHAPE, boundedCalls, type CallOptions } from '../firestore/calls.ts';
 import { isRefused } from '../firestore/errors.ts';
 import { sameFirestore } from '../firestore/copy.ts';
+import { inRange, pageOf } from '../firestore/pages.ts';
 import { at, toVersion } from '../firestore/timestamps.ts';
-import { SHARDS, someShards } from '../shards.ts';
+import { dueMsOf, dueText, SHARDS, someShards } from '../shards.ts';
 import { entryOf, fieldsOf, millisOf } from './firestore-entries.ts';
-import { LEDGER_TIMES, type Page, type TransactionalLedger } from './ledger.ts';
-import { dueMsOf, dueRange, isListed, listRange, pendingRange, type Range, sweepKey } from './sort-keys.ts';
+import { LEDGER_TIMES, type TransactionalLedger } from './ledger.ts';
+import { dueRange, isListed, listRange, pendingRange } from './sort-keys.ts';
 import { checkOptions, durationFrom, keptFor, text } from '../options.ts';
 
 export type FirestoreLedgerOptions = CallOptions &
@@ -75,20 +76,6 @@ export function firestoreLedger(
   const times = { ...LEDGER_TIMES, endedRetentionMs, lostGraceMs: toMilliseconds(lostAfter, 'lostAfter') };
   const entries = sameFirestore(firestore).collection(collection);
 
-  const inRange = ({ field, from, to }: Range, limit: number, after?: string): Query => {
-    const query = entries.where(field, '>=', from).where(field, '<', to).orderBy(field);
-    return (after === undefined ? query : query.startAfter(after)).limit(limit);
-  };
-  const pageOf = <Item>(
-    docs: readonly QueryDocumentSnapshot[],
-    field: string,
-    limit: number,
-    items: readonly Item[],
-  ): Page<Item> => {
-    const last = docs.at(-1);
-    return docs.length < limit || last === undefined ? { items } : { items, next: String(last.get(field)) };
-  };
-
   // The server's clock minus this process's, from the latest query: it says until when entries are due.
   let skewMs = 0;
 
@@ -123,7 +110,7 @@ export function firestoreLedger(
     due: (consumer, shard, limit, after) =>
       calls.call('query of schedules to look at', async () => {
         const range = dueRange(consumer, shard, calls.clock.now() + skewMs);
-        const { docs, readTime } = await inRange(range, limit, after).select(range.field).get();
+        const { docs, readTime } = await inRange(entries, range, limit, after).select(range.field).get();
         skewMs = millisOf(readTime) - calls.clock.now();
         const items = docs.map((document) => ({
           id: document.id,
@@ -135,7 +122,7 @@ export function firestoreLedger(
     async defer({ id, version }, consumer, untilMs) {
       try {
         await calls.call('write of a schedule', () =>
-          entries.doc(id).update({ sweep: sweepKey(id, consumer, untilMs, shards) }, at(version)),
+          entries.doc(id).update({ sweep: dueText(id, consumer, untilMs, shards) }, at(version)),
         );
       } catch (error) {
         if (!isRefused(error)) throw error;
@@ -150,7 +137,7 @@ export function firestoreLedger(
     list: (query) =>
       calls.call('query of schedules', async () => {
         const range = listRange(query);
-        const { docs } = await inRange(range, query.limit, query.after).get();
+        const { docs } = await inRange(entries, range, query.limit, query.after).get();
         const found = docs.map((document) => entryOf(document)).filter((entry) => entry !== undefined);
         return pageOf(
           docs,
