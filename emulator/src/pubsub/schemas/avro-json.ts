@@ -5,6 +5,7 @@
  * own words for a misfit were recorded, these are they: see docs/decisions/0052.
  */
 import type avsc from 'avsc';
+import { type Json, firstOf, isObject } from './json.ts';
 
 /** Undefined where the text is a value of the type. */
 export function jsonMisfit(type: avsc.Type, data: Buffer): string | undefined {
@@ -24,8 +25,6 @@ export function jsonMisfit(type: avsc.Type, data: Buffer): string | undefined {
     return (error as Error).message;
   }
 }
-
-type Json = Readonly<Record<string, unknown>>;
 
 /** What avsc calls a `long` of 64 bits. */
 const LONG = 'abstract:long';
@@ -84,17 +83,6 @@ function enumMisfit({ symbols, name = '' }: avsc.types.EnumType, value: unknown)
   if (typeof value !== 'string') return mismatch(value, 'string');
   return symbols.includes(value) ? undefined : `Invalid enum index without default value: ${name}`;
 }
-
-function firstOf<T>(items: readonly T[], look: (item: T) => string | undefined): string | undefined {
-  for (const item of items) {
-    const found = look(item);
-    if (found !== undefined) return found;
-  }
-  return undefined;
-}
-
-const isObject = (value: unknown): value is Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const mismatch = (value: unknown, expected: string): string =>
   `JSON object with type ${kindOf(value)} does not match schema which expected ${expected}`;

@@ -4,6 +4,7 @@
  * message does not have is refused, as Google's parsers do it.
  */
 import protobuf from 'protobufjs';
+import { firstOf, isObject } from './json.ts';
 
 export function jsonMisfit(type: protobuf.Type, data: Buffer): string | undefined {
   let value: unknown;
@@ -14,8 +15,6 @@ export function jsonMisfit(type: protobuf.Type, data: Buffer): string | undefine
   }
   return messageMisfit(type, value, type.name);
 }
-
-type Json = Readonly<Record<string, unknown>>;
 
 function messageMisfit(type: protobuf.Type, value: unknown, at: string): string | undefined {
   if (!isObject(value)) return mismatch(at, 'an object');
@@ -45,7 +44,7 @@ const namesOf = ({ name, options }: protobuf.Field): readonly unknown[] => [
 function fieldMisfit(field: protobuf.Field, value: unknown, at: string): string | undefined {
   if (field instanceof protobuf.MapField) {
     if (!isObject(value)) return mismatch(at, 'an object');
-    return first(Object.entries(value), ([key, item]) =>
+    return firstOf(Object.entries(value), ([key, item]) =>
       isKey(field.keyType, key)
         ? valueMisfit(field, item, `${at}.${key}`)
         : mismatch(`${at}.${key}`, field.keyType),
@@ -53,7 +52,7 @@ function fieldMisfit(field: protobuf.Field, value: unknown, at: string): string 
   }
   if (!field.repeated) return valueMisfit(field, value, at);
   return Array.isArray(value)
-    ? first(value.entries(), ([index, item]) => valueMisfit(field, item as unknown, `${at}[${index}]`))
+    ? firstOf(value.entries(), ([index, item]) => valueMisfit(field, item as unknown, `${at}[${index}]`))
     : mismatch(at, 'an array');
 }
 
@@ -106,16 +105,5 @@ function isKey(type: string, key: string): boolean {
   if (type === 'bool') return key === 'true' || key === 'false';
   return type === 'string' || isScalar(type, key);
 }
-
-function first<T>(items: Iterable<T>, look: (item: T) => string | undefined): string | undefined {
-  for (const item of items) {
-    const found = look(item);
-    if (found !== undefined) return found;
-  }
-  return undefined;
-}
-
-const isObject = (value: unknown): value is Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const mismatch = (at: string, expected: string): string => `${at} is not ${expected}`;
