@@ -12,21 +12,21 @@ import { type Named, placesOf } from '../engine/places.ts';
 import { type Process, startProcess } from '../engine/process.ts';
 import { through } from '../engine/through.ts';
 
-const REQUESTS = [
+/** What the inbox's documents are asked for. */
+export const INBOX_REQUESTS = [
   'create',
   'read',
   'renewal',
   'take-over',
   'remove',
-  'handler',
   'get',
   'commit',
-  'publish',
   'first',
   'claim',
   'remove rows',
   'put off',
 ] as const;
+const REQUESTS = [...INBOX_REQUESTS, 'handler', 'publish'] as const;
 
 type Request = (typeof REQUESTS)[number];
 export type Site = Named<Request>;
@@ -54,6 +54,21 @@ export function startInboxProcess(
     lost: (_request, how) => storeUnavailable(how),
   });
   const { call } = process;
+  return {
+    clock: process.clock,
+    pause: process.pause,
+    documents: inboxDocumentsOf(process, inner),
+    publisher: through(call, publisher, { publish: 'publish' }),
+    handler: (handle) => (message, context) => call('handler', () => handle(message, context)),
+  };
+}
+
+/** The inbox's documents as the process sees them. */
+export function inboxDocumentsOf(
+  process: Process<(typeof INBOX_REQUESTS)[number]>,
+  inner: InboxDocuments<MemoryTransaction>,
+): InboxDocuments<MemoryTransaction> {
+  const { call } = process;
   const documents = through(call, inner, {
     create: 'create',
     read: 'read',
@@ -67,23 +82,17 @@ export function startInboxProcess(
     putOff: 'put off',
   });
   return {
-    clock: process.clock,
-    pause: process.pause,
-    documents: {
-      ...documents,
-      outbox,
-      async transact(attempt) {
-        await inner.transact(async (transaction) => {
-          const completion = await attempt(through(call, transaction, { get: 'get' }));
-          process.pass('commit', 'before');
-          await process.awake();
-          return completion;
-        });
-        process.pass('commit', 'after');
+    ...documents,
+    outbox,
+    async transact(attempt) {
+      await inner.transact(async (transaction) => {
+        const completion = await attempt(through(call, transaction, { get: 'get' }));
+        process.pass('commit', 'before');
         await process.awake();
-      },
+        return completion;
+      });
+      process.pass('commit', 'after');
+      await process.awake();
     },
-    publisher: through(call, publisher, { publish: 'publish' }),
-    handler: (handle) => (message, context) => call('handler', () => handle(message, context)),
   };
 }

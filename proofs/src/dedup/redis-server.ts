@@ -2,12 +2,12 @@
  * A real Redis server for tests: on a free port of the loopback interface, saving nothing, ended by its own process ID.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { freePort } from 'pubsub-guarantees-emulator';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { killed } from '../servers/killed.ts';
 
 export type RunningRedis = Readonly<{ port: number; close(): Promise<void> }>;
 
@@ -25,11 +25,7 @@ export async function startRedis(port?: number, flags: readonly string[] = []): 
   return {
     port: chosen,
     async close() {
-      if (server.exitCode === null && server.signalCode === null) {
-        const exited = once(server, 'exit');
-        server.kill('SIGKILL');
-        await exited;
-      }
+      await killed(server);
       await rm(directory, { recursive: true, force: true });
     },
   };

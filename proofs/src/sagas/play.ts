@@ -30,6 +30,7 @@ import type { SagaStore } from '../../../shared/src/sagas/saga-store.ts';
 import type { StepRecords } from '../../../shared/src/sagas/step-records.ts';
 import { sweepSagas } from '../../../shared/src/sagas/sweep.ts';
 import { virtualClock } from '../../../shared/src/testing/index.ts';
+import { INBOX_REQUESTS, inboxDocumentsOf } from '../dedup/inbox-process.ts';
 import { crew } from '../engine/crew.ts';
 import { inTurn, type NetworkFault, send } from '../engine/faults.ts';
 import { type Named, placesOf, plannedDeaths } from '../engine/places.ts';
@@ -61,22 +62,7 @@ export type Way = Readonly<{
   forgets?: true;
 }>;
 
-const REQUESTS = [
-  'create',
-  'read',
-  'renewal',
-  'take-over',
-  'remove',
-  'get',
-  'commit',
-  'publish',
-  'first',
-  'claim',
-  'remove rows',
-  'put off',
-  'record',
-  'service',
-] as const;
+const REQUESTS = [...INBOX_REQUESTS, 'publish', 'record', 'service'] as const;
 
 type Request = (typeof REQUESTS)[number];
 export type Site = Named<Request>;
@@ -151,33 +137,8 @@ export async function playSagas(
       lost: (_request, how) => storeUnavailable(how),
     });
     const { call } = process;
-    const documents = through(call, memory, {
-      create: 'create',
-      read: 'read',
-      update: (_key, _revision, { kind }) => (kind === 'renewal' ? 'renewal' : 'take-over'),
-      remove: 'remove',
-    });
-    const outbox = through(call, memory.outbox, {
-      first: 'first',
-      claim: 'claim',
-      remove: 'remove rows',
-      putOff: 'put off',
-    });
     const store = documentInbox<MemoryTransaction>(
-      {
-        ...documents,
-        outbox,
-        async transact(attempt) {
-          await memory.transact(async (transaction) => {
-            const completion = await attempt(through(call, transaction, { get: 'get' }));
-            process.pass('commit', 'before');
-            await process.awake();
-            return completion;
-          });
-          process.pass('commit', 'after');
-          await process.awake();
-        },
-      },
+      inboxDocumentsOf(process, memory),
       process.clock,
       TIMEOUT_MS,
     );

@@ -2,13 +2,13 @@
  * A real PgBouncer in transaction mode in front of a test's Postgres, on a free port of the loopback interface.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
 import { chmodSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort } from 'pubsub-guarantees-emulator';
 import { answering, type RunningPostgres, unprivileged } from './postgres-server.ts';
+import { killed } from './killed.ts';
 
 export type RunningPgbouncer = Readonly<{ config: RunningPostgres['config']; close(): Promise<void> }>;
 
@@ -51,11 +51,7 @@ ignore_startup_parameters = extra_float_digits
   return {
     config: behind,
     async close() {
-      if (server.exitCode === null && server.signalCode === null) {
-        const exited = once(server, 'exit');
-        server.kill('SIGKILL');
-        await exited;
-      }
+      await killed(server);
       await rm(directory, { recursive: true, force: true });
     },
   };
