@@ -30,12 +30,19 @@ type Pulled = Readonly<{ receivedMessages?: readonly { message: { attributes: Re
 /** Past the longest time that a push waits for its next attempt. */
 const BACKOFF_MS = 10_000;
 
-/** The keys of what has come out when everything that was to be pushed has been answered. */
-async function arrived(toolkit: Toolkit, topic: string): Promise<readonly string[]> {
-  await toolkit.clock.advance(BACKOFF_MS);
+/** A busy machine pushes later than the clock moves. */
+const LOOKS = 20;
+
+/** The keys of what has come out when everything that was to be pushed has been answered, and `least` of it is there. */
+async function arrived(toolkit: Toolkit, topic: string, least = 0): Promise<readonly string[]> {
   const request = { maxMessages: 100, returnImmediately: true };
-  const { receivedMessages = [] } = await post<Pulled>(toolkit, `subscriptions/${topic}-sub:pull`, request);
-  return receivedMessages.map(({ message }) => message.attributes['dedupId'] ?? '').toSorted();
+  const keys: string[] = [];
+  for (let look = 0; look < LOOKS && (look === 0 || keys.length < least); look += 1) {
+    await toolkit.clock.advance(BACKOFF_MS);
+    const { receivedMessages = [] } = await post<Pulled>(toolkit, `subscriptions/${topic}-sub:pull`, request);
+    keys.push(...receivedMessages.map(({ message }) => message.attributes['dedupId'] ?? ''));
+  }
+  return keys.toSorted();
 }
 
 const held = (toolkit: Toolkit) =>
@@ -57,7 +64,7 @@ test('a reset drops what the functions work on, and whatever they still make of 
   // Since then the relay of the outbox has noted how far it has looked.
   assert.deepEqual([pubsub.backlog, pubsub.topics, firestore.documents], [0, 10, 1]);
   await publish(first, 'dedup-in', ['order-1']);
-  assert.deepEqual(await arrived(first, 'dedup-out'), ['order-1'], 'not remembered from before');
+  assert.deepEqual(await arrived(first, 'dedup-out', 1), ['order-1'], 'not remembered from before');
 });
 
 test('a reset at rest takes milliseconds', async (t) => {
@@ -72,9 +79,9 @@ test('what one toolkit has saved goes through the functions of the other', async
   await publish(first, 'dedup-in', ['saved']);
   const saved: unknown = JSON.parse(JSON.stringify(first.save()));
   await second.load(saved);
-  assert.deepEqual(await arrived(second, 'dedup-out'), ['saved']);
+  assert.deepEqual(await arrived(second, 'dedup-out', 1), ['saved']);
   await first.functions.start();
-  assert.deepEqual(await arrived(first, 'dedup-out'), ['saved'], 'its own message is its own');
+  assert.deepEqual(await arrived(first, 'dedup-out', 1), ['saved'], 'its own message is its own');
   await second.reset();
   assert.equal(held(second).pubsub.topics, 10);
 });
