@@ -3,7 +3,9 @@
  * listens on the loopback interface only (functions-framework has no option for the address), it ends when the stack
  * has ended, however that happened, and no web page reaches it. Its wall clock is the stack's, read before each request
  * is handled. It reports how many requests are not answered yet: a reset of the stack must know of those whose sender
- * has gone, too. And what it compiles is kept for the next start, which takes half as long.
+ * has gone, too. It never closes an idle connection, because a delivery that the stack sends at this moment would fail
+ * although the program is well, and its repetition would wait on a clock that may stand still. And what it compiles is
+ * kept for the next start, which takes half as long.
  */
 import { subscribe } from 'node:diagnostics_channel';
 import { type IncomingMessage, Server as HttpServer, type ServerResponse } from 'node:http';
@@ -37,6 +39,8 @@ Reflect.set(Server.prototype, 'listen', function onLoopback(this: Server, ...arg
   const isPort = typeof port === 'number' || (typeof port === 'string' && /^\d+$/.test(port));
   setTimeout(flushCompileCache, FLUSH_MS).unref();
   loading.deregister();
+  // Node closes after 5 s by default, and announces it; 0 means never, until the stack closes its side.
+  if (this instanceof HttpServer) this.keepAliveTimeout = 0;
   const local = isPort && typeof host !== 'string' ? [Number(port), '127.0.0.1', ...args.slice(1)] : args;
   return Reflect.apply(listen, this, local);
 });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
+import { Agent, get, type IncomingMessage } from 'node:http';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { freePort } from '../free-ports.ts';
@@ -13,14 +14,14 @@ async function program(
   t: TestContext,
   source: (port: number, file: (name: string) => string) => string,
   limits: Required<ChildOptions>['limits'],
-): Promise<Readonly<{ started: Child; lines: string[] }>> {
+): Promise<Readonly<{ started: Child; port: number; lines: string[] }>> {
   const [file, port] = [folder(t), await freePort()];
   writeFileSync(file('main.mjs'), source(port, file));
   const lines: string[] = [];
   const log = (line: string): void => void lines.push(line);
   const started = child({ name: 'slow', args: [file('main.mjs')], env: {}, port, log, limits });
   t.after(() => started.kill());
-  return { started, lines };
+  return { started, port, lines };
 }
 
 const listen = (port: number): string =>
@@ -117,4 +118,20 @@ test('Ctrl-C at a terminal is for the program that starts the toolkit, and ends 
   }
   await ended;
   assert.match(said, /^(interrupted\n)+started\n$/);
+});
+
+test('a program of the stack never closes an idle connection, which a delivery could be on its way through', async (t) => {
+  const { started, port } = await program(
+    t,
+    (own) =>
+      `(await import('node:http')).createServer((_, response) => response.end('ok')).listen(${own}, '127.0.0.1');`,
+    { silenceMs: 60_000, totalMs: 600_000 },
+  );
+  await started.start();
+  const agent = new Agent({ keepAlive: true });
+  t.after(() => agent.destroy());
+  const answered = once(get({ agent, port, host: '127.0.0.1' }), 'response');
+  const [response] = (await answered) as [IncomingMessage];
+  response.resume();
+  assert.deepEqual([response.headers.connection, response.headers['keep-alive']], ['keep-alive', undefined]);
 });
