@@ -48,7 +48,11 @@ for (const native of [false, true]) {
       if (key.startsWith(KILLER)) {
         assert.deepEqual([stream?.status, stream?.last], ['blocked', NUMBER - 1], key);
         assert.equal(stream?.held, MESSAGES - NUMBER + 1, `${key} holds its poison and what follows it`);
-        assert.equal(numbers.filter((number) => number === NUMBER).length, MAX_ATTEMPTS, `starts of ${key}`);
+        assert.equal(stream?.attempts, MAX_ATTEMPTS, `attempts of ${key}`);
+        // The death of a process counts for each stream whose lease it held, also where another killer was faster.
+        const started = numbers.filter((number) => number === NUMBER).length;
+        const fewest = STREAMS === 1 ? MAX_ATTEMPTS : 1;
+        assert.ok(started >= fewest && started <= MAX_ATTEMPTS, `${started} starts of ${key}`);
         assert.deepEqual(firsts, upTo(NUMBER), `${key} ran in order`);
       } else {
         assert.deepEqual([stream?.status, stream?.last, stream?.held], ['idle', MESSAGES, 0], key);
@@ -136,7 +140,9 @@ async function killed(native: boolean): Promise<
     let streams = await look();
     for (const until = performance.now() + LIMIT_MS; performance.now() < until; await pause(500)) {
       streams = await look();
-      if ([...streams].every(([key, stream]) => isAtEnd(key, stream))) break;
+      const isEnd = [...streams].every(([key, stream]) => isAtEnd(key, stream));
+      // The last acknowledgements come after the last commit.
+      if (isEnd && pubsubServer.stats().backlog === 0) break;
     }
     isOver = true;
     await Promise.all([...children].map(end));
