@@ -44,15 +44,22 @@ export async function search<Schedule>(
 }
 
 /**
- * Runs the task's schedules in two threads, each with half of them and the second with the next seed. `module` is the URL
- * of a module that calls `asThread`.
+ * Runs the task's schedules in two threads, each with half of them and the second with the next seed. The first failure
+ * ends both, so that the deaths are whole only where nothing failed. `module` is the URL of a module that calls `asThread`.
  */
 export async function searchInThreads<Task extends Runs>(module: string, task: Task): Promise<Searched> {
   const half = Math.ceil(task.numRuns / 2);
-  const found = await Promise.all([
+  const threads = [
     inThread(module, { ...task, numRuns: half }),
     inThread(module, { ...task, seed: task.seed + 1, numRuns: task.numRuns - half }),
-  ]);
+  ];
+  const found = await Promise.all(
+    threads.map(async ({ searched }) => {
+      const one = await searched;
+      if (one.failure !== undefined) for (const { stop } of threads) stop();
+      return one;
+    }),
+  );
   const deaths: Record<string, number> = {};
   for (const [place, count] of found.flatMap((one) => Object.entries(one.deaths)))
     deaths[place] = (deaths[place] ?? 0) + count;
@@ -65,10 +72,22 @@ export async function asThread<Task extends Runs>(run: (task: Task) => Promise<S
   if (parentPort !== null) parentPort.postMessage(await run(workerData as Task));
 }
 
-function inThread<Task extends Runs>(module: string, task: Task): Promise<Searched> {
-  return new Promise((resolve, reject) => {
-    const worker = new Worker(new URL(module), { workerData: task });
+/** `stop` ends it at once, as a search that found nothing. */
+function inThread<Task extends Runs>(
+  module: string,
+  task: Task,
+): Readonly<{ searched: Promise<Searched>; stop(): void }> {
+  const worker = new Worker(new URL(module), { workerData: task });
+  let stopped = false;
+  const searched = new Promise<Searched>((resolve, reject) => {
     worker.once('message', resolve).once('error', reject);
-    worker.once('exit', (code) => reject(new Error(`the thread ended with ${code}`)));
+    worker.once('exit', (code) =>
+      stopped ? resolve({ deaths: {} }) : reject(new Error(`the thread ended with ${code}`)),
+    );
   });
+  const stop = (): void => {
+    stopped = true;
+    void worker.terminate();
+  };
+  return { searched, stop };
 }
