@@ -1,6 +1,6 @@
 /**
  * Consumes what waits for one key, in one of the ways, and says how many deliveries and how much time it took. Throws when a
- * number is missing, or its first run is not in its turn.
+ * number is missing, and `OutOfOrder` when its first run is not in its turn.
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import { ack, compose, type Middleware, TransientError } from 'pubsub-guarantees';
@@ -30,6 +30,8 @@ export type ConsumeOptions = Readonly<{
   /** How messages come (default: streaming pull). */
   receiving?: Receiving;
 }>;
+
+export class OutOfOrder extends Error {}
 
 const LIMIT_MS = 120_000;
 /** Without a delivery for so long, nothing comes any more. */
@@ -67,7 +69,7 @@ export async function consume(
         throw new TransientError('BENCH', 'this one fails once');
       }
       // A second run would be a repeat after a lost lease: none is expected here.
-      if (number !== handled + 1) done.reject(new Error(`${way.name}: ${number} ran after ${handled}`));
+      if (number !== handled + 1) done.reject(new OutOfOrder(`${way.name}: ${number} ran after ${handled}`));
       await work?.(number);
       handled = number;
       lastAt = performance.now();

@@ -10,7 +10,14 @@ import { mostOfNative, throughput } from './throughput.ts';
 import { connect } from './world.ts';
 
 process.env['METADATA_SERVER_DETECTION'] = 'none';
-const SMALL = { rounds: 1, shuffled: [20], articleMs: 1_000, inOrder: 30, inOrderWriting: 10 };
+const SMALL = {
+  rounds: 1,
+  shuffled: [20],
+  articleMs: 1_000,
+  inOrder: 30,
+  inOrderWriting: 10,
+  judgedBy: 'bound',
+} as const;
 
 test('measures three ways on servers of their own, and what waits for a missing number', async () => {
   const servers = await startEmbedded();

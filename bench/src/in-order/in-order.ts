@@ -20,6 +20,7 @@ const PLAIN: Sizes = {
   articleMs: 40_000,
   inOrder: 2_000,
   inOrderWriting: 500,
+  judgedBy: 'native',
 };
 const DELAYED: Sizes = {
   ...PLAIN,
@@ -27,6 +28,7 @@ const DELAYED: Sizes = {
   articleMs: 20_000,
   inOrder: 1_000,
   inOrderWriting: 100,
+  judgedBy: 'bound',
 };
 const OFFICIAL: Sizes = {
   ...PLAIN,
@@ -34,6 +36,7 @@ const OFFICIAL: Sizes = {
   articleMs: 20_000,
   inOrder: 1_000,
   inOrderWriting: 200,
+  judgedBy: 'bound',
 };
 /** How many wait, and how often. */
 const GAPS = [

@@ -1,6 +1,6 @@
 /** Messages a second and deliveries a message of the three ways, in turn on the same servers. */
 import { median } from '../median.ts';
-import { consume, type Consumed, type ConsumeOptions } from './consume.ts';
+import { consume, type Consumed, type ConsumeOptions, OutOfOrder } from './consume.ts';
 import type { Limits } from '../limits.ts';
 import { pushed } from './receiving.ts';
 import { inTurn, shuffled } from './stream.ts';
@@ -19,12 +19,19 @@ export type Sizes = Readonly<{
   inOrder: number;
   /** For a handler that writes a document. */
   inOrderWriting: number;
+  /**
+   * Against ordering keys themselves, or, where a call of the store takes long, against the most that any way can reach
+   * which writes before it acts and before it acknowledges (`mostOfNative`).
+   */
+  judgedBy: 'native' | 'bound';
 }>;
 
 const WINDOW = 50;
 const WARM_UP = 200;
 const WRITES = 20;
-const [MOST_DELIVERIES, TIMES_THE_ARTICLE, OF_NATIVE, FAILS_EVERY] = [1.05, 20, 0.5, 100];
+/** The start of a number, and what it came to. */
+const WRITES_BEFORE_ACK = 2;
+const [MOST_DELIVERIES, TIMES_THE_ARTICLE, OF_BOUND, FAILS_EVERY] = [1.05, 20, 0.8, 100];
 
 export async function throughput(
   name: string,
@@ -68,33 +75,47 @@ export async function throughput(
     return { work: async (number) => void (await effects.doc(`effect-${number}`).set({ number })) };
   };
   const [byPush, fails] = [{ receiving: pushed }, { failEvery: FAILS_EVERY }];
-  for (const [what, count, options] of [
-    ['in order, push', sizes.inOrder, byPush],
-    ['in order, push, 1 of 100 fails', sizes.inOrder, { ...byPush, ...fails }],
-    ['in order, pull', sizes.inOrder, {}],
-    ['in order, pull, 1 of 100 fails', sizes.inOrder, fails],
-    ['in order, pull, writes', sizes.inOrderWriting, writing(world)],
-    ['in order, pull, writes, 1 of 100 fails', sizes.inOrderWriting, { ...writing(world), ...fails }],
+  for (const [what, count, atLeast, options] of [
+    ['in order, push', sizes.inOrder, 0.9, byPush],
+    ['in order, push, 1 of 100 fails', sizes.inOrder, 0.5, { ...byPush, ...fails }],
+    ['in order, pull', sizes.inOrder, 0.65, {}],
+    ['in order, pull, 1 of 100 fails', sizes.inOrder, 0.65, fails],
+    ['in order, pull, writes', sizes.inOrderWriting, 0.95, writing(world)],
+    ['in order, pull, writes, 1 of 100 fails', sizes.inOrderWriting, 0.95, { ...writing(world), ...fails }],
   ] as const) {
     const [mine, theirs]: [Consumed[], Consumed[]] = [[], []];
     for (let round = 0; round < sizes.rounds; round += 1) {
       mine.push(await consume(world, ours, inTurn(count), options));
-      theirs.push(await consume(world, native, inTurn(count), options));
+      const theirRound = await unlessOutOfOrder(consume(world, native, inTurn(count), options), print);
+      if (theirRound !== undefined) theirs.push(theirRound);
     }
     show(`${count} ${what}`, ours, medianOf(mine));
+    if (theirs.length < sizes.rounds) continue;
     show(`${count} ${what}`, native, medianOf(theirs));
     const ratio = median(mine.map((one, index) => one.perSecond / (theirs[index]?.perSecond ?? Number.NaN)));
-    limits.atLeast(`${name}: of ordering keys' throughput, ${what}`, ratio, OF_NATIVE);
-    const most = [1, 2].map((writes) => mostOfNative(medianOf(mine), medianOf(theirs), writes * writeMs));
-    if (ratio < OF_NATIVE) {
-      const [once, twice] = most.map((share) => share.toFixed(2));
+    const most = mostOfNative(medianOf(mine), medianOf(theirs), WRITES_BEFORE_ACK * writeMs);
+    if (sizes.judgedBy === 'native') {
+      limits.atLeast(`${name}: of ordering keys' throughput, ${what}`, ratio, atLeast);
+    } else {
       print(
-        `       at most ${once} for a way that stores before it acknowledges (${writeMs.toFixed(1)} ms), and ${twice} if before it starts, too`,
+        `       of ordering keys' throughput ${ratio.toFixed(2)}, at most ${most.toFixed(2)} with ${WRITES_BEFORE_ACK} writes of ${writeMs.toFixed(1)} ms before an acknowledgement`,
       );
+      limits.atLeast(`${name}: of what is possible with such writes, ${what}`, ratio / most, OF_BOUND);
     }
     found[what] = { count, ours: medianOf(mine), native: medianOf(theirs), ratio, most };
   }
   return found;
+}
+
+/** Google's emulator for Pub/Sub sometimes breaks its own promise after a nack: then there is nothing to compare with. */
+async function unlessOutOfOrder(consuming: Promise<Consumed>, print: Print): Promise<Consumed | undefined> {
+  try {
+    return await consuming;
+  } catch (error) {
+    if (!(error instanceof OutOfOrder)) throw error;
+    print(`       no comparison: ordering keys did not keep the order (${error.message})`);
+    return undefined;
+  }
 }
 
 /** What one write of a document takes, one after the other. */
