@@ -568,7 +568,7 @@ for field in readyAt waitingSince blocked.at; do index order-streams "$field" as
 index order-held number ascending
 for field in pendingAt place; do index outbox-rows "$field" ascending; done
 index outbox-rows failedAt descending
-index outbox-streams haltedAt descending
+index outbox-streams blockedAt descending
 for suffix in payload payload-chunks; do index "$suffix" expiresAt ascending; done
 index payload-chunks unfinishedAt ascending
 for field in sweep byKey byInstant; do index schedules "$field" ascending; done
@@ -850,8 +850,8 @@ if [ -n "$monitoring" ]; then
   if [ ${#outbox[@]} -gt 0 ]; then
     mapfile -t relays < <(printf '%s\n' "${!outbox[@]}" | LC_ALL=C sort)
     log_alert outbox 'A row of the outbox could not be published, and what is behind it waits' \
-      "$on_run $(either "${relays[@]}") AND jsonPayload.event = $(either outbox_halted outbox_failed)" ERROR 604800s \
-      'npx pubsub-guarantees outbox troubled, then resume, skip or reopen: docs/operations.md'
+      "$on_run $(either "${relays[@]}") AND jsonPayload.event = $(either outbox_blocked outbox_failed)" ERROR 604800s \
+      'npx pubsub-guarantees outbox list, then resume, skip or reopen: docs/operations.md'
   fi
   if [ -n "$delayed" ]; then
     on_republisher="$on_run $(either republisher)"

@@ -43,7 +43,7 @@ declare const publisher: library.Publisher;
 declare const claims: dedupTypes.ClaimStore;
 declare const queue: tasksTypes.TaskQueue;
 declare const ledger: schedulesTypes.Ledger;
-declare const payloads: payloadTypes.PayloadRoom;
+declare const payloads: payloadTypes.PayloadStore;
 declare const store: orderTypes.StreamStore & orderTypes.StreamAdmin;
 declare const options: delayTypes.DelayOptions;
 declare const reminders: schedulesTypes.Schedules<Transaction>;

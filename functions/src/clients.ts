@@ -13,7 +13,7 @@ import {
   type WakeTasks,
   wakeTasks,
 } from 'pubsub-guarantees/order';
-import { lazyPayloads, type PayloadRoom } from 'pubsub-guarantees/payload';
+import { lazyPayloads, type PayloadStore } from 'pubsub-guarantees/payload';
 import { lazyLedger, type Ledger } from 'pubsub-guarantees/schedules';
 import type { TaskQueue } from 'pubsub-guarantees/tasks';
 import { pubsubClient, pubsubPublisher } from 'pubsub-guarantees/publish/pubsub';
@@ -32,7 +32,7 @@ export type Ports = Readonly<{
   tasks: TaskQueue | undefined;
   streams: (StreamStore & StreamAdmin) | undefined;
   ledger: Ledger | undefined;
-  payloads: PayloadRoom | undefined;
+  payloads: PayloadStore | undefined;
   /** Where streams begin, if at the publisher's counter. */
   counters?: CounterStart | undefined;
   outbox?: OutboxPorts | undefined;
@@ -79,7 +79,7 @@ export async function connect(config: Config, clock: Clock, log: Log): Promise<P
         : undefined,
     payloads:
       config.name === 'fifo' || config.delay?.payloads === true
-        ? lazyPayloads(() => payloadRoom(config, firestore, clock))
+        ? lazyPayloads(() => payloadStore(config, firestore, clock))
         : undefined,
     subscriptionWindows: async (subscription) => {
       const { subscriptionWindows } = await import('pubsub-guarantees/receive/pubsub');
@@ -124,7 +124,7 @@ async function scheduleLedger(config: Config, firestore: LazyFirestore, clock: C
   });
 }
 
-async function payloadRoom(config: Config, firestore: LazyFirestore, clock: Clock): Promise<PayloadRoom> {
+async function payloadStore(config: Config, firestore: LazyFirestore, clock: Clock): Promise<PayloadStore> {
   const { firestorePayloads } = await import('pubsub-guarantees/payload/firestore');
   return firestorePayloads(await firestore(), {
     collection: `${config.firestore.collectionPrefix}-payload`,

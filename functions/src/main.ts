@@ -13,7 +13,7 @@ import { untilStopped } from 'pubsub-guarantees/publish';
 import {
   type BytesInFlight,
   bytesInFlight,
-  httpDoor,
+  httpEndpoint,
   type HttpRequest,
   type HttpResponse,
   payloadsThatFit,
@@ -56,7 +56,7 @@ async function register(config: Config, clock: Clock): Promise<void> {
   const { handler, sweeps, wake, stop: releaseStreams } = pipeline(config, ports);
   if (releaseStreams !== undefined) whenStopped(releaseStreams);
   const isSwept = Object.keys(sweeps).length > 0;
-  const endpoint = httpDoor(counted(windowsChecked(config, ports)(handler)), {
+  const endpoint = httpEndpoint(counted(windowsChecked(config, ports)(handler)), {
     consumer: config.consumer,
     ...(config.source !== undefined && { source: config.source }),
     clock,

@@ -6,7 +6,7 @@ import type { Firestore, Transaction } from '@google-cloud/firestore';
 import type { Clock, Log, Publisher, SweepContext } from 'pubsub-guarantees';
 import type { CounterStart } from 'pubsub-guarantees/order';
 import { type GapRepair, type OutboxStore, type OutboxSwept, relay } from 'pubsub-guarantees/outbox';
-import type { PayloadRoom } from 'pubsub-guarantees/payload';
+import type { PayloadStore } from 'pubsub-guarantees/payload';
 import type { Config } from './config.ts';
 
 export type OutboxPorts = Readonly<{
@@ -14,7 +14,7 @@ export type OutboxPorts = Readonly<{
   /** One pass over everything that is pending. */
   sweep(context: SweepContext): Promise<OutboxSwept>;
   /** Where the data of large messages waits. */
-  payloads: PayloadRoom;
+  payloads: PayloadStore;
 }>;
 
 export async function counterStart(

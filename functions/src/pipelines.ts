@@ -13,7 +13,7 @@ import {
   type Handler,
   type Middleware,
 } from 'pubsub-guarantees';
-import { checkAttributes, type Granted } from 'pubsub-guarantees/attributes';
+import { checkAttributes, type AppliedOption } from 'pubsub-guarantees/attributes';
 import { deadLettering } from 'pubsub-guarantees/dead-letters';
 import { dedup, inbox } from 'pubsub-guarantees/dedup';
 import { delay, retryLater } from 'pubsub-guarantees/delay';
@@ -82,14 +82,14 @@ type Stages = Pick<GuardedOptions, 'retryLater' | 'later' | 'inOrder' | 'once'>;
 
 /** Every delivery option that the function does not apply is one that its publisher may have meant for it. */
 function attributesChecked({ name, strictAttributes: strict }: Config, { clock }: Ports): Middleware {
-  const grants: Record<Config['name'], readonly Granted[]> = {
+  const applied: Record<Config['name'], readonly AppliedOption[]> = {
     dedup: [],
     delay: ['later'],
     fifo: ['inOrder'],
     pipeline: ['later', 'inOrder'],
     saga: ['later'],
   };
-  return checkAttributes({ clock, strict, grants: grants[name], expectsSequence: name === 'fifo' });
+  return checkAttributes({ clock, strict, applied: applied[name], expectsSequence: name === 'fifo' });
 }
 
 function ordered(config: Config, ports: Ports, around: (stages: Stages) => GuardedHandler): Pipeline {

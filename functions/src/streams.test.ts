@@ -13,7 +13,7 @@ import { fileURLToPath } from 'node:url';
 import { Firestore } from '@google-cloud/firestore';
 import { type Publisher, silent } from 'pubsub-guarantees';
 import { outbox, relay } from 'pubsub-guarantees/outbox';
-import type { PayloadRoom } from 'pubsub-guarantees/payload';
+import type { PayloadStore } from 'pubsub-guarantees/payload';
 import { firestoreCounters } from 'pubsub-guarantees/order/firestore';
 import { firestoreOutbox } from 'pubsub-guarantees/outbox/firestore';
 import { firestorePayloads } from 'pubsub-guarantees/payload/firestore';
@@ -182,7 +182,7 @@ async function commit(
   sequenceKey: string,
   topic: string,
   texts: readonly string[],
-  payloads?: PayloadRoom,
+  payloads?: PayloadStore,
 ): Promise<void> {
   const box = outbox(store, { ...(payloads !== undefined && { payloads }) });
   for (const text of texts) {

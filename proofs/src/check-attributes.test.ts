@@ -18,7 +18,7 @@ function world(options: Partial<CheckAttributesOptions> = {}) {
     consumer: 'c',
     log: { ...silent, warn: (_: string, fields?: object) => void warned.push(fields) },
   } as unknown as Context;
-  const handler = checkAttributes({ clock, grants: [], ...options })(async (message) => {
+  const handler = checkAttributes({ clock, applied: [], ...options })(async (message) => {
     passed.push(message);
     return ack();
   });
@@ -40,21 +40,21 @@ const MISSPELT = [
 
 test('a misspelt attribute is passed on as it is, with a warning that names it', async () => {
   for (const name of MISSPELT) {
-    const { deliver, passed, names } = world({ grants: ['later', 'inOrder'] });
+    const { deliver, passed, names } = world({ applied: ['later', 'inOrder'] });
     assert.deepEqual(await deliver({ [name]: 'x' }), ack());
     assert.deepEqual([passed[0]?.attributes, names()], [{ [name]: 'x' }, [name]]);
   }
 });
 
 test('what is the contract’s own, or the publisher’s own, is not mentioned', async () => {
-  const { deliver, names } = world({ grants: ['later', 'inOrder'] });
+  const { deliver, names } = world({ applied: ['later', 'inOrder'] });
   await deliver({ dedupId: 'a', delay: '5', tenant: 'x', relay: '1', deduplicationId: 'y', sequences: '1' });
   await deliver({ sequence: '1', sequenceKey: 'k', sequenceEpoch: 'e', 'ce-id': '1' });
   await deliver({ scheduleKey: 'k', cancel: 'true', deliverAt: '2030-01-01T00:00:00Z' });
   assert.deepEqual(names(), []);
 });
 
-test('a wish that is not granted here is passed on with a warning, one that was granted before is not mentioned', async () => {
+test('an option that no stage applies is passed on with a warning, one that was applied before is not mentioned', async () => {
   const { deliver, passed, names } = world();
   for (const attributes of [
     { delay: '60' },
@@ -70,7 +70,7 @@ test('a wish that is not granted here is passed on with a warning, one that was 
 });
 
 test('a message without a sequence is mentioned where every message should have one', async () => {
-  const { deliver, names } = world({ grants: ['inOrder'], expectsSequence: true });
+  const { deliver, names } = world({ applied: ['inOrder'], expectsSequence: true });
   await deliver({ sequence: '1' });
   await deliver({ tenant: 'a' });
   assert.deepEqual(names(), ['sequence']);
@@ -88,7 +88,7 @@ test('there is one warning a minute for each name, however many messages come', 
 test('each is counted, by the attribute that was meant and never by the name that was written', async (t) => {
   const sdk = registerSdk();
   t.after(() => sdk.close());
-  const { deliver } = world({ grants: ['inOrder'], expectsSequence: true });
+  const { deliver } = world({ applied: ['inOrder'], expectsSequence: true });
   for (const attributes of [{ dedupID: 'x' }, { 'dedup-id': 'x', delay: '5' }]) await deliver(attributes);
   const points = await sdk.points('pubsub_guarantees.attributes.suspicious');
   const counted = points.map(({ attributes, value }) => [
@@ -99,12 +99,12 @@ test('each is counted, by the attribute that was meant and never by the name tha
   assert.deepEqual(counted, [
     ['dedupId', 'misspelled', 2],
     ['sequence', 'missing', 2],
-    ['delay', 'not_granted', 1],
+    ['delay', 'not_applied', 1],
   ]);
 });
 
 test('strict: such messages are dead letters that name the attribute, and nothing else is', async () => {
-  const { deliver, passed, names } = world({ strict: true, expectsSequence: true, grants: ['inOrder'] });
+  const { deliver, passed, names } = world({ strict: true, expectsSequence: true, applied: ['inOrder'] });
   for (const [attributes, text] of [
     [{ dedupID: 'x', sequence: '1' }, /dedupID.*accepted: dedupId/],
     [{ delay: '60', sequence: '1' }, /attribute delay asks/],
@@ -119,12 +119,12 @@ test('strict: such messages are dead letters that name the attribute, and nothin
   assert.deepEqual([passed.length, names()], [1, []]);
 });
 
-test('a sequence that is expected and not granted is refused at the start: each message would be suspicious', () => {
+test('a sequence that is expected and not applied is refused at the start: each message would be suspicious', () => {
   assert.throws(
-    () => checkAttributes({ grants: ['later'], expectsSequence: true }),
+    () => checkAttributes({ applied: ['later'], expectsSequence: true }),
     refusal(
       'expectsSequence',
-      /^expectsSequence is true and grants \["later"\]; accepted: grants with inOrder/,
+      /^expectsSequence is true and applied \["later"\]; accepted: applied with inOrder/,
     ),
   );
 });

@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { ATTRIBUTE, parseWishes, type Wishes, without } from './attributes.ts';
+import { ATTRIBUTE, parseDeliveryOptions, type DeliveryOptions, without } from './attributes.ts';
 
 const PUBLISHED = Date.UTC(2026, 0, 2);
-const wishes = (attributes: Record<string, string>, orderingKey?: string): Wishes =>
-  parseWishes({
+const deliveryOptions = (attributes: Record<string, string>, orderingKey?: string): DeliveryOptions =>
+  parseDeliveryOptions({
     attributes,
     publishTime: new Date(PUBLISHED),
     ...(orderingKey !== undefined && { orderingKey }),
   });
 const refuses = (attributes: Record<string, string>, name: string, orderingKey?: string): void =>
   assert.throws(
-    () => wishes(attributes, orderingKey),
+    () => deliveryOptions(attributes, orderingKey),
     (error: Error & { code?: string }) => {
       assert.equal(error.name, 'PermanentError');
       assert.equal(error.code, 'INVALID_ATTRIBUTE');
@@ -26,15 +26,15 @@ const refuses = (attributes: Record<string, string>, name: string, orderingKey?:
   );
 
 test('a message without attributes of the contract asks for nothing', () => {
-  assert.deepEqual(wishes({}), {});
-  assert.deepEqual(wishes({ tenant: 'a', DELAY: 'x', dedupid: '' }, 'k1'), {});
+  assert.deepEqual(deliveryOptions({}), {});
+  assert.deepEqual(deliveryOptions({ tenant: 'a', DELAY: 'x', dedupid: '' }, 'k1'), {});
 });
 
 test('B41: a delay is whole seconds in digits, counted from the publish time', () => {
-  assert.deepEqual(wishes({ delay: '60' }), { deliverAtMs: PUBLISHED + 60_000 });
-  assert.deepEqual(wishes({ delay: '0' }), {});
-  assert.deepEqual(wishes({ delay: '60000' }), { deliverAtMs: PUBLISHED + 60_000_000 });
-  assert.deepEqual(wishes({ delay: '315360000' }), { deliverAtMs: PUBLISHED + 315_360_000_000 });
+  assert.deepEqual(deliveryOptions({ delay: '60' }), { deliverAtMs: PUBLISHED + 60_000 });
+  assert.deepEqual(deliveryOptions({ delay: '0' }), {});
+  assert.deepEqual(deliveryOptions({ delay: '60000' }), { deliverAtMs: PUBLISHED + 60_000_000 });
+  assert.deepEqual(deliveryOptions({ delay: '315360000' }), { deliverAtMs: PUBLISHED + 315_360_000_000 });
 });
 
 test('B41: every other delay is refused, and its meaning not guessed at', () => {
@@ -68,7 +68,7 @@ test('B41: every other delay is refused, and its meaning not guessed at', () => 
 });
 
 test('B41: an instant has a zone, and may be past or ten years ahead', () => {
-  const at = (text: string): number | undefined => wishes({ deliverAt: text }).deliverAtMs;
+  const at = (text: string): number | undefined => deliveryOptions({ deliverAt: text }).deliverAtMs;
   assert.equal(at('2026-03-29T02:30:00+01:00'), Date.UTC(2026, 2, 29, 1, 30));
   assert.equal(at('2026-10-25T02:30:00Z'), Date.UTC(2026, 9, 25, 2, 30));
   assert.equal(at('1969-07-20T20:17:40Z'), Date.UTC(1969, 6, 20, 20, 17, 40));
@@ -86,7 +86,7 @@ test('B41: gives the same instant in every zone of the machine', () => {
   try {
     const instants = ['UTC', 'America/New_York', 'Asia/Kolkata'].map((zone) => {
       process.env['TZ'] = zone;
-      return wishes({ deliverAt: '2026-03-29T02:30:00+01:00' }).deliverAtMs;
+      return deliveryOptions({ deliverAt: '2026-03-29T02:30:00+01:00' }).deliverAtMs;
     });
     assert.equal(new Set(instants).size, 1);
   } finally {
@@ -102,7 +102,10 @@ test('one time, not two', () => {
 
 test('keys are 1 to 1024 bytes', () => {
   const longest = 'é'.repeat(512);
-  assert.deepEqual(wishes({ dedupId: longest, scheduleKey: 'k' }), { dedupId: longest, scheduleKey: 'k' });
+  assert.deepEqual(deliveryOptions({ dedupId: longest, scheduleKey: 'k' }), {
+    dedupId: longest,
+    scheduleKey: 'k',
+  });
   for (const name of ['dedupId', 'scheduleKey']) {
     refuses({ [name]: '' }, name);
     refuses({ [name]: `${longest}x` }, name);
@@ -112,7 +115,7 @@ test('keys are 1 to 1024 bytes', () => {
 });
 
 test('a cancellation names what it cancels, and says nothing else', () => {
-  assert.deepEqual(wishes({ cancel: 'true', scheduleKey: 'k' }), { cancel: true, scheduleKey: 'k' });
+  assert.deepEqual(deliveryOptions({ cancel: 'true', scheduleKey: 'k' }), { cancel: true, scheduleKey: 'k' });
   for (const cancel of ['false', 'True', '1', '']) refuses({ cancel, scheduleKey: 'k' }, 'cancel');
   refuses({ cancel: 'true' }, 'cancel');
   refuses({ cancel: 'true', scheduleKey: 'k', delay: '0' }, 'cancel');
@@ -121,7 +124,7 @@ test('a cancellation names what it cancels, and says nothing else', () => {
 
 test('a sequence number counts from 1 up to 2^53 - 1', () => {
   const number = (text: string): number | undefined =>
-    wishes({ sequence: text, sequenceKey: 'k' }).sequence?.number;
+    deliveryOptions({ sequence: text, sequenceKey: 'k' }).sequence?.number;
   assert.equal(number('1'), 1);
   assert.equal(number('9007199254740991'), Number.MAX_SAFE_INTEGER);
   for (const sequence of ['0', '-1', '01', '1.0', '1e3', '', ' 1', '9007199254740992', '9'.repeat(17)]) {
@@ -130,12 +133,15 @@ test('a sequence number counts from 1 up to 2^53 - 1', () => {
 });
 
 test('a sequence belongs to a key: the named one, else the ordering key', () => {
-  assert.deepEqual(wishes({ sequence: '2', sequenceKey: 'k', sequenceEpoch: 'e' }, 'other').sequence, {
-    number: 2,
-    key: 'k',
-    epoch: 'e',
-  });
-  assert.deepEqual(wishes({ sequence: '2' }, 'k1').sequence, { number: 2, key: 'k1' });
+  assert.deepEqual(
+    deliveryOptions({ sequence: '2', sequenceKey: 'k', sequenceEpoch: 'e' }, 'other').sequence,
+    {
+      number: 2,
+      key: 'k',
+      epoch: 'e',
+    },
+  );
+  assert.deepEqual(deliveryOptions({ sequence: '2' }, 'k1').sequence, { number: 2, key: 'k1' });
   refuses({ sequence: '2' }, 'sequence');
   refuses({ sequence: '2' }, 'sequence', '');
   refuses({ sequenceKey: 'k' }, 'sequenceKey');
@@ -143,19 +149,19 @@ test('a sequence belongs to a key: the named one, else the ordering key', () => 
 });
 
 test('B29: a member of a stream cannot be delayed', () => {
-  for (const wish of [
+  for (const added of [
     { delay: '10' },
     { delay: '0' },
     { deliverAt: '2026-01-02T00:01:00Z' },
     { scheduleKey: 's' },
   ]) {
-    refuses({ sequence: '1', sequenceKey: 'k', ...wish }, 'sequence');
+    refuses({ sequence: '1', sequenceKey: 'k', ...added }, 'sequence');
   }
 });
 
 test('an error stays short, whatever the value is', () => {
   assert.throws(
-    () => wishes({ delay: '🚀'.repeat(500) }),
+    () => deliveryOptions({ delay: '🚀'.repeat(500) }),
     (error: Error) => error.message.length < 400 && error.message.isWellFormed(),
   );
 });

@@ -65,7 +65,7 @@ export type Sequence = Readonly<{
 }>;
 
 /** What a message asks for. */
-export type Wishes = Readonly<{
+export type DeliveryOptions = Readonly<{
   dedupId?: string;
   /** The instant of delivery, milliseconds since the epoch; absent when no delay (or `0`) was asked. */
   deliverAtMs?: number;
@@ -79,9 +79,11 @@ export type Wishes = Readonly<{
  * redelivery gives the same instant. Throws PermanentError `INVALID_ATTRIBUTE`.
  *
  * @example
- * const { dedupId, deliverAtMs, sequence } = parseWishes(message);
+ * const { dedupId, deliverAtMs, sequence } = parseDeliveryOptions(message);
  */
-export function parseWishes(message: Pick<Message, 'attributes' | 'publishTime' | 'orderingKey'>): Wishes {
+export function parseDeliveryOptions(
+  message: Pick<Message, 'attributes' | 'publishTime' | 'orderingKey'>,
+): DeliveryOptions {
   isObject('message', message);
   const { attributes } = message;
   isObject('message.attributes', attributes);
@@ -111,7 +113,7 @@ export function parseWishes(message: Pick<Message, 'attributes' | 'publishTime' 
 }
 
 /** Reserved, and kept in no record: passed on, it would look like a delivery that can be replaced or withdrawn. */
-export function refuseSchedule({ scheduleKey }: Wishes): void {
+export function refuseSchedule({ scheduleKey }: DeliveryOptions): void {
   if (scheduleKey === undefined) return;
   throw new PermanentError(
     'SCHEDULE_KEY_UNSUPPORTED',

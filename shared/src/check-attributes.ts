@@ -1,6 +1,6 @@
 /**
- * Attributes that look like those of the wire contract and are not: a misspelt name, a wish that this function does not
- * grant, a message without a number where streams are the function's only work. The contract passes them on, because they
+ * Attributes that look like those of the wire contract and are not: a misspelt name, an option that this function does not
+ * apply, a message without a number where streams are the function's only work. The contract passes them on, because they
  * may be meant for a subscriber or a function behind; but what the publisher asked for does not happen, so it is said.
  *
  * One warning a minute for each name, and a count. Where it is strict they are dead letters instead.
@@ -15,13 +15,13 @@ import { deadLetter } from './outcome.ts';
 import { ATTR, count } from './telemetry/instruments.ts';
 
 /** What a chain of stages does of what a message may ask for. */
-export type Granted = 'later' | 'inOrder';
+export type AppliedOption = 'later' | 'inOrder';
 
 export type CheckAttributesOptions = Readonly<{
   /** Default: the machine's. */
   clock?: Clock;
-  /** A wish for anything else is said to be passed on. `dedupId` is an identity, and of use everywhere. */
-  grants: readonly Granted[];
+  /** What a message asks for beyond these is passed on with a warning. `dedupId` is an identity, and of use everywhere. */
+  applied: readonly AppliedOption[];
   /** Whether each message should have a `sequence`. Default: false. */
   expectsSequence?: boolean;
   /** Gives what looks wrong to the dead letters (`ATTRIBUTE_REFUSED`). Default: false. */
@@ -29,7 +29,7 @@ export type CheckAttributesOptions = Readonly<{
 }>;
 
 type Finding = Readonly<{
-  kind: 'misspelled' | 'not_granted' | 'missing';
+  kind: 'misspelled' | 'not_applied' | 'missing';
   /** Of the contract. */
   meant: string;
   /** As it is written on the message. */
@@ -46,21 +46,21 @@ const NAMES = 100;
  * `INVALID_OPTION` for an option that is unknown or not understood.
  *
  * @example
- * compose(handler, [deadLetters, checkAttributes({ grants: ['later'] }), delay(queue, options), publishing(publisher)]);
+ * compose(handler, [deadLetters, checkAttributes({ applied: ['later'] }), delay(queue, options), publishing(publisher)]);
  */
 export function checkAttributes(options: CheckAttributesOptions): Middleware {
   checkOptions<CheckAttributesOptions>(options, {
     clock: aClock,
-    grants: required(listOf(oneOf('later', 'inOrder'), 'a list of later and inOrder')),
+    applied: required(listOf(oneOf('later', 'inOrder'), 'a list of later and inOrder')),
     expectsSequence: flag,
     strict: flag,
   });
-  const { clock = systemClock(), strict = false, expectsSequence = false, grants } = options;
-  if (expectsSequence && !grants.includes('inOrder'))
+  const { clock = systemClock(), strict = false, expectsSequence = false, applied } = options;
+  if (expectsSequence && !applied.includes('inOrder'))
     throw refusedAs(
       'expectsSequence',
-      `true and grants ${JSON.stringify(grants)}`,
-      'grants with inOrder, or each message is suspicious: with its sequence and without',
+      `true and applied ${JSON.stringify(applied)}`,
+      'applied with inOrder, or each message is suspicious: with its sequence and without',
     );
   /** By name: when it was told last, on the monotonic clock; the oldest first. */
   const told = new Map<string, number>();
@@ -95,7 +95,7 @@ export function checkAttributes(options: CheckAttributesOptions): Middleware {
 }
 
 function findingsIn({ attributes }: Message, options: CheckAttributesOptions): readonly Finding[] {
-  return [...misspelled(attributes), ...notGranted(attributes, options), ...missing(attributes, options)];
+  return [...misspelled(attributes), ...notApplied(attributes, options), ...missing(attributes, options)];
 }
 
 function* misspelled(attributes: Attributes): Generator<Finding> {
@@ -107,18 +107,18 @@ function* misspelled(attributes: Attributes): Generator<Finding> {
   }
 }
 
-function* notGranted(attributes: Attributes, { grants }: CheckAttributesOptions): Generator<Finding> {
-  const wishes: readonly (readonly [string, Granted])[] = [
+function* notApplied(attributes: Attributes, { applied }: CheckAttributesOptions): Generator<Finding> {
+  const askedFor: readonly (readonly [string, AppliedOption])[] = [
     // `0` asks for nothing.
     ...(attributes[ATTRIBUTE.delay] === '0' ? [] : [[ATTRIBUTE.delay, 'later'] as const]),
     [ATTRIBUTE.deliverAt, 'later'],
-    // With a fencing token it was granted by a function in front, and stays for information.
+    // With a fencing token a function in front has applied it, and it stays for information.
     ...(attributes[ATTRIBUTE.fencingToken] === undefined ? [[ATTRIBUTE.sequence, 'inOrder'] as const] : []),
   ];
-  for (const [name, by] of wishes) {
-    if (attributes[name] === undefined || grants.includes(by)) continue;
+  for (const [name, by] of askedFor) {
+    if (attributes[name] === undefined || applied.includes(by)) continue;
     const text = `attribute ${name} asks for what this function does not do; accepted: messages without it`;
-    yield { kind: 'not_granted', meant: name, name, text };
+    yield { kind: 'not_applied', meant: name, name, text };
   }
 }
 

@@ -103,7 +103,7 @@ const OWN: Readonly<Record<string, Fault>> = {
   CLOCK_STANDS: 'deployment',
   FOREIGN_CLAIM: 'deployment',
   LEDGER_MISSING: 'deployment',
-  PAYLOAD_ROOM_MISSING: 'deployment',
+  PAYLOAD_STORE_MISSING: 'deployment',
   SAGA_STEP_UNKNOWN: 'deployment',
   SAGA_VERSION_UNKNOWN: 'deployment',
   TOPIC_NOT_ALLOWED: 'deployment',

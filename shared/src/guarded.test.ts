@@ -127,13 +127,13 @@ for (const [library, schema] of Object.entries(SCHEMAS)) {
     assert.equal((await handler(message(JSON.stringify(body)), context)).kind, 'ack');
     assert.deepEqual(bodies, [body]);
 
-    const misfits = [
+    const invalid = [
       JSON.stringify({ id: 'order-1', items: [{ cents: 'many' }] }),
       '{"id":',
       Buffer.from([0xff]),
     ];
-    for (const misfit of misfits) {
-      assert.equal((await handler(message(misfit), context)).kind, 'deadLetter', String(misfit));
+    for (const data of invalid) {
+      assert.equal((await handler(message(data), context)).kind, 'deadLetter', String(data));
     }
     const letters = given.publisher.published.map(({ attributes }) => attributes);
     assert.deepEqual(

@@ -118,7 +118,7 @@ const OPTIONS: Readonly<Record<string, Case>> = {
     valid: { limit: 1, clock, log: silent, capability: 'delivery' },
     near: ['limits', 'limit'],
   },
-  checkAttributes: { before: [], valid: { grants: [] }, near: ['grant', 'grants'] },
+  checkAttributes: { before: [], valid: { applied: [] }, near: ['applies', 'applied'] },
   checkWindows: { before: [], valid: {}, near: ['handlerTimout', 'handlerTimeout'] },
   deadLettering: { before: [publisher, 'dead'], valid: {}, near: ['maxbytes', 'maxBytes'] },
   dedup: { before: [memoryClaims({ clock })], valid: {}, near: ['leese', 'lease'] },
@@ -134,7 +134,7 @@ const OPTIONS: Readonly<Record<string, Case>> = {
     valid: { publisher, deadLetterTopic: 'dead' },
     near: ['onse', 'once'],
   },
-  httpDoor: {
+  httpEndpoint: {
     before: [handler],
     valid: { consumer: 'c', clock, log: silent, handlerTimeout: '1s' },
     near: ['deadLetterTopics', 'deadLetterTopic'],
@@ -259,7 +259,7 @@ const OPTIONS: Readonly<Record<string, Case>> = {
 /** Those that have no options: values, checks of a message, clocks. */
 const WITHOUT = new Set(
   `ack decide done memoryStepRecords refused reread sagaTraces undone versionOf voided bytesFor contextFor checkOutgoing compose consoleLog deadLetter decodeMessage identifierHash lazyPayloads
-  memoryCounters parseWishes readWake retry schemaOf settle severalQueues sleep systemClock taskHeaders toMilliseconds
+  memoryCounters parseDeliveryOptions readWake retry schemaOf settle severalQueues sleep systemClock taskHeaders toMilliseconds
   inTransaction jobOutbox enqueueing timestampOf memoryPublisher untilStopped virtualClock bad badSecret calledUrl choice delayQueues drainingQueues duration email emulators
   firestoreNames fullName isHttpUrl maxBytesInFlight optional payloadsThatFit project republisherService required taskQueue topic`.split(
     /\s+/,

@@ -200,7 +200,7 @@ export const publisher = port(['publish'], 'a publisher, for example pubsubPubli
 export const taskQueue = port(['create'], 'a task queue, for example cloudTasksQueue(client, options)');
 export const payloads = port(
   ['put', 'get', 'done', 'sweep'],
-  'a payload room, for example firestorePayloads(firestore)',
+  'a payload store, for example firestorePayloads(firestore)',
 );
 export const ledger = port(
   ['change', 'read', 'due', 'pending', 'list'],

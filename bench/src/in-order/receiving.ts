@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Subscription } from '@google-cloud/pubsub';
 import { type Handler, silent, systemClock } from 'pubsub-guarantees';
-import { httpDoor } from 'pubsub-guarantees/receive';
+import { httpEndpoint } from 'pubsub-guarantees/receive';
 import { receive } from 'pubsub-guarantees/receive/pubsub';
 
 export type Receiving = Readonly<{
@@ -31,7 +31,7 @@ export const pulled: Receiving = {
 export const pushed: Receiving = {
   name: 'push',
   async start(subscription, handler) {
-    const door = httpDoor(handler, {
+    const endpoint = httpEndpoint(handler, {
       consumer: CONSUMER,
       clock: systemClock(),
       log: silent,
@@ -41,7 +41,7 @@ export const pushed: Receiving = {
       const chunks: Buffer[] = [];
       for await (const chunk of request) chunks.push(chunk as Buffer);
       const { method = '', headers } = request;
-      const { status, body } = await door({ method, headers, rawBody: Buffer.concat(chunks) });
+      const { status, body } = await endpoint({ method, headers, rawBody: Buffer.concat(chunks) });
       response.writeHead(status).end(body);
     };
     const server = createServer((request, response) => {

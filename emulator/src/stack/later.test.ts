@@ -17,7 +17,7 @@ const INDEXED = {
   'pubsub-guarantees-order-held': ['number'],
   'pubsub-guarantees-counters': [],
   'pubsub-guarantees-outbox-rows': ['pendingAt', 'place'],
-  'pubsub-guarantees-outbox-streams': ['haltedAt DESCENDING'],
+  'pubsub-guarantees-outbox-streams': ['blockedAt DESCENDING'],
   'pubsub-guarantees-payload': ['expiresAt'],
   'pubsub-guarantees-payload-chunks': ['expiresAt', 'unfinishedAt'],
   'pubsub-guarantees-schedules': ['sweep', 'byKey', 'byInstant'],

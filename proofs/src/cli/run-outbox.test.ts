@@ -51,7 +51,7 @@ suite('outbox commands', () => {
       });
     });
 
-  test('shows, resumes, skips and puts back what stands still', async () => {
+  test('shows, resumes, skips and puts back what is blocked or failed', async () => {
     const places = { rows: 'mine-outbox-rows', streams: 'mine-outbox-streams', counters: 'mine-counters' };
     const store = firestoreOutbox(firestore, { ...places, scope: 'shop' });
     const published: string[] = [];
@@ -73,12 +73,12 @@ suite('outbox commands', () => {
     /** What the process would print: each start of one takes a second. */
     const printed = async (command: OutboxCommand): Promise<string> =>
       (await runOutbox(store, command)).lines.join('\n');
-    const look = { kind: 'troubled', limit: 5 } as const;
-    assert.equal(await printed(look), 'nothing stands still, and no row has failed');
+    const look = { kind: 'list', limit: 5 } as const;
+    assert.equal(await printed(look), 'no stream is blocked, and no row has failed');
     await pass({ signal });
-    const troubled = await run('troubled');
+    const listed = await run('list');
     assert.match(
-      troubled.out,
+      listed.out,
       /^KEY +NUMBER +SENT +EPOCH\nk +1 +0 +[0-9a-f-]{36} +BAD: never\\u001b\[2J\nROW\n/,
     );
     const { streams, rows }: { streams: object[]; rows: [{ id: string }] } = JSON.parse(
@@ -93,7 +93,7 @@ suite('outbox commands', () => {
     await pass({ signal });
     const wrong = await run('skip', 'k', '2');
     assert.deepEqual([wrong.code, wrong.out], [1, '']);
-    assert.match(wrong.err, /^error: .* does not stand still at 2; accepted: 1 \(ROW_NOT_HALTED\)\n$/);
+    assert.match(wrong.err, /^error: .* is not blocked at 2; accepted: 1 \(STREAM_NOT_BLOCKED\)\n$/);
     const skipped = await run('skip', 'k', '1', '--json', '--epoch', `${epoch}`);
     assert.deepEqual(JSON.parse(skipped.out), { key: 'k', epoch, number: 1, skipped: true });
     assert.match(
@@ -104,7 +104,7 @@ suite('outbox commands', () => {
     assert.match(await printed({ kind: 'reopen', row: rows[0].id }), /^nothing to do: no row of this name/);
     await pass({ signal });
     assert.deepEqual(published, ['2']);
-    assert.match(await printed(resume), /^nothing to do: it does not stand still$/);
+    assert.match(await printed(resume), /^nothing to do: it is not blocked$/);
     const unknown = await run('resume', 'nobody');
     assert.deepEqual([unknown.code, unknown.out], [1, '']);
     assert.match(unknown.err, /^error: .*\(STREAM_UNKNOWN\)\n$/);
@@ -123,23 +123,23 @@ suite('outbox commands', () => {
     assert.deepEqual([wrong.code, wrong.out, wrong.err.split('\n').length], [2, '', 2]);
     const { code, out } = await run('--help');
     assert.equal(code, 0);
-    for (const command of ['troubled', 'resume', 'skip', 'reopen'])
+    for (const command of ['list', 'resume', 'skip', 'reopen'])
       assert.match(out, new RegExp(`outbox ${command}`));
   });
 });
 
 test('a command line is refused by the name of what is wrong', () => {
   const refused: [readonly string[], RegExp][] = [
-    [['outbox'], /accepted: troubled, resume, skip, reopen/],
-    [['outbox', 'troubled', 'k'], /accepted: outbox troubled/],
-    [['outbox', 'troubled', '--page-size', '0'], /--page-size is "0"/],
+    [['outbox'], /accepted: list, resume, skip, reopen/],
+    [['outbox', 'list', 'k'], /accepted: outbox list/],
+    [['outbox', 'list', '--page-size', '0'], /--page-size is "0"/],
     [['outbox', 'resume'], /accepted: outbox resume KEY/],
     [['outbox', 'skip', 'k', 'x'], /NUMBER is "x"/],
     [['outbox', 'reopen', ''], /accepted: outbox reopen ROW/],
     [['outbox', 'resume', 'k', '--consumer', 'c'], /--consumer is no option of outbox/],
     [['streams', 'resume', 'k', '--epoch', 'e', '--consumer', 'c'], /--epoch is no option of streams/],
-    [['outbox', 'troubled', '--counters', 'a/b'], /--counters/],
-    [['outbox', 'troubled', '--collection', 'a/b'], /--collection/],
+    [['outbox', 'list', '--counters', 'a/b'], /--counters/],
+    [['outbox', 'list', '--collection', 'a/b'], /--collection/],
   ];
   for (const [args, pattern] of refused) {
     assert.throws(
@@ -152,7 +152,7 @@ test('a command line is refused by the name of what is wrong', () => {
 
 test('the environment names the collections, and options come before it', () => {
   const environment = { GOOGLE_CLOUD_PROJECT: 'p', COLLECTION_PREFIX: 'x', COUNTER_SCOPE: 's' };
-  const line = readCommandLine(['outbox', 'troubled'], environment);
+  const line = readCommandLine(['outbox', 'list'], environment);
   assert.ok(line !== 'help' && line.area === 'outbox');
   const { rows, streams, counters, scope } = line;
   assert.deepEqual(
@@ -160,7 +160,7 @@ test('the environment names the collections, and options come before it', () => 
     ['x-outbox-rows', 'x-outbox-streams', 'x-counters', 's'],
   );
   const options = ['--collection', 'y', '--counters', 'z', '--counter-scope', 't', '--database', 'db'];
-  const other = readCommandLine(['outbox', 'troubled', ...options], environment);
+  const other = readCommandLine(['outbox', 'list', ...options], environment);
   assert.ok(other !== 'help' && other.area === 'outbox');
   assert.deepEqual(
     [other.rows, other.streams, other.counters, other.scope, other.database],

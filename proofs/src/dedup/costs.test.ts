@@ -110,7 +110,7 @@ test('Redis: two commands for a fresh message and one for a duplicate, and their
 /** Counts what goes through: the embedded server is behind it. */
 async function counting(t: TestContext, port: number) {
   const bytes = { sent: 0, answered: 0 };
-  const door = createServer((socket) => {
+  const server = createServer((socket) => {
     const inner = dial(port, '127.0.0.1').on('error', () => socket.destroy());
     socket.on('error', () => inner.destroy());
     // Small frames must not wait for each other.
@@ -120,9 +120,9 @@ async function counting(t: TestContext, port: number) {
     inner.on('data', (chunk: Buffer) => (bytes.answered += chunk.length));
     socket.pipe(inner).pipe(socket);
   }).listen(0, '127.0.0.1');
-  await once(door, 'listening');
-  t.after(() => door.close());
-  return { bytes, port: (door.address() as AddressInfo).port };
+  await once(server, 'listening');
+  t.after(() => server.close());
+  return { bytes, port: (server.address() as AddressInfo).port };
 }
 
 test('Firestore: two writes for a fresh message, a failed write and a read for a duplicate, and their bytes', async (t) => {

@@ -258,7 +258,7 @@ describe('the pass of a relay over what deliveries left behind', () => {
       assert.deepEqual([swept.done, swept.failed], [2, 1]);
       assert.deepEqual([published.toSorted(), log.events()], [['x', 'y0', 'z'], ['outbox_failed']]);
       // It is listed, and costs no pass anything until an operator puts it back.
-      const { rows } = await relay.troubled();
+      const { rows } = await relay.listFailures();
       assert.deepEqual(
         rows.map(({ code }) => code),
         ['NO_TOPIC'],

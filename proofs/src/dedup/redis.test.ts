@@ -191,16 +191,16 @@ if (!hasRedisServer()) {
     test('a client that connects when it is first used does so, and keeps no claim for later', () =>
       withRedis(async ({ server, redis: other }) => {
         let isUp = false;
-        const door = createServer((socket) => {
+        const proxy = createServer((socket) => {
           socket.on('error', () => {});
           if (!isUp) return void socket.destroy();
           const inner = connectTo(server.port, '127.0.0.1').on('error', () => {});
           socket.pipe(inner).pipe(socket);
         }).listen(0, '127.0.0.1');
-        await once(door, 'listening');
+        await once(proxy, 'listening');
         const options = { lazyConnect: true, retryStrategy: () => 50 };
         const lazy = new Redis(server.port, '127.0.0.1', { ...options, enableOfflineQueue: false });
-        const tooEarly = new Redis((door.address() as AddressInfo).port, '127.0.0.1', options);
+        const tooEarly = new Redis((proxy.address() as AddressInfo).port, '127.0.0.1', options);
         for (const client of [lazy, tooEarly]) client.on('error', () => {});
         try {
           await claimed(redisClaims(lazy, { prefix: PREFIX }), request());
@@ -213,7 +213,7 @@ if (!hasRedisServer()) {
         } finally {
           lazy.disconnect();
           tooEarly.disconnect();
-          door.close();
+          proxy.close();
         }
       }));
 

@@ -1,5 +1,5 @@
 /**
- * What a message keeps on each way through the queue: in its task, in the ledger, in the payload room, over hops.
+ * What a message keeps on each way through the queue: in its task, in the ledger, in the payload store, over hops.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -15,12 +15,16 @@ type Way = Readonly<{ scheduleKey?: string; ledgerFor?: 'keys' | 'all'; bytes: n
 const WAYS: Readonly<Record<string, Way>> = {
   'in its task': { bytes: 5, delay: SECOND },
   'in its task, over a hop': { bytes: 5, delay: DAYS_40 },
-  'in the payload room': { bytes: 200_000, delay: SECOND },
-  'in the payload room, over a hop': { bytes: 200_000, delay: DAYS_40 },
+  'in the payload store': { bytes: 200_000, delay: SECOND },
+  'in the payload store, over a hop': { bytes: 200_000, delay: DAYS_40 },
   'in the ledger by its key': { scheduleKey: 'k', bytes: 5, delay: SECOND },
-  'in the ledger and the payload room': { scheduleKey: 'k', bytes: 200_000, delay: DAYS_40 },
+  'in the ledger and the payload store': { scheduleKey: 'k', bytes: 200_000, delay: DAYS_40 },
   'in the ledger as every message': { ledgerFor: 'all', bytes: 5, delay: SECOND },
-  'in the ledger as every message, and the payload room': { ledgerFor: 'all', bytes: 200_000, delay: SECOND },
+  'in the ledger as every message, and the payload store': {
+    ledgerFor: 'all',
+    bytes: 200_000,
+    delay: SECOND,
+  },
 };
 
 function through({ ledgerFor = 'keys' }: Way) {
@@ -56,10 +60,10 @@ for (const [name, way] of Object.entries(WAYS)) {
 
   test(`B29: an empty ordering key is none, and a message without data stays without, ${name}`, async () => {
     const { clock, deliver, message, target } = through(way);
-    const wish = { delay, ...(scheduleKey !== undefined && { scheduleKey }) };
+    const options = { delay, ...(scheduleKey !== undefined && { scheduleKey }) };
     // In place of data, attributes that no task has room for.
     const many = bytes < 100_000 ? { a: 'x' } : fill();
-    const received = { ...message({ ...wish, ...many }), data: Buffer.alloc(0), orderingKey: '' };
+    const received = { ...message({ ...options, ...many }), data: Buffer.alloc(0), orderingKey: '' };
     assert.equal(reasonOf(await deliver(received)), 'scheduled');
     await clock.advance(Number(delay) * 1_000);
     const { data, attributes, ...rest } = target.published[0]!;

@@ -14,10 +14,10 @@ import { memoryPayloads } from '../../../shared/src/payload/memory.ts';
 import {
   GRACE_MS,
   KEEP_MS,
-  type PayloadRoom,
+  type PayloadStore,
   REPEAT_MARGIN_MS,
-} from '../../../shared/src/payload/payload-room.ts';
-import { opened } from '../payload/firestore-room.ts';
+} from '../../../shared/src/payload/payload-store.ts';
+import { opened } from '../payload/firestore-store.ts';
 import { memoryPublisher } from '../../../shared/src/testing/memory-publisher.ts';
 import { virtualClock } from '../../../shared/src/testing/virtual-clock.ts';
 import { delay } from '../../../shared/src/delay/delay.ts';
@@ -37,7 +37,7 @@ function largest(publishTime: Date, seconds: number): Message {
   return { id: '7', data: bytesOf(LIMITS.messageBytes - used), attributes, publishTime };
 }
 
-function world(options: Readonly<{ payloads?: PayloadRoom; maxAttempts?: number; startMs?: number }> = {}) {
+function world(options: Readonly<{ payloads?: PayloadStore; maxAttempts?: number; startMs?: number }> = {}) {
   const clock = virtualClock(options.startMs);
   const queue = memoryTasks({ clock });
   const target = memoryPublisher();
@@ -111,16 +111,16 @@ const small = (publishTime: Date, change: Record<string, string> = {}): Message 
 
 for (const kind of ['memory', 'Firestore'] as const) {
   test(`B24, B25: a message at every limit arrives byte for byte through ${kind}`, async () => {
-    const store = kind === 'Firestore' ? await opened() : undefined;
+    const server = kind === 'Firestore' ? await opened() : undefined;
     try {
       const { clock, deliver, dispatch, queue, target, run, memory } = world({
-        ...(store !== undefined && { payloads: store.room, startMs: Date.now() }),
+        ...(server !== undefined && { payloads: server.store, startMs: Date.now() }),
       });
       const message = largest(new Date(clock.now()), 60);
       assert.equal(messageBytes(message), LIMITS.messageBytes);
       assert.deepEqual(await deliver(message), ack('scheduled'));
       assert.ok((queue.created[0]?.body.length ?? Infinity) <= 102_400);
-      if (store === undefined) {
+      if (server === undefined) {
         dispatch();
         await clock.advance(MINUTE_MS);
       } else {
@@ -128,22 +128,22 @@ for (const kind of ['memory', 'Firestore'] as const) {
         await clock.advance(MINUTE_MS);
         assert.deepEqual(await run(0), { status: 204 });
       }
-      const { delay: _granted, ...attributes } = message.attributes;
+      const { delay: _applied, ...attributes } = message.attributes;
       const [published] = target.published;
       assert.equal(target.published.length, 1);
       assert.ok(message.data.equals(published?.data ?? Buffer.alloc(0)));
       assert.deepEqual(published?.attributes, attributes);
-      assert.equal(memory.calls(), store === undefined ? 3 : 0);
-      store?.pass(GRACE_MS + 1);
-      await store?.room.sweep({ signal });
-      assert.equal((await store?.storedBytes()) ?? 0, 0);
+      assert.equal(memory.calls(), server === undefined ? 3 : 0);
+      server?.pass(GRACE_MS + 1);
+      await server?.store.sweep({ signal });
+      assert.equal((await server?.storedBytes()) ?? 0, 0);
     } finally {
-      await store?.close();
+      await server?.close();
     }
   });
 }
 
-test('a failure at any call of the stage or the republisher: nothing is lost, early or changed, and the room empties', async () => {
+test('a failure at any call of the stage or the republisher: nothing is lost, early or changed, and the payload store empties', async () => {
   let cases = 0;
   for (const port of ['payloads', 'queue', 'publisher'] as const) {
     for (const how of ['refused', 'reply lost'] as const) {

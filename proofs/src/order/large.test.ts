@@ -8,28 +8,32 @@ import { PermanentError, storeUnavailable } from '../../../shared/src/errors.ts'
 import type { Handler, Middleware } from '../../../shared/src/handler.ts';
 import { ack, deadLetter, type Outcome, retry } from '../../../shared/src/outcome.ts';
 import { memoryPayloads } from '../../../shared/src/payload/memory.ts';
-import type { PayloadRoom } from '../../../shared/src/payload/payload-room.ts';
+import type { PayloadStore } from '../../../shared/src/payload/payload-store.ts';
 import { virtualClock } from '../../../shared/src/testing/virtual-clock.ts';
 import { orderedDelivery } from '../../../shared/src/order/in-order.ts';
 import { bench, type Bench, CONSUMER, kindOf, LEASE_MS, SOURCE } from './bench.ts';
 
 const LARGE = 'x'.repeat(2_000);
-type Room = Bench & Readonly<{ live: Set<string>; payloads: PayloadRoom; seen: string[]; reading: Handler }>;
+type LargeBench = Bench &
+  Readonly<{ live: Set<string>; payloads: PayloadStore; seen: string[]; reading: Handler }>;
 
-/** A bench whose store holds 1,000 bytes; `live`: what the room keeps. */
-function withRoom(options: Parameters<typeof bench>[0] = {}, refused: () => boolean = () => false): Room {
-  const room = memoryPayloads({ clock: virtualClock() });
+/** A bench whose store holds 1,000 bytes; `live`: what the payload store keeps. */
+function withPayloads(
+  options: Parameters<typeof bench>[0] = {},
+  refused: () => boolean = () => false,
+): LargeBench {
+  const store = memoryPayloads({ clock: virtualClock() });
   const live = new Set<string>();
-  const payloads: PayloadRoom = {
-    ...room,
+  const payloads: PayloadStore = {
+    ...store,
     async put(...args) {
       if (refused()) throw storeUnavailable('down');
-      const ref = await room.put(...args);
+      const ref = await store.put(...args);
       live.add(ref.id);
       return ref;
     },
     async done(ref) {
-      await room.done(ref);
+      await store.done(ref);
       live.delete(ref.id);
     },
   };
@@ -42,7 +46,7 @@ function withRoom(options: Parameters<typeof bench>[0] = {}, refused: () => bool
 }
 
 test('a large message ahead of its turn is in the payload store until it is done', async () => {
-  const { worker, live, seen, reading, heldNumbers, state } = withRoom();
+  const { worker, live, seen, reading, heldNumbers, state } = withPayloads();
   const { deliver } = worker({ handler: reading });
   for (const number of [3, 2, 3]) assert.equal(kindOf(await deliver(number, { content: LARGE })), 'ack held');
   assert.deepEqual([live.size, heldNumbers()], [2, [2, 3]]);
@@ -51,7 +55,7 @@ test('a large message ahead of its turn is in the payload store until it is done
 });
 
 test('a large message that fails is held, and retried by the sweep', async () => {
-  const { clock, worker, live, state } = withRoom();
+  const { clock, worker, live, state } = withPayloads();
   const { deliver } = worker({ handler: async () => retry(new Error('once')) });
   assert.equal(kindOf(await deliver(1, { content: LARGE })), 'ack held');
   assert.deepEqual([live.size, state().attempts], [1, 1]);
@@ -62,7 +66,7 @@ test('a large message that fails is held, and retried by the sweep', async () =>
 
 test('a payload store that does not answer costs a redelivery, not the message', async () => {
   let isDown = true;
-  const { clock, worker, state } = withRoom({}, () => isDown);
+  const { clock, worker, state } = withPayloads({}, () => isDown);
   const { deliver } = worker({ handler: async () => retry(new Error('x')) });
   assert.equal(kindOf(await deliver(2, { content: LARGE })), 'retry STORE_UNAVAILABLE');
   assert.equal(kindOf(await deliver(1, { content: LARGE })), 'retry STORE_UNAVAILABLE');
@@ -74,7 +78,7 @@ test('a payload store that does not answer costs a redelivery, not the message',
 });
 
 test('the same message under another ID, and another content, leave nothing in the payload store', async () => {
-  const { worker, live } = withRoom();
+  const { worker, live } = withPayloads();
   const { deliver } = worker();
   await deliver(2, { content: LARGE });
   const again = await deliver(2, { content: LARGE, attributes: { dedupId: 'another' } });
@@ -84,7 +88,7 @@ test('the same message under another ID, and another content, leave nothing in t
 });
 
 test('a copy held while its number runs leaves the payload store with it', async () => {
-  const { clock, worker, live, state } = withRoom();
+  const { clock, worker, live, state } = withPayloads();
   const slow: Handler = async () => {
     await clock.advance(0);
     await copy();
@@ -104,26 +108,26 @@ test('a dead letter of a large message is whole, from a drain and from an operat
   };
   const bad: Handler = async (message) =>
     message.attributes.sequence === '2' ? deadLetter(new PermanentError('BAD', 'never')) : ack();
-  const skips = withRoom({ onPoison: 'skip', deadLetters });
+  const skips = withPayloads({ onPoison: 'skip', deadLetters });
   const { deliver } = skips.worker({ handler: bad });
   await deliver(2, { content: LARGE });
   await deliver(1);
   assert.deepEqual([letters, skips.state().last, skips.live.size], [[2_000], 2, 0]);
 
-  const blocks = withRoom();
+  const blocks = withPayloads();
   const one = blocks.worker({ handler: bad });
   await one.deliver(2, { content: LARGE });
   await one.deliver(1);
   const ref = { consumer: CONSUMER, source: SOURCE, key: 'k' };
   const without = orderedDelivery(blocks.store, { deadLetters });
-  await assert.rejects(without.skip(ref, 2), { code: 'NO_PAYLOAD_ROOM' });
+  await assert.rejects(without.skip(ref, 2), { code: 'NO_PAYLOAD_STORE' });
   const { skip } = orderedDelivery(blocks.store, { deadLetters, payloads: blocks.payloads });
   assert.equal(await skip(ref, 2), true);
   assert.deepEqual([letters, blocks.state().last, blocks.live.size], [[2_000, 2_000], 2, 0]);
 });
 
 test('a stream whose content is gone is blocked visibly', async () => {
-  const { worker, live, payloads, state } = withRoom();
+  const { worker, live, payloads, state } = withPayloads();
   const { deliver } = worker();
   await deliver(2, { content: LARGE });
   const [id = ''] = live;

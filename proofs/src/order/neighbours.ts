@@ -6,7 +6,7 @@ import { TransientError } from '../../../shared/src/errors.ts';
 import type { Middleware } from '../../../shared/src/handler.ts';
 import type { GapRepair } from '../../../shared/src/outbox/gap-repair.ts';
 import { retry } from '../../../shared/src/outcome.ts';
-import type { PayloadRoom } from '../../../shared/src/payload/payload-room.ts';
+import type { PayloadStore } from '../../../shared/src/payload/payload-store.ts';
 import { through } from '../engine/through.ts';
 import type { Call } from './faulty-store.ts';
 import type { Sent, Traffic } from './traffic.ts';
@@ -36,5 +36,5 @@ export const outbox = (traffic: Traffic, call: Call, deliver: (sent: Sent) => vo
     }),
 });
 
-export const room = (payloads: PayloadRoom, call: Call): PayloadRoom =>
+export const payloadStore = (payloads: PayloadStore, call: Call): PayloadStore =>
   through(call, payloads, { put: 'put', get: 'get', done: 'done' });

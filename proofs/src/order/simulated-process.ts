@@ -5,7 +5,7 @@
 import type { VirtualClock } from '../../../shared/src/testing/virtual-clock.ts';
 import { compose, type Context } from '../../../shared/src/handler.ts';
 import type { Outcome } from '../../../shared/src/outcome.ts';
-import type { PayloadRoom } from '../../../shared/src/payload/payload-room.ts';
+import type { PayloadStore } from '../../../shared/src/payload/payload-store.ts';
 import { type OrderedDelivery, orderedDelivery } from '../../../shared/src/order/in-order.ts';
 import type { MemoryStreams } from '../../../shared/src/order/memory.ts';
 import type { StreamOptions } from '../../../shared/src/order/options.ts';
@@ -15,7 +15,7 @@ import type { Faults } from './drawn-faults.ts';
 import { startProcess } from '../engine/process.ts';
 import { faultyStore, lost, type Request } from './faulty-store.ts';
 import type { Mutation } from './mutation.ts';
-import { graveyard, outbox, room } from './neighbours.ts';
+import { graveyard, outbox, payloadStore } from './neighbours.ts';
 import { MAX_ATTEMPTS, type Schedule, SOURCE } from './schedule.ts';
 import type { Random } from '../engine/random.ts';
 import { messageOf, type Sent, type Traffic } from './traffic.ts';
@@ -35,7 +35,7 @@ export type World = Readonly<{
   random: Random;
   clock: VirtualClock;
   store: MemoryStreams;
-  payloads: PayloadRoom;
+  payloads: PayloadStore;
   witness: Witness;
   traffic: Traffic;
   faults: Faults;
@@ -61,7 +61,7 @@ export function startConsumer(world: World, died: () => void): Consumer {
   const plain = faultyStore(store, call);
   const faulty = mutation.store?.(plain) ?? plain;
   const deadLetters = graveyard(letters, call);
-  const payloads = room(world.payloads, call);
+  const payloads = payloadStore(world.payloads, call);
   const options: StreamOptions = {
     ...mutation.options,
     clock: process.clock,

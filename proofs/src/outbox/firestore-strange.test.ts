@@ -57,7 +57,7 @@ for (const [name, open] of firestoreServers('enforce')) {
       const ref = (await store.streamOf('a')) ?? { key: '', epoch: '' };
       const { state } = await store.readStream(ref);
       assert.deepEqual(
-        [state?.sent, state?.owner, state?.attempts, state?.halted],
+        [state?.sent, state?.owner, state?.attempts, state?.blocked],
         [1, undefined, 1, undefined],
       );
       const { repair } = relay(store, publisher, { log: silent });
@@ -108,11 +108,11 @@ for (const [name, open] of firestoreServers('enforce')) {
       await add('new 1', 'k');
       await own.sweep({ signal });
       assert.deepEqual(texts(), ['new 1']);
-      const [stuck] = (await relayed.troubled()).streams;
+      const [stuck] = (await relayed.listFailures()).streams;
       assert.ok(stuck !== undefined);
-      assert.deepEqual([stuck.ref.key, stuck.halted.number], ['k', 1]);
-      assert.equal(await own.resume('k'), false, 'the present stream does not stand still');
-      await assert.rejects(own.skip(stuck.ref, 2), { code: 'ROW_NOT_HALTED' });
+      assert.deepEqual([stuck.ref.key, stuck.blocked.number], ['k', 1]);
+      assert.equal(await own.resume('k'), false, 'the present stream is not blocked');
+      await assert.rejects(own.skip(stuck.ref, 2), { code: 'STREAM_NOT_BLOCKED' });
       assert.equal(await own.skip(stuck.ref, 1), 1);
       assert.equal(await own.skip(stuck.ref, 1), undefined, 'it has been passed');
       await own.sweep({ signal });
@@ -120,18 +120,18 @@ for (const [name, open] of firestoreServers('enforce')) {
       assert.equal(await own.resume(stuck.ref), true);
       await own.sweep({ signal });
       assert.deepEqual(texts(), ['new 1', 'old 2', 'old 3']);
-      assert.deepEqual((await own.troubled()).streams, []);
+      assert.deepEqual((await own.listFailures()).streams, []);
     });
 
-    test('a row that somebody deleted halts its stream, visibly', async () => {
+    test('a row that somebody deleted blocks its stream, visibly', async () => {
       const { relayed, add, texts, rowOf } = setUp();
       for (const text of ['1', '2', '3']) await add(text, 'k');
       await (await rowOf('k', 2)).delete();
-      const { halted } = await relayed.sweep({ signal });
-      assert.equal(halted, 1);
-      const [stuck] = (await relayed.troubled()).streams;
-      assert.deepEqual([stuck?.halted.number, stuck?.halted.code], [2, 'OUTBOX_ROW_MISSING']);
-      await assert.rejects(relayed.skip('k', 3), { code: 'ROW_NOT_HALTED' });
+      const { blocked } = await relayed.sweep({ signal });
+      assert.equal(blocked, 1);
+      const [stuck] = (await relayed.listFailures()).streams;
+      assert.deepEqual([stuck?.blocked.number, stuck?.blocked.code], [2, 'OUTBOX_ROW_MISSING']);
+      await assert.rejects(relayed.skip('k', 3), { code: 'STREAM_NOT_BLOCKED' });
       assert.equal(await relayed.skip('k', 2), 2);
       await relayed.sweep({ signal });
       assert.deepEqual(texts(), ['1', '3']);

@@ -165,7 +165,7 @@ for (const [name, open] of servers) {
         flush: '3 reads, 3 writes',
         reserveLoose: '1 reads, 1 writes',
         flushLoose: '1 reads, 1 writes',
-        // The bound, a read for each shard, and the count of what is halted.
+        // The bound, a read for each shard, and the count of what is blocked.
         firstPass: '19 reads, 1 writes',
         idlePass: '18 reads, 0 writes',
       });

@@ -37,7 +37,7 @@ test('a number that is committed and cannot be published now is not to be given 
   await assert.rejects(repair.republish('k', { from: 1, to: 2 }), pending, 'refused');
   await assert.rejects(repair.republish('k', { from: 1, to: 2 }), pending, 'it backs off');
   await clock.advance(60_000);
-  await assert.rejects(repair.republish('k', { from: 2, to: 2 }), pending, 'halted');
+  await assert.rejects(repair.republish('k', { from: 2, to: 2 }), pending, 'blocked');
   assert.deepEqual(await repair.republish('k', { from: 1, to: 1 }), [1]);
   assert.deepEqual(texts(), ['a', 'a', 'a']);
 });

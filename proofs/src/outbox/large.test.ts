@@ -1,5 +1,5 @@
 /**
- * Messages that are larger than a row, through the payload room: in memory, and on the local stack's Firestore.
+ * Messages that are larger than a row, through the payload store: in memory, and on the local stack's Firestore.
  */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -19,7 +19,7 @@ const { signal } = new AbortController();
 const K = { sequenceKey: 'k' };
 const large = (letter: string, bytes = 3_000_000) => ({ ...message(''), data: Buffer.alloc(bytes, letter) });
 
-test('a large message is refused without a room, and without having been prepared', async () => {
+test('a large message is refused without a payload store, and one that was not prepared', async () => {
   const { clock, store } = world();
   for (const options of [{}, { payloads: memoryPayloads({ clock }) }]) {
     const box = outbox(store, { clock, ...options });
@@ -31,7 +31,7 @@ test('a large message is refused without a room, and without having been prepare
   assert.equal(store.rows().length, 0);
 });
 
-test('a relay without the room leaves large rows, in their order; content that is gone halts its stream', async () => {
+test('a relay without the payload store leaves large rows, in their order; content that is gone blocks its stream', async () => {
   const { clock, store, relayOf, published } = world();
   const payloads = memoryPayloads({ clock });
   const box = outbox(store, { clock, payloads });
@@ -54,11 +54,11 @@ test('a relay without the room leaves large rows, in their order; content that i
   assert.ok(ref !== undefined);
   await payloads.done(ref);
   await relayOf({ payloads }).sweep({ signal });
-  const [stuck] = (await relayOf().troubled()).streams;
-  assert.deepEqual([stuck?.halted.number, stuck?.halted.code], [4, 'PAYLOAD_DONE']);
+  const [stuck] = (await relayOf().listFailures()).streams;
+  assert.deepEqual([stuck?.blocked.number, stuck?.blocked.code], [4, 'PAYLOAD_DONE']);
 });
 
-test('a room that does not answer costs the call, and nothing is written', async () => {
+test('a payload store that does not answer costs the call, and nothing is written', async () => {
   const { clock, store } = world();
   const payloads = memoryPayloads({ clock });
   const down = { ...payloads, put: () => Promise.reject(new Error('down')) };

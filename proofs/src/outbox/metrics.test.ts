@@ -6,7 +6,7 @@ import { message, world } from './world.ts';
 
 const { signal } = new AbortController();
 
-test('rows published and failed, their lag, streams that stand still and the oldest row are measured, without a key or a row in any attribute', async (t) => {
+test('rows published and failed, their lag, streams that are blocked and the oldest row are measured, without a key or a row in any attribute', async (t) => {
   const sdk = registerSdk();
   t.after(() => sdk.close());
   /** Collected once: a gauge that was not set since the last collection is not there. */
@@ -40,14 +40,14 @@ test('rows published and failed, their lag, streams that stand still and the old
       sum: 1,
     })),
   );
-  assert.deepEqual([first('streams.halted'), first('pending.age')], [once(1), once(40)]);
+  assert.deepEqual([first('streams.blocked'), first('pending.age')], [once(1), once(40)]);
 
   await relay.skip('poisoned');
   await clock.advance(5_000);
   await relay.sweep({ signal });
   const second = await collected();
   assert.deepEqual([second('published'), second('lag')], [once(3), once(3, 35)]);
-  assert.deepEqual([second('streams.halted'), second('pending.age')], [once(0), once(15)]);
+  assert.deepEqual([second('streams.blocked'), second('pending.age')], [once(0), once(15)]);
   await relay.sweep({ signal });
   assert.deepEqual((await collected())('pending.age'), once(0));
 

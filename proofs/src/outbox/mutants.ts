@@ -43,7 +43,7 @@ const overRelay = (change: (parts: Parts, built: Relay) => Partial<Relay>): Way 
   },
 });
 
-const PASSED = { due: 0, done: 0, failed: 0, halted: 0, isWhole: true };
+const PASSED = { due: 0, done: 0, failed: 0, blocked: 0, isWhole: true };
 
 const pendingIn = async (store: RelayStore) => pendingOf(store, await store.bound(), 100);
 
@@ -82,7 +82,7 @@ const outstanding = (width: number): Way =>
     const drain = async (ref: StreamRef): Promise<void> => {
       const { state, version, nowMs } = await store.readStream(ref);
       if (state?.owner !== undefined && state.untilMs > nowMs) return;
-      const base = { sent: 0, attempts: 0, nextTryMs: 0, halted: undefined, ...state };
+      const base = { sent: 0, attempts: 0, nextTryMs: 0, blocked: undefined, ...state };
       const owner = newId();
       let held = await store.writeStream(ref, version, { ...base, owner, leaseMs: 60_000 }, []);
       let { sent } = base;

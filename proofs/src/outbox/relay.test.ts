@@ -51,7 +51,7 @@ test('B1: the bound never passes a row that is pending, and never moves back', a
   assert.equal(after, clock.now() - 300_000);
 });
 
-test('B2: a halted key with more than a page of the oldest rows hides no other key', async () => {
+test('B2: a blocked key with more than a page of the oldest rows hides no other key', async () => {
   const { add, relayOf, failing, texts } = world();
   failing.set('poison', ['permanent']);
   await add('poison', K);
@@ -61,7 +61,7 @@ test('B2: a halted key with more than a page of the oldest rows hides no other k
   const relay = relayOf();
   const first = await relay.sweep({ signal });
   assert.deepEqual(texts().toSorted(), ['other', 'without order']);
-  assert.deepEqual([first.due, first.done, first.halted, first.isWhole], [253, 2, 1, true]);
+  assert.deepEqual([first.due, first.done, first.blocked, first.isWhole], [253, 2, 1, true]);
 });
 
 test('B3: a transaction whose commit was applied and whose reply was lost has one number and one row', async () => {
@@ -226,7 +226,7 @@ test('B37: a row that fails again and again waits longer each time, up to the li
   assert.deepEqual(pauses, [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 60_000]);
 });
 
-test('a poison row halts its key, visibly, until somebody resumes it', async () => {
+test('a poison row blocks its key, visibly, until somebody resumes it', async () => {
   const { relayOf, add, failing, texts } = world();
   failing.set('bad', ['permanent']);
   for (const text of ['a', 'bad', 'c']) await add(text, K);
@@ -234,16 +234,16 @@ test('a poison row halts its key, visibly, until somebody resumes it', async () 
   await relay.sweep({ signal });
   await relay.sweep({ signal });
   assert.deepEqual(texts(), ['a']);
-  const { streams } = await relay.troubled();
+  const { streams } = await relay.listFailures();
   assert.deepEqual(
-    streams.map(({ ref, halted, sent }) => [ref.key, halted, sent]),
+    streams.map(({ ref, blocked, sent }) => [ref.key, blocked, sent]),
     [['k', { number: 2, code: 'PUBLISH_REFUSED', text: 'never' }, 1]],
   );
   assert.equal(await relay.resume('k'), true);
   await relay.sweep({ signal });
   assert.deepEqual(texts(), ['a', 'bad', 'c']);
   assert.deepEqual([await relay.resume('k'), await relay.resume('unknown')], [false, false]);
-  assert.deepEqual((await relay.troubled()).streams, []);
+  assert.deepEqual((await relay.listFailures()).streams, []);
 });
 
 test('a poison row, or one that somebody has deleted, can be given up: its key goes on behind it', async () => {
@@ -273,7 +273,7 @@ test('a row without order that can never be published is set aside, and can be p
   const relay = relayOf();
   await relay.sweep({ signal });
   assert.deepEqual(texts(), ['good']);
-  const [failed] = (await relay.troubled()).rows;
+  const [failed] = (await relay.listFailures()).rows;
   assert.equal(failed?.code, 'PUBLISH_REFUSED');
   await relay.reopen(failed.id);
   await relay.sweep({ signal });

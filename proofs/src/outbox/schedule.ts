@@ -23,7 +23,7 @@ const REQUESTS = [
   'put off',
   'park',
   'unpark',
-  'halted',
+  'blocked',
   'publish',
 ] as const;
 

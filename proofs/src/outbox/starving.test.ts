@@ -92,7 +92,7 @@ async function blocked(how: 'permanent' | 'refused', behind: number) {
 }
 
 for (const how of ['permanent', 'refused'] as const) {
-  test(`rows behind a stream that is ${how === 'permanent' ? 'halted' : 'backing off'} are read once, and go when it goes on`, async () => {
+  test(`rows behind a stream that is ${how === 'permanent' ? 'blocked' : 'backing off'} are read once, and go when it goes on`, async () => {
     const behind = 1_000;
     const { clock, read, relayOf, add, texts, failing, store } = await blocked(how, behind);
     const relay = relayOf();
@@ -107,8 +107,8 @@ for (const how of ['permanent', 'refused'] as const) {
     // Ten minutes: with pauses of up to a minute it is tried about sixteen times, which reads the stream and its first row.
     const most = how === 'permanent' ? 0 : 20;
     assert.ok(seen.pending <= most && seen.rows <= most, JSON.stringify(seen));
-    const { halted } = await relay.sweep({ signal });
-    assert.equal(halted, how === 'permanent' ? 1 : 0);
+    const swept = await relay.sweep({ signal });
+    assert.equal(swept.blocked, how === 'permanent' ? 1 : 0);
     // What is committed meanwhile is read once as well, and another stream is not kept from its turn.
     await add('late', { sequenceKey: 'blocked' });
     await add('other', { sequenceKey: 'other' });

@@ -7,10 +7,10 @@ import { after, before, describe, test } from 'node:test';
 import { Firestore } from '@google-cloud/firestore';
 import { freePort, startFirestore, turnsDuring } from 'pubsub-guarantees-emulator';
 import { systemClock } from '../../../shared/src/clock.ts';
-import { bytesOf, payloadRoomContract } from '../../../shared/src/payload/contract.ts';
+import { bytesOf, payloadStoreContract } from '../../../shared/src/payload/contract.ts';
 import { firestorePayloads } from '../../../shared/src/payload/firestore.ts';
-import { GRACE_MS, UNFINISHED_MS } from '../../../shared/src/payload/payload-room.ts';
-import { opened, type Opened } from './firestore-room.ts';
+import { GRACE_MS, UNFINISHED_MS } from '../../../shared/src/payload/payload-store.ts';
+import { opened, type Opened } from './firestore-store.ts';
 import { refusal } from '../../../shared/src/testing/refusal.ts';
 
 const LARGE = 10_150_000;
@@ -25,7 +25,7 @@ const given = process.env['TEST_FIRESTORE_EMULATOR_HOST'];
 if (given !== undefined) servers.push([`Firestore at ${given}`, () => opened(given)]);
 
 for (const [name, open] of servers) {
-  payloadRoomContract(name, open);
+  payloadStoreContract(name, open);
 
   describe(`payloads in ${name}`, () => {
     let subject: Opened;
@@ -34,7 +34,7 @@ for (const [name, open] of servers) {
     });
     after(() => subject.close());
     const put = (content: Uint8Array, owner: string = randomUUID()) =>
-      subject.room.put(owner, content, subject.now());
+      subject.store.put(owner, content, subject.now());
 
     test('the requests of the largest message: under the limits of a document and of a commit, and a repeat is one read', async () => {
       const [owner, content] = [randomUUID(), bytesOf(LARGE)];
@@ -45,15 +45,15 @@ for (const [name, open] of servers) {
       assert.ok(seen.largestDocument() < 1_048_576);
       await put(content, owner);
       assert.deepEqual(seen.operations(), { reads: 1, writes: 0, deletes: 0 });
-      await subject.room.get(ref);
+      await subject.store.get(ref);
       assert.deepEqual(seen.operations(), { reads: 13, writes: 0, deletes: 0 });
       assert.ok(seen.mostReadsAtOnce() <= 4);
-      await subject.room.done(ref);
+      await subject.store.done(ref);
       assert.deepEqual(seen.operations(), { reads: 1, writes: 13, deletes: 0 });
-      await subject.room.done(ref);
+      await subject.store.done(ref);
       assert.deepEqual(seen.operations(), { reads: 1, writes: 0, deletes: 0 });
       subject.pass(GRACE_MS + 1);
-      await subject.room.sweep({ signal });
+      await subject.store.sweep({ signal });
       assert.equal(seen.operations().deletes, 12);
     });
 
@@ -65,8 +65,8 @@ for (const [name, open] of servers) {
           // The client may repeat a commit by itself; the failure must be one that it does not.
           await assert.rejects(put(content, owner), down, `${how} at commit ${commit}`);
           const ref = await put(content, owner);
-          assert.ok(content.equals(await subject.room.get(ref)), `${how} at commit ${commit}`);
-          await subject.room.done(ref);
+          assert.ok(content.equals(await subject.store.get(ref)), `${how} at commit ${commit}`);
+          await subject.store.done(ref);
         }
       }
     });
@@ -75,10 +75,10 @@ for (const [name, open] of servers) {
       for (const how of ['refused', 'reply lost'] as const) {
         const ref = await put(bytesOf(2_000_000));
         subject.failCommit(1, how);
-        await assert.rejects(subject.room.done(ref), down);
-        if (how === 'refused') assert.equal((await subject.room.get(ref)).length, 2_000_000);
-        await subject.room.done(ref);
-        await assert.rejects(subject.room.get(ref), { code: 'PAYLOAD_DONE' });
+        await assert.rejects(subject.store.done(ref), down);
+        if (how === 'refused') assert.equal((await subject.store.get(ref)).length, 2_000_000);
+        await subject.store.done(ref);
+        await assert.rejects(subject.store.get(ref), { code: 'PAYLOAD_DONE' });
       }
     });
 
@@ -88,10 +88,10 @@ for (const [name, open] of servers) {
       await assert.rejects(put(bytesOf(TWO_COMMITS)), down);
       assert.equal(await subject.storedBytes(), kept + 7_200_000);
       subject.pass(UNFINISHED_MS - 60_000);
-      await subject.room.sweep({ signal });
+      await subject.store.sweep({ signal });
       assert.ok((await subject.storedBytes()) >= 7_200_000);
       subject.pass(120_000);
-      await subject.room.sweep({ signal });
+      await subject.store.sweep({ signal });
       assert.equal(await subject.storedBytes(), 0);
     });
 
@@ -106,23 +106,23 @@ for (const [name, open] of servers) {
       held.release();
       await assert.rejects(second, down);
       subject.pass(UNFINISHED_MS + 1);
-      await subject.room.sweep({ signal });
-      assert.ok(content.equals(await subject.room.get(ref)));
-      await subject.room.sweep({ signal });
-      assert.ok(content.equals(await subject.room.get(ref)));
-      await subject.room.done(ref);
+      await subject.store.sweep({ signal });
+      assert.ok(content.equals(await subject.store.get(ref)));
+      await subject.store.sweep({ signal });
+      assert.ok(content.equals(await subject.store.get(ref)));
+      await subject.store.done(ref);
       subject.pass(GRACE_MS + 1);
-      await subject.room.sweep({ signal });
+      await subject.store.sweep({ signal });
       assert.equal(await subject.storedBytes(), 0);
     });
 
     test('a put while the sweep removes the same: what it stored is there', async () => {
       const [owner, content] = [randomUUID(), bytesOf(1_900_000)];
       for (let round = 0; round < 5; round += 1) {
-        await subject.room.done(await put(content, owner));
+        await subject.store.done(await put(content, owner));
         subject.pass(GRACE_MS + 1);
-        const [ref] = await Promise.all([put(content, owner), subject.room.sweep({ signal })]);
-        assert.ok(content.equals(await subject.room.get(ref)));
+        const [ref] = await Promise.all([put(content, owner), subject.store.sweep({ signal })]);
+        assert.ok(content.equals(await subject.store.get(ref)));
       }
     });
 
@@ -131,12 +131,12 @@ for (const [name, open] of servers) {
       for (const change of ['missing', 'changed', 'shorter', 'moved'] as const) {
         const ref = await put(bytesOf(2_000_000));
         await subject.spoil(ref, change);
-        await assert.rejects(subject.room.get(ref), { code: 'PAYLOAD_DAMAGED' }, change);
-        await subject.room.done(ref);
-        await assert.rejects(subject.room.get(ref), { code: 'PAYLOAD_DONE' }, change);
+        await assert.rejects(subject.store.get(ref), { code: 'PAYLOAD_DAMAGED' }, change);
+        await subject.store.done(ref);
+        await assert.rejects(subject.store.get(ref), { code: 'PAYLOAD_DONE' }, change);
       }
       subject.pass(GRACE_MS + 1);
-      await subject.room.sweep({ signal });
+      await subject.store.sweep({ signal });
       assert.equal(await subject.storedBytes(), kept);
     });
 
@@ -144,9 +144,9 @@ for (const [name, open] of servers) {
       for (const kind of ['manifest', 'chunk'] as const) {
         const ref = await put(bytesOf(1_000));
         await subject.rewrite(ref, kind, { v: 2 });
-        await assert.rejects(subject.room.get(ref), { code: 'UNREADABLE_STATE' });
+        await assert.rejects(subject.store.get(ref), { code: 'UNREADABLE_STATE' });
         await subject.rewrite(ref, kind, { v: 1 });
-        assert.equal((await subject.room.get(ref)).length, 1_000);
+        assert.equal((await subject.store.get(ref)).length, 1_000);
       }
     });
 
@@ -155,9 +155,9 @@ for (const [name, open] of servers) {
       const ref = await put(content, owner);
       for (const fields of [{ bytes: '1000' }, { chunkBytes: 0 }, { digest: null }, { expiresAt: 5 }]) {
         await subject.rewrite(ref, 'manifest', fields);
-        await assert.rejects(subject.room.get(ref), { code: 'PAYLOAD_DAMAGED' });
+        await assert.rejects(subject.store.get(ref), { code: 'PAYLOAD_DAMAGED' });
         assert.deepEqual(await put(content, owner), ref);
-        assert.ok(content.equals(await subject.room.get(ref)));
+        assert.ok(content.equals(await subject.store.get(ref)));
       }
     });
   });
@@ -166,13 +166,13 @@ for (const [name, open] of servers) {
 test('a server that is down gives STORE_UNAVAILABLE in time', async () => {
   const port = await freePort();
   const firestore = new Firestore({ projectId: 'demo-project', host: '127.0.0.1', port, ssl: false });
-  const room = firestorePayloads(firestore, { callTimeout: '300ms' });
+  const store = firestorePayloads(firestore, { callTimeout: '300ms' });
   const ref = { id: 'i', bytes: 1, digest: 'd' };
   const calls = () => [
-    room.put('o', Buffer.from('c'), 0),
-    room.get(ref),
-    room.done(ref),
-    room.sweep({ signal }),
+    store.put('o', Buffer.from('c'), 0),
+    store.get(ref),
+    store.done(ref),
+    store.sweep({ signal }),
   ];
   const turns = await turnsDuring(async () => {
     for (const call of await Promise.allSettled(calls())) {

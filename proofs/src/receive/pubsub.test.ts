@@ -48,7 +48,7 @@ async function setUp(t: TestContext, options: SubscriptionOptions = {}) {
   return { server, client, lines, handled, start, publish, texts };
 }
 
-test('a message comes in the one form of every door', async (t) => {
+test('a pulled message has the form that a pushed one has', async (t) => {
   const { handled, start, publish, client, server } = await setUp(t);
   start(async () => ack());
   const id = await publish('hello', { attributes: { name: 'Łódź' }, orderingKey: 'k1' });

@@ -191,7 +191,7 @@ export async function playSagas(
   let deliveries = 0;
   const settle = async (outgoing: OutgoingMessage): Promise<void> => {
     const topic = outgoing.topic.split('/').at(-1) ?? '';
-    const { deliverAt: _granted, ...attributes } = outgoing.attributes;
+    const { deliverAt: _applied, ...attributes } = outgoing.attributes;
     const id = String((deliveries += 1));
     const publishTime = new Date(clock.now());
     const message: Message = { id, data: Buffer.from(outgoing.data), attributes, publishTime };

@@ -10,7 +10,7 @@ import { compose, type Context, type Handler } from '../../../shared/src/handler
 import { silent } from '../../../shared/src/log.ts';
 import type { Message } from '../../../shared/src/message.ts';
 import { ack, type Outcome } from '../../../shared/src/outcome.ts';
-import type { PayloadRoom } from '../../../shared/src/payload/payload-room.ts';
+import type { PayloadStore } from '../../../shared/src/payload/payload-store.ts';
 import { memoryPublisher } from '../../../shared/src/testing/memory-publisher.ts';
 import { type VirtualClock, virtualClock } from '../../../shared/src/testing/virtual-clock.ts';
 import type { SweepContext } from '../../../shared/src/handler.ts';
@@ -28,7 +28,7 @@ export const START = Date.UTC(2030, 0, 1);
 export type PlayOptions = Readonly<{
   times?: Partial<LedgerTimes>;
   ledgerFor?: 'keys' | 'all';
-  payloads?: PayloadRoom;
+  payloads?: PayloadStore;
   /** What stands between the stage, the republisher, the sweep and the ledger, or the queue. */
   wrapLedger?: (ledger: MemoryLedger) => Ledger;
   /** Of the republisher, instead of `wrapLedger`. */
@@ -57,8 +57,10 @@ export function play(options: PlayOptions = {}) {
     passed.push(message);
     return ack();
   };
-  const room = payloads === undefined ? {} : { payloads };
-  const handler = compose(next, [delay(queue, { clock: worker, topic: TOPIC, ledger, ledgerFor, ...room })]);
+  const stored = payloads === undefined ? {} : { payloads };
+  const handler = compose(next, [
+    delay(queue, { clock: worker, topic: TOPIC, ledger, ledgerFor, ...stored }),
+  ]);
   const context = contextOf(worker);
   const publisher = {
     publish: async (message: Parameters<typeof target.publish>[0]) => {
@@ -73,7 +75,7 @@ export function play(options: PlayOptions = {}) {
       ledger: options.wrapFiring?.(memory) ?? ledger,
       clock: worker,
       log: silent,
-      ...room,
+      ...stored,
       ...options.republisher,
     },
   );
@@ -112,7 +114,7 @@ export function play(options: PlayOptions = {}) {
       consumer: CONSUMER,
       source: SOURCE,
       topic: TOPIC,
-      ...room,
+      ...stored,
     }),
     entry: (key: string) => memory.entries().get(entryId({ consumer: CONSUMER, source: SOURCE, key })),
     published: () => target.published.map(({ data }) => Buffer.from(data).toString()),

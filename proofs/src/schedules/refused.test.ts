@@ -5,7 +5,7 @@ import { PermanentError } from '../../../shared/src/errors.ts';
 import { compose, type Context } from '../../../shared/src/handler.ts';
 import { silent } from '../../../shared/src/log.ts';
 import { memoryPayloads } from '../../../shared/src/payload/memory.ts';
-import type { PayloadRef, PayloadRoom } from '../../../shared/src/payload/payload-room.ts';
+import type { PayloadRef, PayloadStore } from '../../../shared/src/payload/payload-store.ts';
 import { memoryPublisher } from '../../../shared/src/testing/memory-publisher.ts';
 import { virtualClock } from '../../../shared/src/testing/virtual-clock.ts';
 import { play, reasonOf, SOURCE, START } from './play.ts';
@@ -14,13 +14,13 @@ import { play, reasonOf, SOURCE, START } from './play.ts';
 function refusing(onDone: (payload: PayloadRef) => void = () => {}) {
   let way: 'refuses' | 'takes' | 'loses' = 'refuses';
   const ended: string[] = [];
-  const room = memoryPayloads({ clock: virtualClock(START) });
-  const payloads: PayloadRoom = {
-    ...room,
+  const store = memoryPayloads({ clock: virtualClock(START) });
+  const payloads: PayloadStore = {
+    ...store,
     async done(payload) {
       onDone(payload);
       ended.push(payload.id);
-      return room.done(payload);
+      return store.done(payload);
     },
   };
   const stage = play({

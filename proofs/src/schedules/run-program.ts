@@ -7,7 +7,7 @@ import { decodeDelayed } from '../../../shared/src/tasks/task-body.ts';
 import type { Task, TaskQueue } from '../../../shared/src/tasks/task-queue.ts';
 import type { Message } from '../../../shared/src/message.ts';
 import { memoryPayloads } from '../../../shared/src/payload/memory.ts';
-import type { PayloadRoom } from '../../../shared/src/payload/payload-room.ts';
+import type { PayloadStore } from '../../../shared/src/payload/payload-store.ts';
 import { virtualClock } from '../../../shared/src/testing/virtual-clock.ts';
 import type { Ledger } from '../../../shared/src/schedules/ledger.ts';
 import type { MemoryLedger } from '../../../shared/src/schedules/memory.ts';
@@ -43,7 +43,7 @@ export type Way = Readonly<{
   wrapLedger?: (ledger: MemoryLedger, pause: () => Promise<void>) => Ledger;
   wrapQueue?: (queue: TaskQueue) => TaskQueue;
   received?: (message: Message, nowMs: number) => Message;
-  /** Every third schedule stays small, the others stand in a payload room, whose calls fail as those of the queue do. */
+  /** Every third schedule stays small, the others stand in a payload store, whose calls fail as those of the queue do. */
   isLarge?: true;
 }>;
 
@@ -70,9 +70,9 @@ export async function runProgram(way: Way, { ops, faults, latencies }: Program):
   let call = 0;
   const isSmall = (name: string): boolean => Number(name.slice(1)) % 3 === 0;
   const dataOf = (name: string): string => (way.isLarge && !isSmall(name) ? name + PADDING : name);
-  const room = way.isLarge && memoryPayloads({ clock: virtualClock(START) });
-  const payloads: PayloadRoom | undefined =
-    room && through(ask, room, { put: 'queue', get: 'queue', done: 'queue' });
+  const store = way.isLarge && memoryPayloads({ clock: virtualClock(START) });
+  const payloads: PayloadStore | undefined =
+    store && through(ask, store, { put: 'queue', get: 'queue', done: 'queue' });
   const stage = play({
     wrapQueue: (tasks) => {
       const queue: TaskQueue = through(ask, tasks, { create: 'queue' });
@@ -144,9 +144,9 @@ export async function runProgram(way: Way, { ops, faults, latencies }: Program):
     const write: Mutable = { name: `W${index}`, by: op.kind, sentMs: now(), id: '', instantMs };
     writes.push(write);
     if (op.kind === 'program') return void transact(write).catch(() => {});
-    const wish =
+    const due =
       instantMs === null ? { cancel: 'true' } : { deliverAt: new Date(START + instantMs).toISOString() };
-    const message = stage.message({ scheduleKey: KEY, name: write.name, ...wish }, dataOf(write.name));
+    const message = stage.message({ scheduleKey: KEY, name: write.name, ...due }, dataOf(write.name));
     write.id = message.id;
     for (const at of arrivalsOf(op, index)) clock.after(at - now(), () => void deliver(write, message));
   };

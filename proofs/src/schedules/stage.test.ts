@@ -12,7 +12,7 @@ import { refusal } from '../../../shared/src/testing/refusal.ts';
 
 const KEY = 'order/1';
 
-test('a scheduled message arrives once, at its instant, without its wishes and with its identity', async () => {
+test('a scheduled message arrives once, at its due time, without its delivery options and with its identity', async () => {
   const { clock, deliver, message, target, publishedAt, entry } = play();
   const received = message({ scheduleKey: KEY, delay: '60', tenant: 'a' }, 'hello');
   assert.equal(reasonOf(await deliver(received)), 'scheduled');
@@ -75,9 +75,9 @@ test('a store that is down is a retry, for a schedule and for a cancel', async (
   const { deliver, message, tasks } = play({
     wrapLedger: (ledger) => ({ ...ledger, change: () => Promise.reject(new Error('down')) }),
   });
-  for (const wish of [{ delay: '60' }, { cancel: 'true' }]) {
+  for (const added of [{ delay: '60' }, { cancel: 'true' }]) {
     assert.equal(
-      (await deliver(message({ scheduleKey: KEY, ...wish } as Record<string, string>))).kind,
+      (await deliver(message({ scheduleKey: KEY, ...added } as Record<string, string>))).kind,
       'retry',
     );
   }

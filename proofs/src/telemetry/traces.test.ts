@@ -15,7 +15,7 @@ import { memoryStreams } from '../../../shared/src/order/memory.ts';
 import { ack } from '../../../shared/src/outcome.ts';
 import { forward } from '../../../shared/src/publish/forward.ts';
 import { publishing } from '../../../shared/src/publish/publishing.ts';
-import { httpDoor } from '../../../shared/src/receive/http-door.ts';
+import { httpEndpoint } from '../../../shared/src/receive/http-endpoint.ts';
 import { memoryPublisher, virtualClock } from '../../../shared/src/testing/index.ts';
 import { registerSdk, type Sdk } from './sdk.ts';
 
@@ -47,8 +47,13 @@ function setUp(make: (parts: ReturnType<typeof ports>) => Handler) {
   const parts = ports();
   const lines: Record<string, unknown>[] = [];
   const log = jsonLog((line) => lines.push(JSON.parse(line) as Record<string, unknown>), { projectId: 'p' });
-  const door = httpDoor(make(parts), { consumer: 'c', clock: parts.clock, log, handlerTimeout: '60s' });
-  return { ...parts, door, lines };
+  const endpoint = httpEndpoint(make(parts), {
+    consumer: 'c',
+    clock: parts.clock,
+    log,
+    handlerTimeout: '60s',
+  });
+  return { ...parts, endpoint, lines };
 }
 function ports() {
   const clock = virtualClock();
@@ -74,15 +79,15 @@ const named = (name: string): ReadableSpan => {
 const parentOf = (span: ReadableSpan): string | undefined => span.parentSpanContext?.spanId;
 const idOf = (span: ReadableSpan): string => span.spanContext().spanId;
 
-test('a push through the door is one trace: publisher, delivery, once, send, and the attribute of what is forwarded', async () => {
-  const { door, publisher } = setUp(({ publisher, claims, clock }) =>
+test('a push through the endpoint is one trace: publisher, delivery, once, send, and the attribute of what is forwarded', async () => {
+  const { endpoint, publisher } = setUp(({ publisher, claims, clock }) =>
     compose(forward(TOPIC), [
       deadLettering(publisher, 'dead'),
       dedup(claims, { clock }),
       publishing(publisher),
     ]),
   );
-  const { status } = await door(push({ traceparent: PARENT, tracestate: 'v=1', tenant: 'x' }));
+  const { status } = await endpoint(push({ traceparent: PARENT, tracestate: 'v=1', tenant: 'x' }));
   assert.equal(status, 204);
   const [delivery, once, send] = [named('process orders'), named('once'), named('send out')];
   assert.deepEqual([parentOf(delivery), parentOf(once), parentOf(send)], [SPAN, idOf(delivery), idOf(once)]);
@@ -108,8 +113,8 @@ test('a push through the door is one trace: publisher, delivery, once, send, and
 });
 
 test('the attribute of Google’s client is the parent and is never forwarded', async () => {
-  const { door, publisher } = setUp(({ publisher }) => compose(forward(TOPIC), [publishing(publisher)]));
-  await door(push({ googclient_traceparent: PARENT }));
+  const { endpoint, publisher } = setUp(({ publisher }) => compose(forward(TOPIC), [publishing(publisher)]));
+  await endpoint(push({ googclient_traceparent: PARENT }));
   const { attributes } = publisher.published[0]!;
   assert.deepEqual(
     Object.keys(attributes).filter((name) => name.startsWith('goog')),
@@ -119,12 +124,12 @@ test('the attribute of Google’s client is the parent and is never forwarded', 
 });
 
 test('without trace context the delivery begins a trace; a span around the request becomes a link otherwise', async () => {
-  const { door } = setUp(() => async () => ack());
-  await door(push({}));
+  const { endpoint } = setUp(() => async () => ack());
+  await endpoint(push({}));
   assert.equal(parentOf(named('process orders')), undefined);
   const around = { traceId: '1'.repeat(32), spanId: '2'.repeat(16), traceFlags: 1 };
   await context.with(trace.setSpanContext(ROOT_CONTEXT, around), () =>
-    door(push({ traceparent: PARENT }, '43')),
+    endpoint(push({ traceparent: PARENT }, '43')),
   );
   const second = sdk.spans().at(-1)!;
   assert.deepEqual(
@@ -134,10 +139,10 @@ test('without trace context the delivery begins a trace; a span around the reque
 });
 
 test('a delay is one trace: through the task to the republisher and to what it publishes', async () => {
-  const { door, publisher, tasks, clock } = setUp(({ tasks, clock }) =>
+  const { endpoint, publisher, tasks, clock } = setUp(({ tasks, clock }) =>
     compose(async () => ack(), [delay(tasks, { clock, topic: TOPIC })]),
   );
-  await door(push({ delay: '60', traceparent: PARENT }));
+  await endpoint(push({ delay: '60', traceparent: PARENT }));
   const later = named('later');
   const answer = republish(
     { publisher, queue: tasks, deadLetters: deadLettering(publisher, 'dead') },
@@ -151,12 +156,12 @@ test('a delay is one trace: through the task to the republisher and to what it p
 });
 
 test('the trace never makes a task too large', async () => {
-  const { door, tasks } = setUp(({ tasks, clock }) =>
+  const { endpoint, tasks } = setUp(({ tasks, clock }) =>
     compose(async () => ack(), [delay(tasks, { clock, topic: TOPIC, maxTaskBytes: 1_000 })]),
   );
   const sizes: number[] = [];
   for (let padding = 500; padding < 700; padding += 5) {
-    await door(push({ delay: '60', padding: 'x'.repeat(padding) }, String(padding)));
+    await endpoint(push({ delay: '60', padding: 'x'.repeat(padding) }, String(padding)));
     const task = tasks.created.at(-1)!;
     sizes.push(task.body.length);
     const carriesTrace = Buffer.from(task.body).includes('traceparent');
@@ -166,15 +171,15 @@ test('the trace never makes a task too large', async () => {
 });
 
 test('a message that waited for its turn goes on in its own trace', async () => {
-  const { door, publisher } = setUp(({ publisher, clock }) =>
+  const { endpoint, publisher } = setUp(({ publisher, clock }) =>
     compose(compose(forward(TOPIC), [publishing(publisher)]), [
       orderedDelivery(memoryStreams({ clock }), { clock }).middleware,
     ]),
   );
   const second = 'e'.repeat(32);
   const keyed = { sequenceKey: 'k' };
-  await door(push({ ...keyed, sequence: '2', traceparent: `00-${second}-${SPAN}-01` }, '2'));
-  await door(push({ ...keyed, sequence: '1', traceparent: PARENT }, '1'));
+  await endpoint(push({ ...keyed, sequence: '2', traceparent: `00-${second}-${SPAN}-01` }, '2'));
+  await endpoint(push({ ...keyed, sequence: '1', traceparent: PARENT }, '1'));
   const traces = publisher.published.map(({ attributes }) => [
     attributes['sequence'],
     attributes['traceparent']?.slice(3, 35),
@@ -188,11 +193,11 @@ test('a message that waited for its turn goes on in its own trace', async () => 
 });
 
 test('a line in the log names its trace, and a failure that nobody expected its stack', async () => {
-  const { door, lines } = setUp(() => async (_message, { log }) => {
+  const { endpoint, lines } = setUp(() => async (_message, { log }) => {
     log.info('at work', { step: 1 });
     throw new TypeError('oops');
   });
-  await door(push({ traceparent: PARENT }));
+  await endpoint(push({ traceparent: PARENT }));
   const span = named('process orders');
   const correlation = {
     'logging.googleapis.com/trace': `projects/p/traces/${TRACE}`,

@@ -3,24 +3,24 @@
  */
 import { PermanentError } from '../errors.ts';
 import { resume, skip } from '../outbox/operate.ts';
-import type { RelayStore, Troubled } from '../outbox/outbox-store.ts';
+import type { RelayStore, OutboxFailures } from '../outbox/outbox-store.ts';
 import type { StreamRef } from '../outbox/rows.ts';
 import type { OutboxCommand } from './outbox-command.ts';
 import { columns, type Printed, shown } from './usage.ts';
 
 export async function runOutbox(store: RelayStore, command: OutboxCommand): Promise<Printed> {
   switch (command.kind) {
-    case 'troubled': {
-      const troubled = await store.troubled(command.limit);
-      const streams = troubled.streams.map(({ ref, sent, halted }) => ({ ...ref, sent, ...halted }));
-      return { object: { streams, rows: troubled.rows }, lines: troubledLines(troubled) };
+    case 'list': {
+      const failures = await store.listFailures(command.limit);
+      const streams = failures.streams.map(({ ref, sent, blocked }) => ({ ...ref, sent, ...blocked }));
+      return { object: { streams, rows: failures.rows }, lines: failureLines(failures) };
     }
     case 'resume': {
       const ref = await streamOf(store, command);
       const resumed = await resume(store, ref);
       const line = resumed
         ? 'resumed: the next pass of a relay goes on with it'
-        : 'nothing to do: it does not stand still';
+        : 'nothing to do: it is not blocked';
       return { object: { ...ref, resumed }, lines: [line] };
     }
     case 'skip': {
@@ -28,7 +28,7 @@ export async function runOutbox(store: RelayStore, command: OutboxCommand): Prom
       const ref = await streamOf(store, command);
       const skipped = (await skip(store, ref, number)) !== undefined;
       const line = skipped
-        ? `given up ${number}: the next pass of a relay goes on behind it`
+        ? `skipped ${number}: the next pass of a relay goes on behind it`
         : `nothing to do: the stream has passed ${number}, or nothing of it was ever relayed`;
       return { object: { ...ref, number, skipped }, lines: [line] };
     }
@@ -52,18 +52,18 @@ async function streamOf(
   if (ref !== undefined) return ref;
   throw new PermanentError(
     'STREAM_UNKNOWN',
-    `nobody took a number for ${shown(key)}; --epoch names a stream`,
+    `no publisher took a number for ${shown(key)}; --epoch names a stream`,
   );
 }
 
-function troubledLines({ streams, rows }: Troubled): readonly string[] {
-  if (streams.length === 0 && rows.length === 0) return ['nothing stands still, and no row has failed'];
-  const ofStreams = streams.map(({ ref, sent, halted }) => [
+function failureLines({ streams, rows }: OutboxFailures): readonly string[] {
+  if (streams.length === 0 && rows.length === 0) return ['no stream is blocked, and no row has failed'];
+  const ofStreams = streams.map(({ ref, sent, blocked }) => [
     shown(ref.key),
-    String(halted.number),
+    String(blocked.number),
     String(sent),
     shown(ref.epoch),
-    `${shown(halted.code)}: ${shown(halted.text)}`,
+    `${shown(blocked.code)}: ${shown(blocked.text)}`,
   ]);
   const ofRows = rows.map(({ id, code, text }) => [id, `${shown(code)}: ${shown(text)}`]);
   return [

@@ -87,7 +87,7 @@ test('other outcomes pass, and a dead letter that is published is not published 
   assert.equal(publisher.published.length, 1);
 });
 
-test('an invalid wish never reaches the handler', async () => {
+test('an invalid delivery option never reaches the handler', async () => {
   let ran = false;
   const letter = await letterOf(message({ delay: 'soon' }), async () => {
     ran = true;

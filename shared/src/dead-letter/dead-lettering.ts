@@ -3,9 +3,9 @@
  * A publish that fails makes it a retry: the original stays where it is, and a dead letter may come twice, with the
  * same `dedupId`.
  *
- * Reads the whole wire contract before anything else runs, so that no stage behind it ever sees an invalid wish.
+ * Reads the whole wire contract before anything else runs, so that no stage inside it ever sees an invalid option.
  */
-import { ATTRIBUTE, parseWishes } from '../attributes.ts';
+import { ATTRIBUTE, parseDeliveryOptions } from '../attributes.ts';
 import { codeOf, PermanentError, textOf, TransientError } from '../errors.ts';
 import type { Context, Middleware } from '../handler.ts';
 import { checkOutgoing, LIMITS, type Message } from '../message.ts';
@@ -75,7 +75,7 @@ export function deadLettering(
 
 function refused(message: Message): Outcome | undefined {
   try {
-    parseWishes(message);
+    parseDeliveryOptions(message);
     return undefined;
   } catch (error) {
     return error instanceof PermanentError ? deadLetter(error) : retry(error);

@@ -2,7 +2,7 @@
  * What makes two deliveries the same message: the publisher's `dedupId` where there is one, else the message ID, which
  * is unique within its topic only and is therefore never looked at without its consumer and source.
  */
-import { parseWishes } from '../attributes.ts';
+import { parseDeliveryOptions } from '../attributes.ts';
 import type { Context } from '../handler.ts';
 import { hashOf, identifierHash } from '../hash.ts';
 import type { Message } from '../message.ts';
@@ -18,7 +18,7 @@ export type Identity = Readonly<{
 
 /** Throws PermanentError `INVALID_ATTRIBUTE` for attributes that break the wire contract. */
 export function identify(message: Message, context: Pick<Context, 'consumer' | 'source'>): Identity {
-  const { dedupId } = parseWishes(message);
+  const { dedupId } = parseDeliveryOptions(message);
   const [kind, value] = dedupId === undefined ? ['messageId', message.id] : ['dedupId', dedupId];
   return {
     key: hashOf(context.consumer, context.source, kind, value),

@@ -42,7 +42,7 @@ const FIRST_PAUSE_MS = 500;
 
 /**
  * `inbox(firestoreInbox(firestore), { publisher })(async (message, { transaction }) => { …; return ack(); })` is a Handler
- * for every door. It does the work of `dedup` and `publishing`; put neither of them around it.
+ * for push and for pull. It does the work of `dedup` and `publishing`; put neither of them around it.
  *
  * - The handler may be called several times for one delivery, because the store's client runs a transaction again when
  *   another writer was in the way or a reply was lost. One call's writes are committed, never two. It must write through

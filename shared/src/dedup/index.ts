@@ -5,4 +5,9 @@ export { inbox, type InboxOptions } from './inbox.ts';
 export type { InboxContext, InboxHandler } from './inbox-run.ts';
 export type { Completion, InboxStore } from './inbox-store.ts';
 export type { DedupOptions } from './settings.ts';
-export { checkWindows, type Misfit, type SubscriptionWindows, type Windows } from './windows.ts';
+export {
+  checkWindows,
+  type ConfigurationProblem,
+  type SubscriptionWindows,
+  type Windows,
+} from './windows.ts';

@@ -32,8 +32,8 @@ test('windows that fit, and windows that are not known, are not mentioned', () =
 });
 
 test('each line says what, its value, the consequence and what to change', () => {
-  const [misfit] = checkWindows({ ...GOOD, dedup: { retention: '10m' } });
-  assert.deepEqual(misfit, {
+  const [problem] = checkWindows({ ...GOOD, dedup: { retention: '10m' } });
+  assert.deepEqual(problem, {
     code: 'RETENTION_TOO_SHORT',
     text: 'retention is 10m, but the subscription keeps messages for 7d: one that comes back later than its record runs again; set retention to more than 7d',
   });
@@ -61,12 +61,12 @@ test('a seek that brings back what has no record any more: by the topic’s rete
   const short = { ...GOOD, dedup: { retention: '1h' } } as const;
   const subscription = { ...GOOD.subscription, messageRetentionMs: 30 * MINUTE };
   assert.deepEqual(codes({ ...short, subscription }), []);
-  const [misfit, ...others] = checkWindows({
+  const [problem, ...others] = checkWindows({
     ...short,
     subscription: { ...subscription, hasSnapshots: true },
   });
-  assert.deepEqual([misfit?.code, others], ['SEEK_OUTLIVES_RECORDS', []]);
-  assert.match(misfit?.text ?? '', /up to 7d \(there is a snapshot of the topic\)/);
+  assert.deepEqual([problem?.code, others], ['SEEK_OUTLIVES_RECORDS', []]);
+  assert.match(problem?.text ?? '', /up to 7d \(there is a snapshot of the topic\)/);
   // What comes back without a seek is said once.
   const kept = within({ topicRetentionMs: 7 * DAY });
   assert.deepEqual(codes({ ...kept, dedup: { retention: '1h' } }), ['RETENTION_TOO_SHORT']);
@@ -100,7 +100,7 @@ test('B35: the retention is held against the subscription’s, and against the d
 test('B53: an ack deadline below the handler’s time is told for push, and not for pull, where it is extended', () => {
   const short = within({ ackDeadlineMs: 10_000 });
   assert.ok(codes(short).includes('ACK_DEADLINE_TOO_SHORT'));
-  assert.deepEqual(codes({ ...short, door: 'pull' }), []);
+  assert.deepEqual(codes({ ...short, deliveryType: 'pull' }), []);
   const unknownHandler = { functionTimeout: '60s', subscription: { ackDeadlineMs: 10_000 } } as const;
   assert.deepEqual(codes(unknownHandler), ['ACK_DEADLINE_TOO_SHORT']);
 });

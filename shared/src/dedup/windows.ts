@@ -10,12 +10,12 @@ import { checkOptions, duration, flag, number, oneOf, shaped, text } from '../op
 export type Windows = Readonly<{
   /** Of the middleware: `{}` stands for its defaults. Absent: there is no such middleware. */
   dedup?: Pick<DedupOptions, 'lease' | 'retention' | 'waitBudget' | 'minimumHandlerTime'>;
-  /** How long one delivery may take: the same option of `receive` and `httpDoor`. Absent: not known, and not judged. */
+  /** How long one delivery may take: the same option of `receive` and `httpEndpoint`. Absent: not known, and not judged. */
   handlerTimeout?: Duration;
   /** The platform's limit on a request. Absent: not known, and not judged. */
   functionTimeout?: Duration;
   /** `push`: the ack deadline is all the time a delivery has. `pull`: the client extends it. Default: `push`. */
-  door?: 'push' | 'pull';
+  deliveryType?: 'push' | 'pull';
   /** Absent: not known, and not judged. */
   subscription?: SubscriptionWindows;
   /** `maxmemory-policy` of Redis. Absent: not known, and not judged. */
@@ -43,7 +43,7 @@ export type SubscriptionWindows = Readonly<{
   maximumBackoffMs?: number;
 }>;
 
-export type Misfit = Readonly<{
+export type ConfigurationProblem = Readonly<{
   /** Stable: what programs branch on. */
   code: string;
   /** One line: what, its value, the consequence, what to change. */
@@ -61,7 +61,7 @@ const OUTAGE_MS = 60_000;
  *   log.warn(text, { code }); // ACK_DEADLINE_TOO_SHORT
  * }
  */
-export function checkWindows(windows: Windows): readonly Misfit[] {
+export function checkWindows(windows: Windows): readonly ConfigurationProblem[] {
   checkOptions<Windows>(
     windows,
     {
@@ -73,7 +73,7 @@ export function checkWindows(windows: Windows): readonly Misfit[] {
       }),
       handlerTimeout: duration,
       functionTimeout: duration,
-      door: oneOf('push', 'pull'),
+      deliveryType: oneOf('push', 'pull'),
       subscription: shaped<Required<SubscriptionWindows>>({
         ackDeadlineMs: number,
         messageRetentionMs: number,
@@ -87,11 +87,11 @@ export function checkWindows(windows: Windows): readonly Misfit[] {
     },
     'windows',
   );
-  const { dedup, subscription = {}, door = 'push', evictionPolicy } = windows;
+  const { dedup, subscription = {}, deliveryType = 'push', evictionPolicy } = windows;
   const known = {
     timeoutMs: optional(windows.handlerTimeout, 'handlerTimeout'),
     functionMs: optional(windows.functionTimeout, 'functionTimeout'),
-    ackMs: door === 'push' ? subscription.ackDeadlineMs : undefined,
+    ackMs: deliveryType === 'push' ? subscription.ackDeadlineMs : undefined,
   };
   const { leaseMs, retentionMs, waitBudgetMs, minimumHandlerMs } = dedupWindows(dedup ?? {});
   const once = { leaseMs, retentionMs, waitMs: waitBudgetMs, minimumMs: minimumHandlerMs };
@@ -118,7 +118,7 @@ const SNAPSHOT_MS = 7 * 86_400_000;
 function* retention(
   { retentionMs, leaseMs }: Once,
   { messageRetentionMs, topicRetentionMs = 0, hasSnapshots = false }: SubscriptionWindows,
-): Generator<Misfit> {
+): Generator<ConfigurationProblem> {
   const keptMs = messageRetentionMs ?? SUBSCRIPTION_RETENTION_MS;
   if (retentionMs < keptMs) {
     const whose =
@@ -149,7 +149,7 @@ function* retention(
   }
 }
 
-function* starts({ timeoutMs }: Known, { minimumMs, waitMs }: Once): Generator<Misfit> {
+function* starts({ timeoutMs }: Known, { minimumMs, waitMs }: Once): Generator<ConfigurationProblem> {
   if (timeoutMs === undefined) return;
   if (minimumMs >= timeoutMs) {
     yield {
@@ -164,7 +164,7 @@ function* starts({ timeoutMs }: Known, { minimumMs, waitMs }: Once): Generator<M
   }
 }
 
-function* deadlines({ timeoutMs, functionMs, ackMs }: Known): Generator<Misfit> {
+function* deadlines({ timeoutMs, functionMs, ackMs }: Known): Generator<ConfigurationProblem> {
   if (timeoutMs !== undefined && functionMs !== undefined && functionMs <= timeoutMs) {
     yield {
       code: 'FUNCTION_TIMEOUT_TOO_SHORT',
@@ -190,7 +190,7 @@ function* inProgress(
   { timeoutMs, ackMs }: Known,
   { leaseMs, waitMs, minimumMs }: Once,
   { maxDeliveryAttempts, minimumBackoffMs = 0 }: SubscriptionWindows,
-): Generator<Misfit> {
+): Generator<ConfigurationProblem> {
   if (maxDeliveryAttempts === undefined) return;
   const room = Math.max(0, (timeoutMs ?? Number.POSITIVE_INFINITY) - minimumMs);
   // One refusal: the wait, cut by the delivery's own end and the ack deadline, then the pause.
@@ -207,7 +207,7 @@ function* inProgress(
   }
 }
 
-function* outage(subscription: SubscriptionWindows): Generator<Misfit> {
+function* outage(subscription: SubscriptionWindows): Generator<ConfigurationProblem> {
   const { maxDeliveryAttempts } = subscription;
   if (maxDeliveryAttempts === undefined) return;
   const outageMs = backoffs(subscription, maxDeliveryAttempts - 1);
@@ -230,7 +230,7 @@ function backoffs(
   return sum;
 }
 
-function* eviction(policy: string | undefined): Generator<Misfit> {
+function* eviction(policy: string | undefined): Generator<ConfigurationProblem> {
   if (policy === undefined || policy === 'noeviction') return;
   yield {
     code: 'RECORDS_EVICTED',

@@ -106,7 +106,8 @@ test('a stage whose clock is far ahead forwards nothing before its time: the que
   for (const skewMs of [31_000, 600_000, 86_400_000, 40 * 86_400_000]) {
     const { clock, deliver, message, passed, queue } = stage({ skewMs });
     const deliverAt = new Date(clock.now() + 10_000).toISOString();
-    for (const wish of [{ delay: '10' }, { deliverAt }]) await deliver(message(wish, { id: deliverAt }));
+    for (const attributes of [{ delay: '10' }, { deliverAt }])
+      await deliver(message(attributes, { id: deliverAt }));
     assert.equal(passed.length, 0, `early with a clock ${skewMs} ms ahead`);
     assert.deepEqual(
       queue.created.map(({ scheduleTimeMs }) => scheduleTimeMs - clock.now()),

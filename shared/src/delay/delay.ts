@@ -10,14 +10,14 @@
  * names (Cloud Tasks: one hour and more). A redelivery after that, or after the instant, delivers the message a second time
  * under the same `dedupId`; where the message has an entry in the schedule ledger it does not (ledgered.ts).
  */
-import { parseWishes, refuseSchedule, type Wishes } from '../attributes.ts';
+import { parseDeliveryOptions, refuseSchedule, type DeliveryOptions } from '../attributes.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { refused } from '../errors.ts';
 import type { Context, Handler, Middleware } from '../handler.ts';
 import type { Message } from '../message.ts';
 import { ack } from '../outcome.ts';
 import { observedStage } from '../telemetry/stages.ts';
-import type { PayloadRoom } from '../payload/payload-room.ts';
+import type { PayloadStore } from '../payload/payload-store.ts';
 import { dedupIdOf } from '../publish/identity.ts';
 import type { Ledger } from '../schedules/ledger.ts';
 import { packed } from '../tasks/claim-check.ts';
@@ -50,7 +50,7 @@ export type DelayOptions = Readonly<{
    */
   maxTaskBytes?: number;
   /** Where messages wait that are larger than a task; the republisher's is the same. Absent: a permanent error. */
-  payloads?: PayloadRoom;
+  payloads?: PayloadStore;
   /** Keeps what can be replaced and cancelled; the republisher's is the same. Absent: `scheduleKey` is a permanent error. */
   ledger?: Ledger;
   /**
@@ -91,7 +91,7 @@ export function delay(queue: TaskQueue, options: DelayOptions): Middleware {
 
   const viaLedger =
     ledger === undefined ? undefined : ledgered(queue, { ledger, clock, topic, maxTaskBytes, payloads });
-  const isLedgered = ({ scheduleKey, deliverAtMs }: Wishes): boolean =>
+  const isLedgered = ({ scheduleKey, deliverAtMs }: DeliveryOptions): boolean =>
     scheduleKey !== undefined || (ledgerFor === 'all' && deliverAtMs !== undefined);
 
   const time = agreedTime(clock);
@@ -121,12 +121,12 @@ export function delay(queue: TaskQueue, options: DelayOptions): Middleware {
     (next: Handler): Handler =>
     async (message, context) => {
       time.saw(message);
-      const wishes = parseWishes(message);
-      if (viaLedger === undefined) refuseSchedule(wishes);
-      else if (isLedgered(wishes)) return viaLedger(message, context, wishes);
+      const deliveryOptions = parseDeliveryOptions(message);
+      if (viaLedger === undefined) refuseSchedule(deliveryOptions);
+      else if (isLedgered(deliveryOptions)) return viaLedger(message, context, deliveryOptions);
       // Before both ways: a redelivery may take the other one, and must have the same identity there.
       const dedupId = dedupIdOf(message, context);
-      const instantMs = wishes.deliverAtMs;
+      const instantMs = deliveryOptions.deliverAtMs;
       if (instantMs === undefined || instantMs <= (time.nowMs() ?? -Infinity)) {
         const due = composeDue(message, dedupId);
         warnOfDropped(message, context, due);

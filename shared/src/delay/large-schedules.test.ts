@@ -12,7 +12,7 @@ import type { Message } from '../message.ts';
 import { ack } from '../outcome.ts';
 import { bytesOf } from '../payload/contract.ts';
 import { memoryPayloads } from '../payload/memory.ts';
-import { GRACE_MS, type PayloadRoom } from '../payload/payload-room.ts';
+import { GRACE_MS, type PayloadStore } from '../payload/payload-store.ts';
 import type { Ledger } from '../schedules/ledger.ts';
 import { memoryLedger } from '../schedules/memory.ts';
 import { memoryPublisher } from '../testing/memory-publisher.ts';
@@ -28,7 +28,7 @@ const signal = new AbortController().signal;
 
 type Wraps = Readonly<{
   ledger?: (ledger: Ledger) => Ledger;
-  payloads?: (payloads: PayloadRoom) => PayloadRoom;
+  payloads?: (payloads: PayloadStore) => PayloadStore;
   queue?: (queue: TaskQueue) => TaskQueue;
 }>;
 

@@ -10,7 +10,7 @@
  * message is delivered, and wherever a delivery dies, there is one copy, which the next delivery finds.
  */
 import { randomUUID } from 'node:crypto';
-import { ATTRIBUTE, type Wishes, without } from '../attributes.ts';
+import { ATTRIBUTE, type DeliveryOptions, without } from '../attributes.ts';
 import type { Clock } from '../clock.ts';
 import { PermanentError, TransientError } from '../errors.ts';
 import type { Context } from '../handler.ts';
@@ -18,7 +18,7 @@ import { hashOf } from '../hash.ts';
 import type { LogFields } from '../log.ts';
 import type { Message } from '../message.ts';
 import { ack, type Outcome } from '../outcome.ts';
-import type { PayloadRoom } from '../payload/payload-room.ts';
+import type { PayloadStore } from '../payload/payload-store.ts';
 import { dedupIdOf } from '../publish/identity.ts';
 import { originMsOf } from '../publish/origin.ts';
 import {
@@ -44,7 +44,7 @@ export type LedgeredParts = Readonly<{
   clock: Clock;
   topic: string;
   maxTaskBytes: number;
-  payloads?: PayloadRoom | undefined;
+  payloads?: PayloadStore | undefined;
   newGeneration?: () => string;
 }>;
 
@@ -53,9 +53,13 @@ type Asked = Parameters<typeof scheduleByMessage>[0];
 /** Of a message whose other deliveries are refused by the queue at the same time. */
 const ROUNDS = 3;
 
-export type Ledgered = (message: Message, context: Context, wishes: Wishes) => Promise<Outcome>;
+export type Ledgered = (
+  message: Message,
+  context: Context,
+  deliveryOptions: DeliveryOptions,
+) => Promise<Outcome>;
 
-/** Rejects with what the ledger, the payload room and the queue reject with. */
+/** Rejects with what the ledger, the payload store and the queue reject with. */
 export function ledgered(queue: TaskQueue, parts: LedgeredParts): Ledgered {
   const { ledger, clock, topic, payloads, newGeneration = randomUUID } = parts;
   const maxTaskBytes = Math.min(parts.maxTaskBytes, MAX_ENTRY_BYTES);
@@ -131,8 +135,8 @@ export function ledgered(queue: TaskQueue, parts: LedgeredParts): Ledgered {
     const id = entryId(ref);
     const generation = newGeneration();
     const dedupId = dedupIdOf(message, context);
-    const wished = { ...message, attributes: without(message.attributes, [ATTRIBUTE.scheduleKey]) };
-    const composed = composeDelayed(wished, {
+    const unkeyed = { ...message, attributes: without(message.attributes, [ATTRIBUTE.scheduleKey]) };
+    const composed = composeDelayed(unkeyed, {
       key: id,
       topic,
       instantMs,
@@ -187,7 +191,7 @@ const versionOf = ({ id, publishTime, attributes }: Message): Version => ({
   id,
 });
 
-async function free(payloads: PayloadRoom | undefined, payload: Delayed['payload']): Promise<void> {
+async function free(payloads: PayloadStore | undefined, payload: Delayed['payload']): Promise<void> {
   if (payload !== undefined) await payloads?.done(payload);
 }
 

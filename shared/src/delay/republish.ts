@@ -10,14 +10,14 @@
 import { contextFor } from '../context.ts';
 import { sleep, type Clock, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
-import { parseWishes } from '../attributes.ts';
+import { parseDeliveryOptions } from '../attributes.ts';
 import { codeOf, faultOf, refused, textOf, TransientError } from '../errors.ts';
 import { compose, type Context, type Middleware } from '../handler.ts';
 import { hashOf } from '../hash.ts';
 import { consoleLog, type Log } from '../log.ts';
 import { checkOutgoing, LIMITS, type Message } from '../message.ts';
 import { ack, deadLetter, type Outcome, outcomeOf, retry } from '../outcome.ts';
-import type { PayloadRoom } from '../payload/payload-room.ts';
+import type { PayloadStore } from '../payload/payload-store.ts';
 import { publishable } from '../publish/identity.ts';
 import type { Publisher } from '../publish/publisher.ts';
 import { schemaAttributes } from '../publish/schema.ts';
@@ -62,8 +62,8 @@ export type RepublishOptions = Readonly<{
   clock?: Clock;
   /** Default: warnings and errors as JSON lines on standard error. */
   log?: Log;
-  /** Where messages stand that are larger than a task: the stage's own room. Absent: such a task is tried again. */
-  payloads?: PayloadRoom;
+  /** Where messages stand that are larger than a task: the stage's own payload store. Absent: such a task is tried again. */
+  payloads?: PayloadStore;
   /** The stage's own. Absent: a task that belongs to an entry of it is tried again. */
   ledger?: Ledger;
   /**
@@ -196,7 +196,7 @@ export function republish(
 
   const run = async (delayed: Delayed, etaMs: number | undefined, log: Log): Promise<Outcome> => {
     // What no stage would have taken is not published from a task either.
-    parseWishes(delayed.message);
+    parseDeliveryOptions(delayed.message);
     if (!allowedTopics.includes(delayed.topic)) {
       throw new TransientError(
         NOT_ALLOWED,

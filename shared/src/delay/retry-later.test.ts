@@ -219,7 +219,7 @@ test('a count that is not ours counts as none, and is replaced', async () => {
   }
 });
 
-test('the wish for a delay that was granted does not come back, the ordering key does', async () => {
+test('the delay that was applied does not come back, the ordering key does', async () => {
   const w = world([retry(busy, '1s')]);
   await w.deliver(w.message({ delay: '5', deliveredAfter: 'then' }, 'k1'));
   await w.clock.runToIdle();

@@ -24,7 +24,7 @@ import type { Context, Handler, Middleware } from '../handler.ts';
 import { hashOf } from '../hash.ts';
 import type { Message } from '../message.ts';
 import { ack, deadLetter, type Outcome, retry } from '../outcome.ts';
-import type { PayloadRoom } from '../payload/payload-room.ts';
+import type { PayloadStore } from '../payload/payload-store.ts';
 import { dedupIdOf, named } from '../publish/identity.ts';
 import { ATTR, count } from '../telemetry/instruments.ts';
 import { observedStage } from '../telemetry/stages.ts';
@@ -63,7 +63,7 @@ export type RetryLaterOptions = Readonly<{
    */
   inProgress?: Duration;
   /** For messages that do not fit a task. Absent: they are delivered again as usual. */
-  payloads?: PayloadRoom;
+  payloads?: PayloadStore;
   /** As for `delay` (default 102,400, at most 1,048,576). */
   maxTaskBytes?: number;
 }>;

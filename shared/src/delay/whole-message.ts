@@ -7,7 +7,7 @@
  */
 import { codeOf, textOf } from '../errors.ts';
 import type { Log } from '../log.ts';
-import type { PayloadRoom } from '../payload/payload-room.ts';
+import type { PayloadStore } from '../payload/payload-store.ts';
 import { fetched } from '../tasks/claim-check.ts';
 import type { Delayed } from '../tasks/task-body.ts';
 
@@ -23,7 +23,7 @@ const LOST: ReadonlySet<string> = new Set(['PAYLOAD_MISSING', 'PAYLOAD_DAMAGED',
 /** No later attempt finds it. */
 export const isPayloadLost = (error: unknown): boolean => LOST.has(codeOf(error));
 
-export function wholeMessages(payloads: PayloadRoom | undefined): WholeMessages {
+export function wholeMessages(payloads: PayloadStore | undefined): WholeMessages {
   const whole: WholeMessages['whole'] = async (delayed, log) => {
     try {
       return await fetched(delayed, payloads);

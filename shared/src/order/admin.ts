@@ -60,7 +60,7 @@ export type StreamOperations = Readonly<{
    * blocked, `number` is the one that it is blocked at, and goes to the dead letters. True where it is skipped, also by
    * an earlier call; false where it is done.
    * Rejects with PermanentError `STREAM_UNKNOWN`, `NUMBER_HELD` (it waits its turn and will run), `NO_DEAD_LETTERS`,
-   * `SEQUENCE_TOO_FAR_AHEAD`, `NO_PAYLOAD_ROOM`; TransientError `STREAM_BUSY` while a process works on the stream,
+   * `SEQUENCE_TOO_FAR_AHEAD`, `NO_PAYLOAD_STORE`; TransientError `STREAM_BUSY` while a process works on the stream,
    * `DEAD_LETTER_UNPUBLISHED`.
    */
   skip(stream: StreamName, number: number): Promise<boolean>;

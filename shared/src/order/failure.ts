@@ -83,7 +83,7 @@ export function failureOf(outcome: Exclude<Outcome, { kind: 'ack' }>, aborted: b
 
 /** This process lacks a setting that another one has: it says nothing about the message. */
 const isMissingHere = (error: unknown): boolean =>
-  error instanceof PermanentError && error.code === 'NO_PAYLOAD_ROOM';
+  error instanceof PermanentError && error.code === 'NO_PAYLOAD_STORE';
 
 /** Publishes the dead letter of a message. What it answers says whether that is confirmed. */
 export const burying = (
@@ -99,7 +99,7 @@ export const isBuried = (outcome: Outcome): boolean =>
 
 /**
  * What is held; or, for bytes that no reader understands or that are gone, a message under the name of its number.
- * Rejects with TransientError where the payload store does not answer, and `NO_PAYLOAD_ROOM` where there is none.
+ * Rejects with TransientError where the payload store does not answer, and `NO_PAYLOAD_STORE` where there is none.
  */
 export async function readable(
   payloads: StreamPolicy['payloads'],
@@ -109,7 +109,7 @@ export async function readable(
   try {
     return await loaded(payloads, held);
   } catch (error) {
-    if (!(error instanceof PermanentError) || error.code === 'NO_PAYLOAD_ROOM') throw error;
+    if (!(error instanceof PermanentError) || error.code === 'NO_PAYLOAD_STORE') throw error;
     return {
       id: `${ref.key}/${held.number}`,
       data: Buffer.from(held.message),

@@ -13,7 +13,7 @@ import {
   Timestamp,
 } from '@google-cloud/firestore';
 import { TransientError } from '../errors.ts';
-import type { PayloadRef } from '../payload/payload-room.ts';
+import type { PayloadRef } from '../payload/payload-store.ts';
 import { STREAM_FORMAT, type StreamPatch, type StreamState } from './stream-state.ts';
 import type { HeldMessage, ListedStream, StreamRef } from './stream-store.ts';
 

@@ -7,7 +7,7 @@
  * or held. After a lost lease a number that already ran may run again, before anything behind it, with a larger fencing
  * token.
  */
-import { parseWishes, type Sequence } from '../attributes.ts';
+import { parseDeliveryOptions, type Sequence } from '../attributes.ts';
 import { type Context, type Handler, leastTimeOf, type Middleware } from '../handler.ts';
 import { observedStage } from '../telemetry/stages.ts';
 import { bounded } from '../async/time-limit.ts';
@@ -80,7 +80,7 @@ export function orderedDelivery(
   const stage =
     (next: Handler): Handler =>
     async (message, context) => {
-      const { sequence } = parseWishes(message);
+      const { sequence } = parseDeliveryOptions(message);
       if (sequence === undefined) return next(message, context);
       return workers.deliver(message, sequence, context, next);
     };

@@ -1,7 +1,7 @@
 /**
  * Settings of in-order delivery, checked once when `orderedDelivery` is called.
  *
- * `StreamPolicy` is what all parts of the room work with: the checked settings, with every default filled in.
+ * `StreamPolicy` is what all parts of in-order delivery work with: the checked settings, with every default filled in.
  */
 import { randomUUID } from 'node:crypto';
 import { type Clock, systemClock } from '../clock.ts';
@@ -25,7 +25,7 @@ import {
   whole,
 } from '../options.ts';
 import type { GapRepair } from '../outbox/gap-repair.ts';
-import type { PayloadRoom } from '../payload/payload-room.ts';
+import type { PayloadStore } from '../payload/payload-store.ts';
 import { propertyOf } from '../shown-value.ts';
 import type { StreamAdmin, StreamRef, StreamStore } from './stream-store.ts';
 
@@ -98,7 +98,7 @@ export type StreamOptions = Readonly<{
   /** How many held messages one read may fetch (default 32, at least 1). */
   pageSize?: number;
   /** Where messages wait that are too large for the store. Without it they are refused and come again. */
-  payloads?: PayloadRoom;
+  payloads?: PayloadStore;
   /**
    * As `deadLettering(publisher, topic)` makes it (default: none). Needed for `onPoison: 'skip'`, and used for
    * nothing else.
@@ -133,7 +133,7 @@ export type StreamPolicy = Readonly<{
   repair: GapRepair | undefined;
   onUnknownStale: 'deadLetter' | 'ack';
   pageSize: number;
-  payloads: PayloadRoom | undefined;
+  payloads: PayloadStore | undefined;
   deadLetters: Middleware;
   wake: (stream: StreamRef, atMs: number) => void | Promise<void>;
   newId: () => string;

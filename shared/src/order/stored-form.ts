@@ -49,7 +49,7 @@ export async function storedForm(
 
 /**
  * The message that is held. Rejects with PermanentError where its content is gone, damaged or of another format, or
- * `NO_PAYLOAD_ROOM`; with TransientError where nothing is known.
+ * `NO_PAYLOAD_STORE`; with TransientError where nothing is known.
  */
 export async function loaded(payloads: StreamPolicy['payloads'], held: HeldMessage): Promise<Message> {
   return decodeMessage(await contentOf(payloads, held));
@@ -59,7 +59,7 @@ async function contentOf(payloads: StreamPolicy['payloads'], held: HeldMessage):
   if (held.payload === undefined) return held.message;
   if (payloads !== undefined) return payloads.get(held.payload);
   throw new PermanentError(
-    'NO_PAYLOAD_ROOM',
+    'NO_PAYLOAD_STORE',
     `the content of number ${held.number} is in the payload store, and none is configured`,
   );
 }

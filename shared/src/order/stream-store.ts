@@ -6,7 +6,7 @@
  * a write that is conditional on the version needs nothing else. A store only reads, compares and writes; it decides
  * nothing. A method that rejects has an unknown outcome: its write may have been applied, or may be applied later.
  */
-import type { PayloadRef } from '../payload/payload-room.ts';
+import type { PayloadRef } from '../payload/payload-store.ts';
 import type { StreamPatch, StreamState } from './stream-state.ts';
 
 /** `source` is empty where a stream spans all sources of its consumer (`streamScope: 'consumer'`). */

@@ -23,7 +23,7 @@ const FREE: StreamWrite = {
   leaseMs: 0,
   attempts: 0,
   nextTryMs: 0,
-  halted: undefined,
+  blocked: undefined,
 };
 
 export function outboxContract<Tx extends object>(name: string, open: () => Promise<OpenedOutbox<Tx>>): void {
@@ -149,25 +149,25 @@ export function outboxContract<Tx extends object>(name: string, open: () => Prom
       assert.deepEqual([read.version, read.state?.owner, read.state?.sent], [taken, 'me', 0]);
       const leftMs = (read.state?.untilMs ?? 0) - read.nowMs;
       assert.ok(leftMs > 30_000 && leftMs <= 60_000, `${leftMs}`);
-      const halted = { number: 2, code: 'C', text: 't' };
-      const moved = { ...FREE, sent: 1, attempts: 3, nextTryMs: read.nowMs + 1_000, halted };
+      const blocked = { number: 2, code: 'C', text: 't' };
+      const moved = { ...FREE, sent: 1, attempts: 3, nextTryMs: read.nowMs + 1_000, blocked };
       const next = await store.writeStream(ref, taken, moved, [rows[0]?.id ?? '']);
       assert.ok(next !== undefined && next !== taken);
       assert.equal(await store.writeStream(ref, taken, FREE, [rows[1]?.id ?? '']), undefined);
       const { state } = await store.readStream(ref);
       assert.deepEqual(
-        [state?.sent, state?.owner, state?.attempts, state?.halted],
-        [1, undefined, 3, halted],
+        [state?.sent, state?.owner, state?.attempts, state?.blocked],
+        [1, undefined, 3, blocked],
       );
       assert.ok(Math.abs((state?.nextTryMs ?? 0) - moved.nextTryMs) <= 1);
       assert.deepEqual(
         (await store.after(ref, 0, 10)).map(({ isSent }) => isSent),
         [true, false],
       );
-      const { streams } = await store.troubled(100);
+      const { streams } = await store.listFailures(100);
       assert.deepEqual(
         streams.filter((one) => one.ref.key === key),
-        [{ ref, halted, sent: 1 }],
+        [{ ref, blocked, sent: 1 }],
       );
     });
 
@@ -240,11 +240,11 @@ export function outboxContract<Tx extends object>(name: string, open: () => Prom
       const second = await store.claim(other, 'me', 60_000);
       await store.putOff(other, second?.version ?? '', { code: 'C', text: 'never' });
       assert.ok(!(await pendingRows(100)).some((row) => row.id === other));
-      const failed = (await store.troubled(100)).rows.filter((row) => row.id === other);
+      const failed = (await store.listFailures(100)).rows.filter((row) => row.id === other);
       assert.deepEqual(failed, [{ id: other, code: 'C', text: 'never' }]);
       await store.reopen(other);
       assert.deepEqual(
-        (await store.troubled(100)).rows.filter((row) => row.id === other),
+        (await store.listFailures(100)).rows.filter((row) => row.id === other),
         [],
       );
       assert.equal((await store.claim(other, 'me', 60_000))?.row.id, other);
@@ -292,13 +292,13 @@ export function outboxContract<Tx extends object>(name: string, open: () => Prom
       const leased = { ...FREE, parkedMs, owner: 'me', leaseMs: 60_000 };
       const taken = await store.writeStream(ref, due, leased, []);
       assert.deepEqual(new Set(await mine()), new Set([1, ref]), 'its owner may die');
-      const before = await store.halted();
-      const halt = { number: 1, code: 'C', text: 't' };
-      const halted = await store.writeStream(ref, taken, { ...FREE, parkedMs, halted: halt }, []);
-      assert.deepEqual([await mine(), await store.halted()], [[1], before + 1]);
-      const open = await store.writeStream(ref, halted, { ...FREE, parkedMs }, []);
+      const before = await store.countBlocked();
+      const failure = { number: 1, code: 'C', text: 't' };
+      const blocked = await store.writeStream(ref, taken, { ...FREE, parkedMs, blocked: failure }, []);
+      assert.deepEqual([await mine(), await store.countBlocked()], [[1], before + 1]);
+      const open = await store.writeStream(ref, blocked, { ...FREE, parkedMs }, []);
       assert.deepEqual(new Set(await mine()), new Set([1, ref]));
-      assert.equal(await store.halted(), before);
+      assert.equal(await store.countBlocked(), before);
       await store.writeStream(ref, open, { ...FREE, sent: 3 }, ids, { isOver: true });
       assert.deepEqual([await mine(), (await store.readStream(ref)).state?.parkedMs], [[], undefined]);
     });

@@ -4,7 +4,7 @@
 import { pauseAfter } from '../async/backoff.ts';
 import { codeOf, PermanentError, textOf } from '../errors.ts';
 import { askedPauseOf } from '../outcome.ts';
-import type { Halt, StreamRow, StreamState, StreamView, StreamWrite } from './outbox-store.ts';
+import type { RowFailure, StreamRow, StreamState, StreamView, StreamWrite } from './outbox-store.ts';
 
 export const UNKNOWN: StreamState = {
   sent: 0,
@@ -12,14 +12,14 @@ export const UNKNOWN: StreamState = {
   untilMs: 0,
   attempts: 0,
   nextTryMs: 0,
-  halted: undefined,
+  blocked: undefined,
 };
 
-export type Standing = 'free' | 'busy' | 'waiting' | 'halted';
+export type Standing = 'free' | 'busy' | 'waiting' | 'blocked';
 
 /** Judged on the store's clock alone. An owner whose lease is over is as good as none: it stops before that. */
 export function standing({ state = UNKNOWN, nowMs }: StreamView): Standing {
-  if (state.halted !== undefined) return 'halted';
+  if (state.blocked !== undefined) return 'blocked';
   if (state.owner !== undefined && state.untilMs > nowMs) return 'busy';
   return state.nextTryMs > nowMs ? 'waiting' : 'free';
 }
@@ -44,7 +44,7 @@ export function pauseOf(attempts: number, error: unknown, { retryMinMs, retryMax
 const TEXT_CHARACTERS = 1_000;
 
 /** Undefined for what may succeed later. */
-export function haltOf(number: number, error: unknown): Halt | undefined {
+export function permanentFailureOf(number: number, error: unknown): RowFailure | undefined {
   if (!(error instanceof PermanentError)) return undefined;
   return { number, code: codeOf(error), text: textOf(error).slice(0, TEXT_CHARACTERS) };
 }
@@ -58,9 +58,9 @@ export function letGo(
   pauses: Pauses,
 ): StreamWrite {
   const free = { sent, owner: undefined, leaseMs: 0, parkedMs: before.parkedMs };
-  if (failure === undefined) return { ...free, attempts: 0, nextTryMs: 0, halted: undefined };
-  const halted = haltOf(failure.number, failure.error);
+  if (failure === undefined) return { ...free, attempts: 0, nextTryMs: 0, blocked: undefined };
+  const blocked = permanentFailureOf(failure.number, failure.error);
   const attempts = (sent > before.sent ? 0 : before.attempts) + 1;
-  const pauseMs = halted === undefined ? pauseOf(attempts, failure.error, pauses) : 0;
-  return { ...free, attempts, nextTryMs: pauseMs === 0 ? 0 : nowMs + pauseMs, halted };
+  const pauseMs = blocked === undefined ? pauseOf(attempts, failure.error, pauses) : 0;
+  return { ...free, attempts, nextTryMs: pauseMs === 0 ? 0 : nowMs + pauseMs, blocked };
 }

@@ -93,7 +93,12 @@ async function drainOnce(
       continue;
     }
     if (run.failure !== undefined)
-      return { kind: write.halted === undefined ? 'failed' : 'halted', sent: run.sent, published, createdMs };
+      return {
+        kind: write.blocked === undefined ? 'failed' : 'blocked',
+        sent: run.sent,
+        published,
+        createdMs,
+      };
     return { kind: isOver ? 'stopped' : 'drained', sent: run.sent, published, createdMs, held };
   }
 }
@@ -144,7 +149,7 @@ function report(
   log: Log,
   ref: StreamRef,
   { number, error }: Readonly<{ number: number; error: unknown }>,
-  { halted, attempts }: StreamWrite,
+  { blocked, attempts }: StreamWrite,
 ): void {
   const fields = {
     sequenceKey: ref.key,
@@ -153,10 +158,10 @@ function report(
     code: codeOf(error),
     error: textOf(error),
   };
-  if (halted === undefined) log.warn('outbox: a row could not be published; its key waits', fields);
+  if (blocked === undefined) log.warn('outbox: a row could not be published; its key waits', fields);
   else
-    log.error('outbox: a key is halted by a row that can never be published', {
-      event: 'outbox_halted',
+    log.error('outbox: a key is blocked by a row that can never be published', {
+      event: 'outbox_blocked',
       ...fields,
     });
 }

@@ -30,7 +30,7 @@ import {
   watchId,
 } from './firestore-rows.ts';
 import { firestoreGroups } from './firestore-groups.ts';
-import { firestoreTrouble } from './firestore-trouble.ts';
+import { firestoreFailures } from './firestore-failures.ts';
 import type { RelayStore } from './outbox-store.ts';
 
 export type Places = Readonly<{
@@ -135,10 +135,10 @@ export function firestoreRelay(
           ...(docs.length === limit && last && { next: `${toVersion(last.get(path))}/${last.id}` }),
         };
       }),
-    halted: () =>
-      call('count of halted streams', async () => {
-        const halted = streams.orderBy('haltedAt', 'desc').where('haltedAt', '>', new Timestamp(0, 0));
-        return (await halted.count().get()).data().count;
+    countBlocked: () =>
+      call('count of blocked streams', async () => {
+        const blocked = streams.orderBy('blockedAt', 'desc').where('blockedAt', '>', new Timestamp(0, 0));
+        return (await blocked.count().get()).data().count;
       }),
     look: (id) =>
       call('look at a row', async () => {
@@ -168,7 +168,7 @@ export function firestoreRelay(
       await Promise.all(ids.map(writer));
     },
     ...firestoreGroups(firestore, calls, rows, shards),
-    ...firestoreTrouble(firestore, call, rows, streams),
+    ...firestoreFailures(firestore, call, rows, streams),
   };
 }
 

@@ -11,7 +11,7 @@ import {
 } from '@google-cloud/firestore';
 import { TransientError } from '../errors.ts';
 import { hashOf } from '../hash.ts';
-import type { PayloadRef } from '../payload/payload-room.ts';
+import type { PayloadRef } from '../payload/payload-store.ts';
 import { isFullTopicName } from '../publish/topic-name.ts';
 import type { PendingRow, StreamRow, StreamState, StreamWrite } from './outbox-store.ts';
 import type { Place, Row, StreamRef } from './rows.ts';
@@ -204,9 +204,9 @@ function placeOfFields(id: string, { key, epoch, number, after }: DocumentData):
   return { key, epoch, number, after };
 }
 
-/** `haltedAt` is there exactly while the stream is halted: it is what `troubled` selects by. */
+/** `blockedAt` is there exactly while the stream is blocked: it is what `listFailures` selects by. */
 export function streamFields({ key, epoch }: StreamRef, state: StreamWrite): DocumentData {
-  const { sent, owner, leaseMs, attempts, nextTryMs, halted, parkedMs } = state;
+  const { sent, owner, leaseMs, attempts, nextTryMs, blocked, parkedMs } = state;
   return {
     v: STREAM_VERSION,
     key,
@@ -215,32 +215,32 @@ export function streamFields({ key, epoch }: StreamRef, state: StreamWrite): Doc
     ...leaseFields(owner === undefined ? undefined : { owner, leaseMs }),
     attempts,
     nextTryAt: nextTryMs === 0 ? null : timestampAt(nextTryMs),
-    halted: halted === undefined ? null : { ...halted },
-    haltedAt: halted === undefined ? null : serverTime(),
+    blocked: blocked === undefined ? null : { ...blocked },
+    blockedAt: blocked === undefined ? null : serverTime(),
     parkedAt: parkedMs === undefined ? null : timestampAt(parkedMs),
   };
 }
 
-/** The stream in place of its rows; `halted`: not selected, and there for when it is resumed. */
-export function watchFields(ref: StreamRef, { parkedMs = 0, nextTryMs, halted }: StreamWrite): DocumentData {
+/** The stream in place of its rows; `blocked`: not selected, and there for when it is resumed. */
+export function watchFields(ref: StreamRef, { parkedMs = 0, nextTryMs, blocked }: StreamWrite): DocumentData {
   return {
     v: ROW_VERSION,
     state: 'stream',
     key: ref.key,
     epoch: ref.epoch,
     createdAt: timestampAt(parkedMs),
-    ...(halted === undefined && { pendingAt: { [FIRST]: timeOf(nextTryMs) } }),
+    ...(blocked === undefined && { pendingAt: { [FIRST]: timeOf(nextTryMs) } }),
   };
 }
 
 export function streamStateOf(id: string, data: DocumentData): StreamState {
-  const { v, sent, attempts, halted, parkedAt } = data;
+  const { v, sent, attempts, blocked, parkedAt } = data;
   if (v !== STREAM_VERSION) throw unreadable(id, `format version ${String(v)}; accepted: ${STREAM_VERSION}`);
   const isWhole = Number.isSafeInteger(sent) && Number.isSafeInteger(attempts);
-  if (!isWhole || halted === undefined) throw unreadable(id, 'it is no stream');
+  if (!isWhole || blocked === undefined) throw unreadable(id, 'it is no stream');
   const { owner, untilMs } = leaseOf(data);
   const parkedMs = parkedAt instanceof Timestamp ? parkedAt.toMillis() : undefined;
-  const rest = { nextTryMs: nextTryOf(data), halted: halted ?? undefined, parkedMs };
+  const rest = { nextTryMs: nextTryOf(data), blocked: blocked ?? undefined, parkedMs };
   return { sent, owner, untilMs, attempts, ...rest };
 }
 

@@ -2,12 +2,12 @@
  * The outbox in Firestore.
  *
  *   <rows>/<hash>        a message, until its retention is over: state pending → sent | failed
- *   <rows>/stream.<hash> a stream in place of its rows, while it is halted or backs off
- *   <streams>/<hash>     a stream: the last number that was published, its lease, why it is halted
+ *   <rows>/stream.<hash> a stream in place of its rows, while it is blocked or backs off
+ *   <streams>/<hash>     a stream: the last number that was published, its lease, why it is blocked
  *   <streams>/bound      below which nothing is pending
  *   <counters>/<hash>    the sequencer's counter of the key
  *
- * Queries are over one field each: rows by `pendingAt` and by `place`, rows by `failedAt`, streams by `haltedAt`. All
+ * Queries are over one field each: rows by `pendingAt` and by `place`, rows by `failedAt`, streams by `blockedAt`. All
  * other fields should be exempt from indexing; rows want a TTL policy on `expiresAt`, which only what is done has.
  * `pendingAt` is a map with one field, named after a shard (`s000` …), whose subfields inherit the one index of it
  * (https://firebase.google.com/docs/firestore/query-data/index-overview): a time that grows has as many ranges as there

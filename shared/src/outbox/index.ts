@@ -8,7 +8,7 @@ export {
   type OutboxSlot,
   type SlotOptions,
 } from './outbox.ts';
-export type { OutboxStore, RelayStore, Troubled } from './outbox-store.ts';
+export type { OutboxStore, RelayStore, OutboxFailures } from './outbox-store.ts';
 export type { OutboxSwept } from './pass.ts';
 export type { PassContext } from './pass-work.ts';
 export { type Relay, relay, type RelayOptions } from './relay.ts';

@@ -1,5 +1,5 @@
 /**
- * Messages that are larger than a row: their data waits in the payload room, and the row refers to it.
+ * Messages that are larger than a row: their data waits in the payload store, and the row refers to it.
  *
  * The data is stored before the transaction begins, for nothing outside of a transaction can be written with its commit:
  * a process that gives the transaction up, or dies, leaves data that no row refers to. It ends by its expiry, as the data of what
@@ -7,12 +7,12 @@
  */
 import { TransientError } from '../errors.ts';
 import type { OutgoingMessage } from '../message.ts';
-import type { PayloadRef, PayloadRoom } from '../payload/payload-room.ts';
+import type { PayloadRef, PayloadStore } from '../payload/payload-store.ts';
 import { outgoingOf, type Row, type RowLimits, rowOf } from './rows.ts';
 
 /**
- * With what the room adds (`KEEP_MS`) 90 days: three times what Pub/Sub keeps at most. A row that is still pending then
- * halts its stream (`PAYLOAD_MISSING`).
+ * With what the payload store adds (`KEEP_MS`) 90 days: three times what Pub/Sub keeps at most. A row that is still pending then
+ * blocks its stream (`PAYLOAD_MISSING`).
  */
 const NEEDED_MS = 30 * 86_400_000;
 
@@ -21,9 +21,9 @@ const ID = 'i'.repeat(43);
 /** What a place adds to a stored message: a key and an epoch of 1,024 bytes each, and a number. */
 const PLACE_BYTES = 3_000;
 
-/** The data of a message in the room; undefined where its row has room for it. */
+/** The data of a message in the payload store; undefined where its row has room for it. */
 export async function storedApart(
-  payloads: PayloadRoom,
+  payloads: PayloadStore,
   owner: string,
   message: OutgoingMessage,
   limits: RowLimits,
@@ -38,11 +38,11 @@ export function isLarge(message: OutgoingMessage, limits: RowLimits): boolean {
   return row.message.length + PLACE_BYTES > limits.maxMessageBytes;
 }
 
-/** As `outgoingOf`; TransientError where it is not known whether the data is there, or there is no room to look into. */
-export async function readable(row: Row, payloads: PayloadRoom | undefined): Promise<OutgoingMessage> {
+/** As `outgoingOf`; TransientError where it is not known whether the data is there, or the relay has no payload store. */
+export async function readable(row: Row, payloads: PayloadStore | undefined): Promise<OutgoingMessage> {
   const outgoing = outgoingOf(row);
   if (row.payload === undefined) return outgoing;
   if (payloads !== undefined) return { ...outgoing, data: await payloads.get(row.payload) };
-  const text = 'the data of the row is in the payload room; accepted: a relay with `payloads`';
-  throw new TransientError('PAYLOAD_ROOM_MISSING', text);
+  const text = 'the data of the row is in the payload store; accepted: a relay with `payloads`';
+  throw new TransientError('PAYLOAD_STORE_MISSING', text);
 }

@@ -8,7 +8,7 @@
 import { bounded } from '../async/time-limit.ts';
 import { elapsedMs, momentOf } from '../clock.ts';
 import { codeOf, textOf, TransientError } from '../errors.ts';
-import { haltOf, pauseOf } from './decide.ts';
+import { permanentFailureOf, pauseOf } from './decide.ts';
 import { readable } from './large.ts';
 import type { ClaimedRow } from './outbox-store.ts';
 import type { DrainPorts } from './stream-lease.ts';
@@ -142,7 +142,7 @@ async function setAside(
   const { store, log } = ports;
   const group = at.id === row.id ? undefined : { removed: done, next: at.id };
   if (!isFailed) return store.putOff(row.id, version, { attempts: before, nextTryMs: 0 }, group);
-  const failed = haltOf(0, error);
+  const failed = permanentFailureOf(0, error);
   const attempts = (at.id === row.id ? before : 0) + 1;
   const nextTryMs = nowMs + pauseOf(attempts, error, ports);
   await store.putOff(row.id, version, failed ?? { attempts, nextTryMs }, group);

@@ -28,9 +28,9 @@ export function memoryRelayStore(table: Table, clock: Clock, network: Network, s
     const found = table.get(name);
     return found === undefined ? undefined : String(found.version);
   };
-  const select = (ref: StreamRef, { parkedMs, nextTryMs, halted, owner }: StreamWrite): void => {
+  const select = (ref: StreamRef, { parkedMs, nextTryMs, blocked, owner }: StreamWrite): void => {
     if (parkedMs === undefined || owner !== undefined) return;
-    if (halted !== undefined) return table.remove(WATCH + keyOf(ref));
+    if (blocked !== undefined) return table.remove(WATCH + keyOf(ref));
     const watch: MemoryWatch = { ref, createdMs: parkedMs, dueMs: nextTryMs === 0 ? now() : nextTryMs };
     table.put(WATCH + keyOf(ref), watch);
   };
@@ -120,11 +120,11 @@ export function memoryRelayStore(table: Table, clock: Clock, network: Network, s
       network('defer', async () => {
         if (versionOf(`row/${id}`) === version) change(id, { dueMs: untilMs });
       }),
-    halted: () =>
+    countBlocked: () =>
       network(
-        'halted',
+        'blocked',
         async () =>
-          table.named(STREAM).filter(({ value }) => (value as StreamState).halted !== undefined).length,
+          table.named(STREAM).filter(({ value }) => (value as StreamState).blocked !== undefined).length,
       ),
     look: (id) =>
       network('look', async () => {
@@ -167,14 +167,14 @@ export function memoryRelayStore(table: Table, clock: Clock, network: Network, s
           .filter((row) => row.id > id)
           .slice(0, limit),
       ),
-    troubled: (limit) =>
-      network('troubled', async () => ({
+    listFailures: (limit) =>
+      network('listFailures', async () => ({
         streams: table
           .named(STREAM)
           .flatMap(({ name, value }) => {
-            const { halted, sent: last } = value as StreamState;
+            const { blocked, sent: last } = value as StreamState;
             const [key = '', epoch = ''] = JSON.parse(name.slice(STREAM.length)) as string[];
-            return halted === undefined ? [] : [{ ref: { key, epoch }, halted, sent: last }];
+            return blocked === undefined ? [] : [{ ref: { key, epoch }, blocked, sent: last }];
           })
           .slice(0, limit),
         rows: table

@@ -12,15 +12,15 @@ type Change = Readonly<{ state: Partial<StreamWrite>; sent: readonly string[] }>
 /** Changes in between that are followed up. */
 const ROUNDS = 10;
 
-/** Whether the stream was halted: it goes on with the row that halted it. */
+/** Whether the stream was blocked: it goes on with the row that blocked it. */
 export async function resume(store: RelayStore, stream: string | StreamRef): Promise<boolean> {
   const change = async (state: StreamState) =>
-    state.halted === undefined ? undefined : { state: {}, sent: [] };
+    state.blocked === undefined ? undefined : { state: {}, sent: [] };
   return (await changed(store, stream, change)) !== undefined;
 }
 
 /**
- * The last number that was given up: the one that halts the stream, or those whose rows are missing. Where `number` is
+ * The last number that was given up: the one that blocks the stream, or those whose rows are missing. Where `number` is
  * given and the stream does not stand at it, nothing is given up: PermanentError where it is yet to be published.
  */
 export async function skip(
@@ -33,7 +33,7 @@ export async function skip(
     const [row] = await store.after(ref, state.sent, 1);
     const isMissing = row !== undefined && next(row, state.sent) === 'missing';
     const at = isMissing ? row.place.after : row?.place.number;
-    const stands = isMissing || (at !== undefined && state.halted?.number === at);
+    const stands = isMissing || (at !== undefined && state.blocked?.number === at);
     if (number !== undefined && (!stands || at !== number))
       throw notThere(ref, number, stands ? at : undefined);
     if (!stands || at === undefined) return undefined;
@@ -55,7 +55,7 @@ async function changed(
     const wanted = state && (await change(state, ref));
     if (state === undefined || wanted === undefined) return undefined;
     const { untilMs: _until, ...before } = state;
-    const open = { halted: undefined, attempts: 0, nextTryMs: 0, owner: undefined, leaseMs: 0 };
+    const open = { blocked: undefined, attempts: 0, nextTryMs: 0, owner: undefined, leaseMs: 0 };
     const write: StreamWrite = { ...before, ...open, ...wanted.state };
     if ((await store.writeStream(ref, version, write, wanted.sent)) !== undefined) return write;
   }
@@ -64,9 +64,9 @@ async function changed(
 
 const notThere = (ref: StreamRef, number: number, at: number | undefined): PermanentError =>
   new PermanentError(
-    'ROW_NOT_HALTED',
-    `the stream of ${shown(ref)} does not stand still at ${number}; accepted: ` +
-      (at === undefined ? 'the number at which it stands still, and it does not now' : `${at}`),
+    'STREAM_NOT_BLOCKED',
+    `the stream of ${shown(ref)} is not blocked at ${number}; accepted: ` +
+      (at === undefined ? 'the number at which it is blocked, and it is not now' : `${at}`),
   );
 
 const shown = ({ key }: StreamRef): string => identifierHash(key);

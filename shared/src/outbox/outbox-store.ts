@@ -49,7 +49,7 @@ type SlotWrite = Readonly<{
   lease?: Readonly<{ owner: string; leaseMs: number }>;
 }>;
 
-export type Halt = Readonly<{ number: number; code: string; text: string }>;
+export type RowFailure = Readonly<{ number: number; code: string; text: string }>;
 
 /** What the relay knows of a stream. Times are milliseconds since the epoch on the store's clock. */
 export type StreamState = Readonly<{
@@ -61,9 +61,9 @@ export type StreamState = Readonly<{
   /** Failures of the next row in a row. */
   attempts: number;
   nextTryMs: number;
-  halted: Halt | undefined;
+  blocked: RowFailure | undefined;
   /**
-   * Rows of the stream may stand outside of the selection, because it was halted or backed off; the oldest of them was
+   * Rows of the stream may stand outside of the selection, because it was blocked or backed off; the oldest of them was
    * committed then. The stream is selected in their place until it is drained to its end.
    */
   parkedMs?: number | undefined;
@@ -89,7 +89,7 @@ export type StreamRow = Row &
     problem?: TransientError;
   }>;
 
-/** What a pass sees of what is pending: a row, or in place of its rows a stream that was halted or backs off. */
+/** What a pass sees of what is pending: a row, or in place of its rows a stream that was blocked or backs off. */
 export type PendingRow = Readonly<{
   id: string;
   /** Another with every write. */
@@ -141,7 +141,7 @@ export type RelayStore = Readonly<{
    * this very write was applied before: the caller reads, and looks for its own mark.
    *
    * With `parkedMs` and without an owner the stream is selected from then on: at `nextTryMs`, at once where that is 0, not
-   * at all while it is halted. `parked`: rows that leave the selection with this write. `isOver`: nothing is parked any
+   * at all while it is blocked. `parked`: rows that leave the selection with this write. `isOver`: nothing is parked any
    * more, and the stream leaves it.
    */
   writeStream(
@@ -169,8 +169,8 @@ export type RelayStore = Readonly<{
   pending(shard: number, fromMs: number, after: string | undefined, limit: number): Promise<PendingPage>;
   /** Out of the way of the others until then, if it is as it was seen. Nothing else of it is changed. */
   defer(row: Readonly<{ id: string; version: string }>, untilMs: number): Promise<void>;
-  /** How many streams are halted. */
-  halted(): Promise<number>;
+  /** How many streams are blocked. */
+  countBlocked(): Promise<number>;
 
   /** When the row was committed, and when that was read, if it is there and pending. Strongly consistent. */
   look(id: string): Promise<Readonly<{ createdMs: number; nowMs: number }> | undefined>;
@@ -198,14 +198,14 @@ export type RelayStore = Readonly<{
   first(prefix: string): Promise<FirstRow | undefined>;
   /** The rows of a group behind `id`, in their order. Rejects with UNREADABLE_ROW where one cannot be used. */
   behind(group: string, id: string, limit: number): Promise<readonly Row[]>;
-  /** Rows that have failed for good and streams that are halted, newest first, at most `limit` of each. */
-  troubled(limit: number): Promise<Troubled>;
+  /** Rows that have failed for good and streams that are blocked, newest first, at most `limit` of each. */
+  listFailures(limit: number): Promise<OutboxFailures>;
   /** A row that failed for good is pending again. False: there is none. */
   reopen(id: string): Promise<boolean>;
 }>;
 
-export type Troubled = Readonly<{
-  streams: readonly Readonly<{ ref: StreamRef; halted: Halt; sent: number }>[];
+export type OutboxFailures = Readonly<{
+  streams: readonly Readonly<{ ref: StreamRef; blocked: RowFailure; sent: number }>[];
   rows: readonly Readonly<{ id: string; code: string; text: string }>[];
 }>;
 

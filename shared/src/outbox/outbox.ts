@@ -17,7 +17,7 @@ import { type Clock, systemClock } from '../clock.ts';
 import { hashOf } from '../hash.ts';
 import { LIMITS, type OutgoingMessage } from '../message.ts';
 import { checkSequenceKey } from '../sequence/sequencer.ts';
-import type { PayloadRef, PayloadRoom } from '../payload/payload-room.ts';
+import type { PayloadRef, PayloadStore } from '../payload/payload-store.ts';
 import { callsOf, checkAdd, checkId } from './calls.ts';
 import { storedApart } from './large.ts';
 import type { Head, OutboxWriter, Written } from './outbox-store.ts';
@@ -40,7 +40,7 @@ export type OutboxOptions = Readonly<{
    * Where the data of messages waits that are larger than a row (`prepare`). Every relay needs the same. Without it
    * they are refused.
    */
-  payloads?: PayloadRoom;
+  payloads?: PayloadStore;
   /** The project of topics that are given by their ID alone. Default: that of the store's client. Rows hold full names. */
   projectId?: string;
   /** Default: the machine's. */
@@ -89,7 +89,7 @@ export type OutboxSlot = Readonly<{
 export type Outbox<Tx> = Readonly<{
   /**
    * Before the transaction, for messages that may be larger than a row: puts the data of those that are in the payload
-   * room, for 90 days, and `add` then takes these very objects, with the data that they have now. Without a room, or for
+   * store, for 90 days, and `add` then takes these very objects, with the data that they have now. Without one, or for
    * small messages, it does nothing. Rejects with PermanentError as `add`, and with STORE_UNAVAILABLE.
    */
   prepare(...messages: readonly OutgoingMessage[]): Promise<void>;

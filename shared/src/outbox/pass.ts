@@ -3,7 +3,7 @@
  *
  * What is pending is selected by when it is due, shard by shard, from a stored bound that never passes what is selected: a
  * row that is committed late is not missed, however long all relays were down. What a pass could not publish is due
- * again later, behind the rest; rows behind a stream that is halted or backs off leave the selection, and the stream takes
+ * again later, behind the rest; rows behind a stream that is blocked or backs off leave the selection, and the stream takes
  * their place. So a pass begins where the last one ended, at what was not tried for longest. A long stream has one turn
  * at a time. A pass that dies has moved nothing but what it published or put off.
  */
@@ -18,15 +18,15 @@ import type { Swept, Tally } from '../sweep.ts';
 import { toldPass } from './told.ts';
 
 /** `due`: rows that were pending and due when they were seen, and streams that were tried in place of theirs. */
-type Halted = {
-  /** Streams that are halted by a row that can never be published. */
-  halted: number;
+type Blocked = {
+  /** Streams that are blocked by a row that can never be published. */
+  blocked: number;
 };
 /**
  * `done`: messages that were published; those that one delivery of the inbox left behind count as one. `failed`:
  * streams and rows without order that could not be published, or whose store did not answer.
  */
-export type OutboxSwept = Swept<Halted>;
+export type OutboxSwept = Swept<Blocked>;
 
 /** When what waits was committed, and until when a pass need not see it to know that it waits. */
 export type Waiting = Map<string, Readonly<{ createdMs: number; untilMs: number }>>;
@@ -74,7 +74,7 @@ export async function passOver(
 ): Promise<OutboxSwept> {
   const { store, clock, log, retryMaxMs } = ports;
   const { signal, deadline = Infinity } = context;
-  const total: Tally<Halted> = { due: 0, done: 0, failed: 0, isWhole: false, halted: 0 };
+  const total: Tally<Blocked> = { due: 0, done: 0, failed: 0, isWhole: false, blocked: 0 };
   const isOver = (): boolean => signal.aborted || clock.monotonic() >= deadline;
   const streams = new Map<string, Stream>();
   const loose = new Map<string, Loose | undefined>();
@@ -181,7 +181,7 @@ export async function passOver(
   const isGone = (row: PendingRow): boolean => {
     if (row.stream !== undefined) {
       const stream = streamOf(row);
-      return stream !== undefined && (stream.isOver || stream.kind === 'failed' || stream.kind === 'halted');
+      return stream !== undefined && (stream.isOver || stream.kind === 'failed' || stream.kind === 'blocked');
     }
     return isDone(row) || moved.has(row.id) || loose.get(row.id) === 'failed';
   };
@@ -251,15 +251,15 @@ export async function passOver(
     );
   }
   total.isWhole = open.size === 0 && !isOver();
-  total.halted = await store.halted();
-  if (total.isWhole) toldPass(total.halted, Math.max(oldestMs, oldestOf(waiting, readMs)));
+  total.blocked = await store.countBlocked();
+  if (total.isWhole) toldPass(total.blocked, Math.max(oldestMs, oldestOf(waiting, readMs)));
   if (bound >= from + STEP_MS) await store.raiseBound(bound);
   return total;
 }
 
-/** It is halted or backs off: its rows need not be seen. */
+/** It is blocked or backs off: its rows need not be seen. */
 const isBlocked = ({ kind }: Stream): boolean => kind !== undefined && BLOCKED.has(kind);
-const BLOCKED: ReadonlySet<Drained['kind']> = new Set(['failed', 'waiting', 'halted']);
+const BLOCKED: ReadonlySet<Drained['kind']> = new Set(['failed', 'waiting', 'blocked']);
 
 /** How long what waits has waited. What was to be seen again by now and was not is done by another. */
 function oldestOf(waiting: Waiting, nowMs: number): number {

@@ -5,7 +5,14 @@
  * pending from its first entry each time, and only what is pending stands in it. The bound is kept, and not asked.
  */
 import { jsonOf, type Statement } from '../postgres/connection.ts';
-import type { ClaimedRow, PendingRow, RelayStore, StreamRow, StreamState, Troubled } from './outbox-store.ts';
+import type {
+  ClaimedRow,
+  PendingRow,
+  RelayStore,
+  StreamRow,
+  StreamState,
+  OutboxFailures,
+} from './outbox-store.ts';
 import type { Row, StreamRef } from './rows.ts';
 
 export const NOW = `floor(extract(epoch from clock_timestamp()) * 1000)::bigint`;
@@ -55,7 +62,7 @@ export function postgresRelay(s: string, query: Statement, shards: number): Rela
     async readStream({ key, epoch }) {
       const text = `select json_build_object('nowMs', ${NOW}, 'version', t.version::text, 'state', case when t.key is not null then
           json_build_object('sent', t.sent, 'owner', t.owner, 'untilMs', t.until_ms, 'attempts', t.attempts,
-            'nextTryMs', t.next_try_ms, 'halted', t.halted, 'parkedMs', t.parked_ms) end)::text as answer
+            'nextTryMs', t.next_try_ms, 'blocked', t.blocked, 'parkedMs', t.parked_ms) end)::text as answer
         from (select 1) x left join ${s}.outbox_stream t on t.key = $1 and t.epoch = $2`;
       const found = await one<Readonly<{ nowMs: number; version: string | null; state: StreamState | null }>>(
         'a stream',
@@ -64,25 +71,25 @@ export function postgresRelay(s: string, query: Statement, shards: number): Rela
       );
       const { state, nowMs = 0 } = found ?? {};
       if (state === null || state === undefined) return { state: undefined, version: undefined, nowMs };
-      const { owner, halted, parkedMs, ...rest } = state;
+      const { owner, blocked, parkedMs, ...rest } = state;
       const known = {
         owner: owner ?? undefined,
-        halted: halted ?? undefined,
+        blocked: blocked ?? undefined,
         parkedMs: parkedMs ?? undefined,
       };
       return { state: { ...rest, ...known }, version: found?.version ?? undefined, nowMs };
     },
     async writeStream({ key, epoch }, seen, write, sent, { parked = [], isOver } = {}) {
-      const { owner, halted, parkedMs, nextTryMs } = write;
+      const { owner, blocked, parkedMs, nextTryMs } = write;
       const watch =
-        isOver || (parkedMs !== undefined && owner === undefined && halted !== undefined)
+        isOver || (parkedMs !== undefined && owner === undefined && blocked !== undefined)
           ? 'null::bigint'
           : parkedMs === undefined || owner !== undefined
             ? undefined
             : nextTryMs === 0
               ? NOW
               : `$6::bigint`;
-      const columns = `sent, owner, until_ms, attempts, next_try_ms, halted, parked_ms`;
+      const columns = `sent, owner, until_ms, attempts, next_try_ms, blocked, parked_ms`;
       const values = `$3::bigint, $4::text, case when $4::text is null then 0 else ${NOW} + $7::bigint end, $5::integer,
         $6::bigint, $8::jsonb, $9::bigint`;
       const there = `(select count(*) from ${s}.outbox_row where id = any ($10::text[] || $11::text[]))
@@ -109,7 +116,7 @@ export function postgresRelay(s: string, query: Statement, shards: number): Rela
         write.attempts,
         Math.round(nextTryMs),
         Math.round(write.leaseMs),
-        halted === undefined ? null : JSON.stringify(halted),
+        blocked === undefined ? null : JSON.stringify(blocked),
         parkedMs === undefined ? null : Math.round(parkedMs),
         sent,
         parked,
@@ -183,8 +190,8 @@ export function postgresRelay(s: string, query: Statement, shards: number): Rela
       const text = `update ${s}.outbox_row set due_ms = $3, version = ${version} where id = $1 and version = $2::bigint`;
       await query('a row', text, [id, seen, Math.round(untilMs)]);
     },
-    async halted() {
-      const text = `select count(*)::text as answer from ${s}.outbox_stream where halted is not null`;
+    async countBlocked() {
+      const text = `select count(*)::text as answer from ${s}.outbox_stream where blocked is not null`;
       return (await one<number>('streams', text)) ?? 0;
     },
     look: (id) =>
@@ -252,15 +259,15 @@ export function postgresRelay(s: string, query: Statement, shards: number): Rela
       const found = await one<readonly FoundRow[]>('rows', text, [`${group}.`, id, limit]);
       return (found ?? []).map(rowFrom);
     },
-    async troubled(limit) {
+    async listFailures(limit) {
       const text = `select json_build_object(
         'streams', coalesce((select json_agg(x.found) from (select json_build_object('ref', json_build_object('key', t.key,
-            'epoch', t.epoch), 'halted', t.halted, 'sent', t.sent) as found
-          from ${s}.outbox_stream t where t.halted is not null order by t.version desc limit $1) x), '[]'),
+            'epoch', t.epoch), 'blocked', t.blocked, 'sent', t.sent) as found
+          from ${s}.outbox_stream t where t.blocked is not null order by t.version desc limit $1) x), '[]'),
         'rows', coalesce((select json_agg(x.found) from (select json_build_object('id', r.id, 'code', r.failure->>'code',
             'text', r.failure->>'text') as found
           from ${s}.outbox_row r where r.state = 2 order by r.created_ms desc limit $1) x), '[]'))::text as answer`;
-      return (await one<Troubled>('what is in trouble', text, [limit])) ?? { streams: [], rows: [] };
+      return (await one<OutboxFailures>('what has failed', text, [limit])) ?? { streams: [], rows: [] };
     },
     async reopen(id) {
       const text = `update ${s}.outbox_row set state = 0, due_ms = ${NOW}, attempts = 0, next_try_ms = 0, failure = null,

@@ -48,14 +48,14 @@ export function outboxTables(name: string): readonly string[] {
       until_ms bigint not null,
       attempts integer not null,
       next_try_ms bigint not null,
-      halted jsonb,
+      blocked jsonb,
       parked_ms bigint,
       watch_due_ms bigint,
       version bigint not null default nextval('${s}.outbox_write'),
       primary key (key, epoch)
     )`,
     `create index outbox_watch on ${s}.outbox_stream (watch_due_ms) where watch_due_ms is not null`,
-    `create index outbox_halted on ${s}.outbox_stream (version) where halted is not null`,
+    `create index outbox_blocked on ${s}.outbox_stream (version) where blocked is not null`,
     `create table ${s}.outbox_bound (one boolean primary key default true check (one), bound_ms bigint not null)`,
   ];
 }

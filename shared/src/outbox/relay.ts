@@ -11,13 +11,13 @@ import { type Clock, sleep, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { codeOf, refused, textOf } from '../errors.ts';
 import { consoleLog, type Log, withoutIdentifiers } from '../log.ts';
-import type { PayloadRoom } from '../payload/payload-room.ts';
+import type { PayloadStore } from '../payload/payload-store.ts';
 import type { Publisher } from '../publish/publisher.ts';
 import { drain } from './drain.ts';
 import { type GapRepair, gapRepair } from './gap-repair.ts';
 import { publishLoose, publishOwn } from './loose-rows.ts';
 import { resume, skip } from './operate.ts';
-import type { RelayStore, Troubled } from './outbox-store.ts';
+import type { RelayStore, OutboxFailures } from './outbox-store.ts';
 import { passOver, type OutboxSwept, type Waiting } from './pass.ts';
 import type { PassContext } from './pass-work.ts';
 import type { Row, StreamRef } from './rows.ts';
@@ -47,8 +47,8 @@ export type RelayOptions = Readonly<{
   clock?: Clock;
   /** Default: warnings and errors as JSON lines on standard error. */
   log?: Log;
-  /** The room of the publishers that have one (`outbox`). Without it their large rows wait (`PAYLOAD_ROOM_MISSING`). */
-  payloads?: PayloadRoom;
+  /** The payload store of the publishers that have one (`outbox`). Without it their large rows wait (`PAYLOAD_STORE_MISSING`). */
+  payloads?: PayloadStore;
   /** How long one process may have a key without a commit, default `60s`, at least `3s`. */
   lease?: Duration;
   /**
@@ -84,16 +84,16 @@ export type Relay = Readonly<{
   /** Passes until the signal is aborted. Never rejects: what goes wrong is logged and tried again. */
   run(signal: AbortSignal): Promise<void>;
   /** Streams and rows that wait for an operator. */
-  troubled(limit?: number): Promise<Troubled>;
+  listFailures(limit?: number): Promise<OutboxFailures>;
   /**
-   * Lets a halted key go on, with the row that halted it. False: it was not halted. A key means the stream of its present
-   * counter; one of an earlier counter is named by its `ref`, as `troubled` has it.
+   * Lets a blocked key go on, with the row that blocked it. False: it was not blocked. A key means the stream of its present
+   * counter; one of an earlier counter is named by its `ref`, as `listFailures` has it.
    */
   resume(stream: string | StreamRef): Promise<boolean>;
   /**
-   * Gives up the row that halts the key, or that is missing: the key goes on behind it. Answers the last number that was
+   * Gives up the row that blocks the key, or that is missing: the key goes on behind it. Answers the last number that was
    * given up, undefined where there was nothing to give up. It is a gap for every consumer. With a `number` it gives up
-   * that one or nothing: undefined where the stream has passed it, PermanentError `ROW_NOT_HALTED` where it comes yet.
+   * that one or nothing: undefined where the stream has passed it, PermanentError `STREAM_NOT_BLOCKED` where it comes yet.
    */
   skip(stream: string | StreamRef, number?: number): Promise<number | undefined>;
   /** For `gap` of a consumer's `orderedDelivery`: what was published and lost on the way is published again. */
@@ -166,7 +166,7 @@ export function relay(store: RelayStore, publisher: Publisher, options: RelayOpt
         if (!isBehind) await sleep(clock, intervalMs, signal);
       }
     },
-    troubled: (limit = 100) => store.troubled(limit),
+    listFailures: (limit = 100) => store.listFailures(limit),
     resume: (stream) => resume(store, stream),
     skip: (stream, number) => skip(store, stream, number),
     repair: gapRepair(ports),

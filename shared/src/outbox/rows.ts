@@ -4,12 +4,12 @@
  * Everything that a copy must have in common is in the row when it is written: the bytes, the number and the `dedupId`.
  * However often a row is published, after whatever crash, each copy is the same message.
  */
-import { ATTRIBUTE, parseWishes } from '../attributes.ts';
+import { ATTRIBUTE, parseDeliveryOptions } from '../attributes.ts';
 import { PermanentError } from '../errors.ts';
 import { checkOutgoing, checkTypes, type OutgoingMessage } from '../message.ts';
 import { withNumber } from '../sequence/sequencer.ts';
 import { fullTopicName } from '../publish/topic-name.ts';
-import type { PayloadRef } from '../payload/payload-room.ts';
+import type { PayloadRef } from '../payload/payload-store.ts';
 import { decodeMessage, encodeMessage } from '../stored-message.ts';
 
 /** One stream of one counter: a counter that was replaced begins another stream, under another epoch. */
@@ -70,7 +70,7 @@ export function rowOf(
   const whole = place === undefined ? named : withNumber(named, place);
   checkOutgoing(whole, limits.maxBytes);
   // A member that the consumer would refuse, a delayed one among them, is a gap for everything behind it.
-  if (place !== undefined) parseWishes({ ...whole, publishTime: new Date(limits.nowMs) });
+  if (place !== undefined) parseDeliveryOptions({ ...whole, publishTime: new Date(limits.nowMs) });
   const { topic, data, attributes, orderingKey } = whole;
   const bytes = encodeMessage({
     id,
@@ -81,7 +81,7 @@ export function rowOf(
   });
   if (bytes.length > limits.maxMessageBytes) {
     const text = `an outgoing message takes ${bytes.length} bytes in the outbox`;
-    const accepted = `at most ${limits.maxMessageBytes} bytes, or one that \`prepare\` has put in the payload room`;
+    const accepted = `at most ${limits.maxMessageBytes} bytes, or one that \`prepare\` has put in the payload store`;
     throw new PermanentError('LIMIT_EXCEEDED', `${text}; accepted: ${accepted}`);
   }
   return {

@@ -6,7 +6,7 @@
  */
 import { type Clock, type Moment, momentOf } from '../clock.ts';
 import type { Log } from '../log.ts';
-import type { PayloadRoom } from '../payload/payload-room.ts';
+import type { PayloadStore } from '../payload/payload-store.ts';
 import type { Publisher } from '../publish/publisher.ts';
 import { type Pauses, standing, type Standing, UNKNOWN } from './decide.ts';
 import type { RelayStore, StreamState, StreamWrite } from './outbox-store.ts';
@@ -16,7 +16,7 @@ export type DrainPorts = Pauses &
   Readonly<{
     store: RelayStore;
     publisher: Publisher;
-    payloads: PayloadRoom | undefined;
+    payloads: PayloadStore | undefined;
     clock: Clock;
     log: Log;
     leaseMs: number;
@@ -95,7 +95,7 @@ export async function commit(
   return false;
 }
 
-/** Rows behind a stream that is halted or backs off leave the selection, and the stream takes their place in it. */
+/** Rows behind a stream that is blocked or backs off leave the selection, and the stream takes their place in it. */
 export async function park(
   { store }: Pick<DrainPorts, 'store'>,
   ref: StreamRef,
@@ -105,7 +105,7 @@ export async function park(
   const { state, version } = view;
   if (state === undefined || version === undefined) return false;
   const stands = standing(view);
-  if (stands !== 'waiting' && stands !== 'halted') return false;
+  if (stands !== 'waiting' && stands !== 'blocked') return false;
   const oldestMs = rows.reduce((least, { createdMs }) => Math.min(least, createdMs), Infinity);
   const { untilMs: _over, ...rest } = state;
   const write = { ...rest, owner: undefined, leaseMs: 0, parkedMs: state.parkedMs ?? oldestMs };

@@ -15,7 +15,7 @@ export function toldFailure(error: unknown): void {
 }
 
 /** What a pass that went to the end has seen. */
-export function toldPass(halted: number, oldestMs: number): void {
-  gauge('haltedOutbox', halted, {});
+export function toldPass(blocked: number, oldestMs: number): void {
+  gauge('blockedOutboxStreams', blocked, {});
   gauge('oldestPending', oldestMs / 1_000, {});
 }

@@ -1,16 +1,16 @@
 /**
- * What every payload room must do, as one suite over a factory. A lost reply is a call made twice, a crash is a call that
+ * What every payload store must do, as one suite over a factory. A lost reply is a call made twice, a crash is a call that
  * is not made: both are what happens to a stage and a republisher.
  */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { hashOf } from '../hash.ts';
-import { GRACE_MS, KEEP_MS, type PayloadRef, type PayloadRoom, REPEAT_MARGIN_MS } from './payload-room.ts';
+import { GRACE_MS, KEEP_MS, type PayloadRef, type PayloadStore, REPEAT_MARGIN_MS } from './payload-store.ts';
 
-export type PayloadRoomUnderTest = Readonly<{
-  room: PayloadRoom;
-  /** The time that the room goes by, in milliseconds since the epoch. */
+export type PayloadStoreUnderTest = Readonly<{
+  store: PayloadStore;
+  /** The time that the store goes by, in milliseconds since the epoch. */
   now(): number;
   /** Moves it. */
   pass(milliseconds: number): void;
@@ -30,23 +30,23 @@ export function bytesOf(length: number): Buffer {
   return bytes;
 }
 
-export function payloadRoomContract(name: string, start: () => Promise<PayloadRoomUnderTest>): void {
-  describe(`the payload room contract, ${name}`, () => {
-    let subject: PayloadRoomUnderTest;
-    let room: PayloadRoom;
+export function payloadStoreContract(name: string, start: () => Promise<PayloadStoreUnderTest>): void {
+  describe(`the payload store contract, ${name}`, () => {
+    let subject: PayloadStoreUnderTest;
+    let store: PayloadStore;
     before(async () => {
       subject = await start();
-      room = subject.room;
+      store = subject.store;
     });
     after(() => subject.close());
 
     const put = (content: Uint8Array, neededInMs = 0, owner: string = randomUUID()): Promise<PayloadRef> =>
-      room.put(owner, content, subject.now() + neededInMs);
+      store.put(owner, content, subject.now() + neededInMs);
 
     /** What earlier tests have marked as done is gone. */
     const settled = async (): Promise<void> => {
       subject.pass(GRACE_MS + 1);
-      await room.sweep({ signal });
+      await store.sweep({ signal });
     };
 
     test('every byte comes back, whatever the length', async () => {
@@ -55,16 +55,16 @@ export function payloadRoomContract(name: string, start: () => Promise<PayloadRo
         const ref = await put(content);
         assert.equal(ref.bytes, length);
         assert.equal(ref.digest, hashOf(content));
-        const back = await room.get(ref);
+        const back = await store.get(ref);
         assert.ok(content.equals(back), `${length} bytes`);
-        await room.done(ref);
+        await store.done(ref);
       }
     });
 
     test('a view into a larger buffer is stored as the view', async () => {
       const larger = bytesOf(2_000_000);
       const ref = await put(larger.subarray(500_000, 1_500_000));
-      assert.ok(larger.subarray(500_000, 1_500_000).equals(await room.get(ref)));
+      assert.ok(larger.subarray(500_000, 1_500_000).equals(await store.get(ref)));
     });
 
     test('the same owner and content give the same ref, also at the same time; others never share one', async () => {
@@ -79,39 +79,39 @@ export function payloadRoomContract(name: string, start: () => Promise<PayloadRo
       const other = await put(content);
       const changed = await put(bytesOf(2_001), 0, owner);
       assert.equal(new Set([refs[0], other, changed].map((ref) => ref?.id)).size, 3);
-      await room.done(other);
-      assert.ok(content.equals(await room.get(refs[0] as PayloadRef)));
-      assert.equal((await room.get(changed)).length, 2_001);
+      await store.done(other);
+      assert.ok(content.equals(await store.get(refs[0] as PayloadRef)));
+      assert.equal((await store.get(changed)).length, 2_001);
     });
 
     test('what is not there is missing, what is not what the ref says is damaged', async () => {
       const ref = await put(bytesOf(2_000));
-      await assert.rejects(room.get({ ...ref, id: hashOf('nowhere') }), code('PAYLOAD_MISSING'));
-      await assert.rejects(room.get({ ...ref, digest: hashOf('other') }), code('PAYLOAD_DAMAGED'));
-      await assert.rejects(room.get({ ...ref, bytes: 1_999 }), code('PAYLOAD_DAMAGED'));
+      await assert.rejects(store.get({ ...ref, id: hashOf('nowhere') }), code('PAYLOAD_MISSING'));
+      await assert.rejects(store.get({ ...ref, digest: hashOf('other') }), code('PAYLOAD_DAMAGED'));
+      await assert.rejects(store.get({ ...ref, bytes: 1_999 }), code('PAYLOAD_DAMAGED'));
     });
 
     test('done is told from missing, also once the content is gone; twice is as once', async () => {
       await settled();
       const ref = await put(bytesOf(1_000_000), 10 * DAY_MS);
       const kept = await subject.storedBytes();
-      await room.done(ref);
-      await assert.rejects(room.get(ref), code('PAYLOAD_DONE'));
+      await store.done(ref);
+      await assert.rejects(store.get(ref), code('PAYLOAD_DONE'));
       subject.pass(GRACE_MS / 2);
-      await room.done(ref);
-      await room.sweep({ signal });
+      await store.done(ref);
+      await store.sweep({ signal });
       assert.equal(await subject.storedBytes(), kept);
       subject.pass(GRACE_MS / 2 + 1);
-      assert.ok((await room.sweep({ signal })).done > 0);
+      assert.ok((await store.sweep({ signal })).done > 0);
       assert.equal(await subject.storedBytes(), kept - 1_000_000);
       subject.pass(KEEP_MS - 2 * DAY_MS);
-      await room.sweep({ signal });
-      await assert.rejects(room.get(ref), code('PAYLOAD_DONE'));
+      await store.sweep({ signal });
+      await assert.rejects(store.get(ref), code('PAYLOAD_DONE'));
       subject.pass(2 * DAY_MS);
-      await room.sweep({ signal });
-      await assert.rejects(room.get(ref), code('PAYLOAD_MISSING'));
-      await room.done(ref);
-      await assert.rejects(room.get(ref), code('PAYLOAD_MISSING'));
+      await store.sweep({ signal });
+      await assert.rejects(store.get(ref), code('PAYLOAD_MISSING'));
+      await store.done(ref);
+      await assert.rejects(store.get(ref), code('PAYLOAD_MISSING'));
     });
 
     test('what is put again after it was done is there again, whether its content was still there or not', async () => {
@@ -119,12 +119,12 @@ export function payloadRoomContract(name: string, start: () => Promise<PayloadRo
       // Another process may be behind: the mark counts, not the time.
       for (const pause of [-2_000, 0, GRACE_MS + 1, KEEP_MS + GRACE_MS + 1]) {
         const ref = await put(content, 0, owner);
-        assert.ok(content.equals(await room.get(ref)), `after ${pause} ms`);
-        await room.done(ref);
+        assert.ok(content.equals(await store.get(ref)), `after ${pause} ms`);
+        await store.done(ref);
         subject.pass(pause);
-        await room.sweep({ signal });
+        await store.sweep({ signal });
         assert.deepEqual(await put(content, 0, owner), ref);
-        assert.ok(content.equals(await room.get(ref)), `after ${pause} ms, again`);
+        assert.ok(content.equals(await store.get(ref)), `after ${pause} ms, again`);
       }
     });
 
@@ -132,18 +132,18 @@ export function payloadRoomContract(name: string, start: () => Promise<PayloadRo
       const near = await put(bytesOf(1_000));
       const far = await put(bytesOf(1_001), 3_650 * DAY_MS);
       subject.pass(KEEP_MS - 1);
-      await room.sweep({ signal });
-      assert.equal((await room.get(near)).length, 1_000);
+      await store.sweep({ signal });
+      assert.equal((await store.get(near)).length, 1_000);
       subject.pass(REPEAT_MARGIN_MS + 2);
-      await room.sweep({ signal });
-      await assert.rejects(room.get(near), code('PAYLOAD_MISSING'));
-      assert.equal((await room.get(far)).length, 1_001);
+      await store.sweep({ signal });
+      await assert.rejects(store.get(near), code('PAYLOAD_MISSING'));
+      assert.equal((await store.get(far)).length, 1_001);
       subject.pass(3_649 * DAY_MS);
-      await room.sweep({ signal });
-      assert.equal((await room.get(far)).length, 1_001);
+      await store.sweep({ signal });
+      assert.equal((await store.get(far)).length, 1_001);
       subject.pass(2 * DAY_MS + 2);
-      await room.sweep({ signal });
-      await assert.rejects(room.get(far), code('PAYLOAD_MISSING'));
+      await store.sweep({ signal });
+      await assert.rejects(store.get(far), code('PAYLOAD_MISSING'));
       assert.equal(await subject.storedBytes(), 0);
     });
 
@@ -152,17 +152,17 @@ export function payloadRoomContract(name: string, start: () => Promise<PayloadRo
       const ref = await put(content, 0, owner);
       await put(content, 100 * DAY_MS, owner);
       subject.pass(100 * DAY_MS + KEEP_MS - 1);
-      await room.sweep({ signal });
-      assert.ok(content.equals(await room.get(ref)));
+      await store.sweep({ signal });
+      assert.ok(content.equals(await store.get(ref)));
     });
 
     test('many expired payloads are removed in one sweep, and none beside them', async () => {
       await settled();
       const before = await subject.storedBytes();
       const refs = await Promise.all(Array.from({ length: 105 }, (_, n) => put(bytesOf(100 + n))));
-      await Promise.all(refs.slice(1).map((ref) => room.done(ref)));
+      await Promise.all(refs.slice(1).map((ref) => store.done(ref)));
       subject.pass(GRACE_MS + 1);
-      assert.equal((await room.sweep({ signal })).failed, 0);
+      assert.equal((await store.sweep({ signal })).failed, 0);
       assert.equal(await subject.storedBytes(), before + 100);
     });
   });

@@ -7,7 +7,7 @@
 import { type DocumentData, type DocumentSnapshot, FieldValue, Timestamp } from '@google-cloud/firestore';
 import { timestampAt } from '../firestore/timestamps.ts';
 import { PermanentError, TransientError } from '../errors.ts';
-import type { PayloadRef } from './payload-room.ts';
+import type { PayloadRef } from './payload-store.ts';
 
 /** The format of both kinds of document. */
 const VERSION = 1;

@@ -13,7 +13,7 @@ import { forEachAtMost } from '../async/pool.ts';
 import { timestampAt } from '../firestore/timestamps.ts';
 import type { Tally } from '../sweep.ts';
 import { manifestIn } from './firestore-documents.ts';
-import { GRACE_MS, type PayloadSweep, UNFINISHED_MS } from './payload-room.ts';
+import { GRACE_MS, type PayloadSweep, UNFINISHED_MS } from './payload-store.ts';
 
 /** Documents per query, without their bytes. */
 const PAGE = 100;
@@ -24,7 +24,7 @@ type Collections = Readonly<{ manifests: CollectionReference; chunks: Collection
 /** Where the last sweep was ended: in which of its steps, and behind which document. */
 type Ended = Readonly<{ step: number; after: QueryDocumentSnapshot }>;
 
-/** The sweep of one room, which remembers where it was ended. */
+/** The sweep of one payload store, which remembers where it was ended. */
 export function payloadSweep({ manifests, chunks }: Collections, calls: Calls): PayloadSweep {
   let ended: Ended | undefined;
 

@@ -1,5 +1,5 @@
 /**
- * The payload room in Firestore.
+ * The payload store in Firestore.
  *
  *   <collection>/<ref.id>                               the manifest: length, digest, whether it is done
  *   <collection>-chunks/<hashOf(ref.id, index)>         900,000 bytes of the content
@@ -37,9 +37,9 @@ import {
   keepUntil,
   type PayloadRef,
   payloadRef,
-  type PayloadRoom,
+  type PayloadStore,
   REPEAT_MARGIN_MS,
-} from './payload-room.ts';
+} from './payload-store.ts';
 import { checkOptions, text } from '../options.ts';
 
 export type FirestorePayloadsOptions = CallOptions &
@@ -70,7 +70,10 @@ const READS_AT_ONCE = 4;
  * @example
  * const later = delay(queue, { topic: 'projects/shop/topics/orders', payloads: firestorePayloads(new Firestore()) });
  */
-export function firestorePayloads(firestore: Firestore, options: FirestorePayloadsOptions = {}): PayloadRoom {
+export function firestorePayloads(
+  firestore: Firestore,
+  options: FirestorePayloadsOptions = {},
+): PayloadStore {
   sameFirestore(firestore);
   checkOptions<FirestorePayloadsOptions>(options, { ...CALL_SHAPE, collection: text });
   const { collection = 'pubsub-guarantees-payload' } = options;

@@ -1,3 +1,3 @@
 /** `pubsub-guarantees/payload`: where large messages wait. The store has an entry point of its own: `/payload/firestore`. */
 export { lazyPayloads } from './lazy-payloads.ts';
-export type { PayloadRef, PayloadRoom, PayloadSweep } from './payload-room.ts';
+export type { PayloadRef, PayloadStore, PayloadSweep } from './payload-store.ts';

@@ -6,19 +6,19 @@ import { systemClock } from '../clock.ts';
 import { lazyPayloads } from './lazy-payloads.ts';
 import { memoryPayloads } from './memory.ts';
 
-test('a lazy room is loaded by its first call, once for calls at the same time', async () => {
+test('a lazy store is loaded by its first call, once for calls at the same time', async () => {
   let loads = 0;
-  const room = lazyPayloads(async () => {
+  const store = lazyPayloads(async () => {
     loads += 1;
     return memoryPayloads({ clock: systemClock() });
   });
   assert.equal(loads, 0);
   const content = Buffer.from('content');
-  const [ref] = await Promise.all([room.put('owner', content, 0), room.put('other', content, 0)]);
-  assert.deepEqual(Buffer.from(await room.get(ref)), content);
-  await room.done(ref);
-  await assert.rejects(room.get(ref), { code: 'PAYLOAD_DONE' });
-  assert.deepEqual(await room.sweep({ signal: new AbortController().signal }), {
+  const [ref] = await Promise.all([store.put('owner', content, 0), store.put('other', content, 0)]);
+  assert.deepEqual(Buffer.from(await store.get(ref)), content);
+  await store.done(ref);
+  await assert.rejects(store.get(ref), { code: 'PAYLOAD_DONE' });
+  assert.deepEqual(await store.sweep({ signal: new AbortController().signal }), {
     due: 0,
     done: 0,
     failed: 0,
@@ -27,15 +27,15 @@ test('a lazy room is loaded by its first call, once for calls at the same time',
   assert.equal(loads, 1);
 });
 
-test('a lazy room whose load failed is loaded again by the next call', async () => {
+test('a lazy store whose load failed is loaded again by the next call', async () => {
   let loads = 0;
-  const room = lazyPayloads(async () => {
+  const store = lazyPayloads(async () => {
     loads += 1;
     if (loads === 1) throw new Error('not now');
     return memoryPayloads({ clock: systemClock() });
   });
-  await assert.rejects(room.put('owner', Buffer.from('x'), 0), /not now/);
-  await room.put('owner', Buffer.from('x'), 0);
+  await assert.rejects(store.put('owner', Buffer.from('x'), 0), /not now/);
+  await store.put('owner', Buffer.from('x'), 0);
   assert.equal(loads, 2);
 });
 

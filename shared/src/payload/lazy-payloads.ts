@@ -1,18 +1,18 @@
 /**
- * A payload room whose store is loaded when it is first asked: only a message that does not fit a task needs it.
+ * A payload store whose client is loaded by the first call: only a message that does not fit a task needs it.
  * Concurrent first calls load it once; a load that fails rejects the call, and the next call tries again.
  */
 import { loadOnce } from '../async/load-once.ts';
-import type { PayloadRoom } from './payload-room.ts';
+import type { PayloadStore } from './payload-store.ts';
 import { callable } from '../options.ts';
 
 /**
  * Throws ConfigError `INVALID_OPTION`.
  *
  * @example
- * const room = lazyPayloads(async () => firestorePayloads(new Firestore()));
+ * const store = lazyPayloads(async () => firestorePayloads(new Firestore()));
  */
-export function lazyPayloads(load: () => Promise<PayloadRoom>): PayloadRoom {
+export function lazyPayloads(load: () => Promise<PayloadStore>): PayloadStore {
   callable('load', load);
   const loaded = loadOnce(load);
   return {

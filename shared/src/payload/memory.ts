@@ -1,5 +1,5 @@
 /**
- * The payload room in memory, for tests of stages and handlers: it keeps to what the port promises, on the clock that it
+ * The payload store in memory, for tests of stages and handlers: it keeps to what the port promises, on the clock that it
  * is given. Everything is gone with the process.
  */
 import { type Clock, systemClock } from '../clock.ts';
@@ -10,12 +10,12 @@ import {
   KEEP_MS,
   keepUntil,
   payloadRef,
-  type PayloadRoom,
+  type PayloadStore,
   REPEAT_MARGIN_MS,
-} from './payload-room.ts';
+} from './payload-store.ts';
 import { checkOptions, clock as aClock } from '../options.ts';
 
-export type MemoryPayloads = PayloadRoom &
+export type MemoryPayloads = PayloadStore &
   Readonly<{
     /** Contents that are kept, marked ones included. */
     stored(): number;
@@ -33,7 +33,7 @@ type Kept = Readonly<{ content?: Buffer; contentUntil: number; until: number; is
  * Throws ConfigError `INVALID_OPTION`.
  *
  * @example
- * const room = memoryPayloads({ clock: virtualClock() });
+ * const store = memoryPayloads({ clock: virtualClock() });
  */
 export function memoryPayloads(options: Readonly<{ clock?: Clock }> = {}): MemoryPayloads {
   checkOptions<{ clock: Clock }>(options, { clock: aClock });
@@ -45,7 +45,7 @@ export function memoryPayloads(options: Readonly<{ clock?: Clock }> = {}): Memor
   const call = <Value>(work: () => Value): Value => {
     calls += 1;
     const failure = failures.get(calls);
-    const lost = (): Error => storeUnavailable(`call ${calls} of the payload room: ${failure}`);
+    const lost = (): Error => storeUnavailable(`call ${calls} of the payload store: ${failure}`);
     if (failure === 'refused') throw lost();
     const value = work();
     if (failure === 'reply lost') throw lost();

@@ -19,7 +19,7 @@ const refuses = (parts: Record<string, unknown>, text: RegExp): void =>
       return true;
     },
   );
-const wish = (parts: MessageParts, name: string): string | undefined =>
+const attributeOf = (parts: MessageParts, name: string): string | undefined =>
   compose({ data: 'x', ...parts }).attributes[name];
 const many = (count: number): Attributes =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 'v']));
@@ -88,7 +88,8 @@ test('B41: a delay becomes whole seconds, rounded up', () => {
     [0, '0'],
     [-0, '0'],
   ];
-  for (const [delay, seconds] of delays) assert.equal(wish({ delay }, 'delay'), seconds, String(delay));
+  for (const [delay, seconds] of delays)
+    assert.equal(attributeOf({ delay }, 'delay'), seconds, String(delay));
 });
 
 test('B41: refuses every other delay', () => {
@@ -114,8 +115,11 @@ test('B41: refuses every other delay', () => {
 });
 
 test('B41: an instant is a Date or RFC 3339 with a zone, at most ten years ahead', () => {
-  assert.equal(wish({ deliverAt: new Date(NOW + 1_500) }, 'deliverAt'), '2026-01-02T00:00:01.500Z');
-  assert.equal(wish({ deliverAt: '2026-03-29T02:30:00+01:00' }, 'deliverAt'), '2026-03-29T02:30:00+01:00');
+  assert.equal(attributeOf({ deliverAt: new Date(NOW + 1_500) }, 'deliverAt'), '2026-01-02T00:00:01.500Z');
+  assert.equal(
+    attributeOf({ deliverAt: '2026-03-29T02:30:00+01:00' }, 'deliverAt'),
+    '2026-03-29T02:30:00+01:00',
+  );
   refuses({ deliverAt: new Date('nonsense') }, /^deliverAt is an invalid Date/);
   refuses({ deliverAt: '2026-03-29T02:30:00' }, /deliverAt is .*RFC 3339/);
   refuses({ deliverAt: new Date(8.64e15) }, /deliverAt is /);

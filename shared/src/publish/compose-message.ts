@@ -4,7 +4,7 @@
  *
  * Stricter than the wire in one thing: there must be room left for the attributes that the toolkit adds on the way.
  */
-import { ATTRIBUTE, parseWishes } from '../attributes.ts';
+import { ATTRIBUTE, parseDeliveryOptions } from '../attributes.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { PermanentError } from '../errors.ts';
@@ -88,11 +88,11 @@ export function outgoing(topic: string, parts: MessageParts, options: ComposeOpt
   const message: OutgoingMessage = {
     topic,
     data: bytesOf(parts.data),
-    attributes: merge(parts.attributes ?? {}, wishes(parts)),
+    attributes: merge(parts.attributes ?? {}, deliveryOptions(parts)),
     ...(orderingKey !== undefined && { orderingKey }),
   };
   checkOutgoing(message, maxBytes);
-  parseWishes({ ...message, publishTime: new Date(clock.now()) });
+  parseDeliveryOptions({ ...message, publishTime: new Date(clock.now()) });
   checkRoom(message, maxBytes);
   return message;
 }
@@ -122,7 +122,7 @@ function bytesOf(data: unknown): Uint8Array {
   );
 }
 
-function wishes(parts: MessageParts): Attributes {
+function deliveryOptions(parts: MessageParts): Attributes {
   const texts: Readonly<Record<string, string | undefined>> = {
     [ATTRIBUTE.dedupId]: parts.dedupId,
     [ATTRIBUTE.delay]: parts.delay === undefined ? undefined : seconds(parts.delay),

@@ -126,7 +126,7 @@ test('behind in-order a message gets its stream as ordering key, and the fencing
   assert.ok(!('fencingToken' in (await forwarded(message(), { fencingToken: '99' })).attributes));
 });
 
-test('wishes that are granted elsewhere are not taken away here', async () => {
+test('options that are applied elsewhere are not removed here', async () => {
   const { attributes } = await forwarded(message({ delay: '60' }));
   assert.equal(attributes['delay'], '60');
   const dated = await forwarded(message({ deliverAt: '2030-01-31T08:00:00Z' }));
@@ -198,8 +198,8 @@ test('a stream’s key that does not fit is left out: the message carries its se
 });
 
 test('a schedule key is refused and not passed on: no record of schedules is kept', async () => {
-  const wishes: Attributes[] = [{ scheduleKey: 'a' }, { scheduleKey: 'a', cancel: 'true' }];
-  for (const attributes of wishes) {
+  const scheduled: Attributes[] = [{ scheduleKey: 'a' }, { scheduleKey: 'a', cancel: 'true' }];
+  for (const attributes of scheduled) {
     await assert.rejects(
       async () => forward('t')(message(attributes), context()),
       (error) => error instanceof PermanentError && error.code === 'SCHEDULE_KEY_UNSUPPORTED',

@@ -5,7 +5,7 @@
  * A publisher may have left no room. Then what the toolkit added is left out, in a fixed order and with a warning;
  * what the publisher wrote never is.
  */
-import { ATTRIBUTE, parseWishes, refuseSchedule, without } from '../attributes.ts';
+import { ATTRIBUTE, parseDeliveryOptions, refuseSchedule, without } from '../attributes.ts';
 import type { Handler } from '../handler.ts';
 import { type Attributes, checkOutgoing, LIMITS, messageBytes, type OutgoingMessage } from '../message.ts';
 import { ack } from '../outcome.ts';
@@ -38,9 +38,9 @@ export function forward(topic: string, options: ForwardOptions = {}): Handler {
   checkOptions<ForwardOptions>(options, { maxBytes: whole(1) });
   const { maxBytes = LIMITS.messageBytes } = options;
   return async (message, context) => {
-    const wishes = parseWishes(message);
-    refuseSchedule(wishes);
-    const { sequence } = wishes;
+    const deliveryOptions = parseDeliveryOptions(message);
+    refuseSchedule(deliveryOptions);
+    const { sequence } = deliveryOptions;
     const { attributes } = message;
     // How often the message was put off says nothing to the next subscriber, and would be counted on there.
     const theirs = without(publishable(attributes), [ATTRIBUTE.retryAttempt, ...CARRIED]);

@@ -11,7 +11,7 @@ import { type Clock, systemClock } from '../clock.ts';
 import { TransientError } from '../errors.ts';
 import { consoleLog, type Log } from '../log.ts';
 import { checkOptions, clock as aClock, log as aLog, number, required, text, whole } from '../options.ts';
-import type { PayloadRoom } from '../payload/payload-room.ts';
+import type { PayloadStore } from '../payload/payload-store.ts';
 import { ATTR, type Capability, count } from '../telemetry/instruments.ts';
 
 const MIB = 1_048_576;
@@ -122,7 +122,7 @@ export function bytesInFlight(options: BytesInFlightOptions): BytesInFlight {
  * const room = bytesInFlight({ limit: bytesFor(512 * 1_048_576), capability: 'delivery' });
  * const bounded = payloadsThatFit(firestorePayloads(firestore), room);
  */
-export function payloadsThatFit(payloads: PayloadRoom, room: BytesInFlight): PayloadRoom {
+export function payloadsThatFit(payloads: PayloadStore, room: BytesInFlight): PayloadStore {
   return {
     ...payloads,
     async get(ref) {

@@ -12,7 +12,7 @@ import { ATTRIBUTE } from '../attributes.ts';
 import type { Message } from '../message.ts';
 import { type Outcome, retry } from '../outcome.ts';
 import { observedDelivery } from '../telemetry/stages.ts';
-import { checkTimeout } from './check-door.ts';
+import { checkTimeout } from './check-timeout.ts';
 import { isPublished } from './settle.ts';
 import {
   callable,

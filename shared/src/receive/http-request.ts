@@ -1,5 +1,5 @@
 /**
- * What the doors need of an HTTP request: nothing of any framework, and the body as the bytes that came in.
+ * What endpoints need of an HTTP request: nothing of any framework, and the body as the bytes that came in.
  */
 
 export type HttpRequest = Readonly<{

@@ -1,6 +1,6 @@
 /**
  * The event of a first-generation background function, `{ context, data }`, which the functions framework still
- * accepts. It names the topic but not the subscription: the source has to be configured behind this door.
+ * accepts. It names the topic but not the subscription: the source has to be configured where such events come in.
  */
 import type { Message } from '../message.ts';
 import { delivery, readMessage, readTime } from './envelope.ts';

@@ -12,7 +12,7 @@ import { compose, type Handler } from '../handler.ts';
 import { silent } from '../log.ts';
 import { ack } from '../outcome.ts';
 import { memoryPublisher, virtualClock } from '../testing/index.ts';
-import { httpDoor } from './http-door.ts';
+import { httpEndpoint } from './http-endpoint.ts';
 import { receive } from './pubsub.ts';
 import { refusal } from '../testing/refusal.ts';
 
@@ -31,7 +31,7 @@ const subscription = (): Subscription =>
     close: () => Promise.resolve(),
   }) as unknown as Subscription;
 
-const DOORS = {
+const RECEIVERS = {
   receive: (handler: Handler, timeout: Duration) =>
     void receive(subscription(), handler, {
       consumer: 'c',
@@ -39,8 +39,8 @@ const DOORS = {
       log: silent,
       handlerTimeout: timeout,
     }).close(),
-  httpDoor: (handler: Handler, timeout: Duration) =>
-    void httpDoor(handler, { consumer: 'c', clock, log: silent, handlerTimeout: timeout }),
+  httpEndpoint: (handler: Handler, timeout: Duration) =>
+    void httpEndpoint(handler, { consumer: 'c', clock, log: silent, handlerTimeout: timeout }),
 };
 
 const HANDLERS: Readonly<Record<string, Handler>> = {
@@ -55,9 +55,9 @@ const HANDLERS: Readonly<Record<string, Handler>> = {
   ),
 };
 
-for (const [door, open] of Object.entries(DOORS)) {
+for (const [receiver, open] of Object.entries(RECEIVERS)) {
   for (const [name, handler] of Object.entries(HANDLERS)) {
-    test(`${door} with ${name} does not start with less time than that keeps for a handler`, () => {
+    test(`${receiver} with ${name} does not start with less time than that keeps for a handler`, () => {
       for (const timeout of ['1s', '5s'] as const) {
         assert.throws(
           () => open(handler, timeout),
@@ -73,7 +73,7 @@ for (const [door, open] of Object.entries(DOORS)) {
     });
   }
 
-  test(`${door} without such a part takes any time but none`, () => {
+  test(`${receiver} without such a part takes any time but none`, () => {
     open(done, '1ms');
     open(compose(done, [deadLetters]), '1ms');
     open(compose(done, [quick]), '501ms');

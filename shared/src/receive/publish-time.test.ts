@@ -11,7 +11,7 @@ import { forward } from '../publish/forward.ts';
 import { publishing } from '../publish/publishing.ts';
 import { decodeMessage, encodeMessage } from '../stored-message.ts';
 import { memoryPublisher, virtualClock } from '../testing/index.ts';
-import { httpDoor } from './http-door.ts';
+import { httpEndpoint } from './http-endpoint.ts';
 import { toMessage } from './pubsub-message.ts';
 import { readPush } from './push.ts';
 
@@ -106,13 +106,13 @@ function world() {
     delay(tasks, { clock, topic: 'projects/p/topics/out' }),
     publishing(target),
   ]);
-  const door = httpDoor(handler, { consumer: 'c', clock, log, handlerTimeout: '10s' });
-  return { clock, tasks, target, dead, warnings, door };
+  const endpoint = httpEndpoint(handler, { consumer: 'c', clock, log, handlerTimeout: '10s' });
+  return { clock, tasks, target, dead, warnings, endpoint };
 }
 
 test('a delay counts from the arrival where the publish time is the epoch, and the log says so', async () => {
-  const { door, tasks, warnings, target } = world();
-  assert.equal((await door(post(wrapped('1970-01-01T00:00:00Z', { delay: '3600' })))).status, 204);
+  const { endpoint, tasks, warnings, target } = world();
+  assert.equal((await endpoint(post(wrapped('1970-01-01T00:00:00Z', { delay: '3600' })))).status, 204);
   assert.equal(target.published.length, 0, 'delivered at once');
   assert.equal(tasks.created[0]?.scheduleTimeMs, NOW + 3_600_000);
   assert.deepEqual(warnings, ['publish_time_assumed']);
@@ -121,25 +121,25 @@ test('a delay counts from the arrival where the publish time is the epoch, and t
 });
 
 test('a deliverAt 80 days ahead is scheduled where the publish time is the epoch', async () => {
-  const { door, tasks, dead } = world();
-  await door(post(wrapped('1970-01-01T00:00:00Z', { deliverAt: iso(NOW + 80 * DAY_MS) })));
+  const { endpoint, tasks, dead } = world();
+  await endpoint(post(wrapped('1970-01-01T00:00:00Z', { deliverAt: iso(NOW + 80 * DAY_MS) })));
   assert.deepEqual([dead.published.length, tasks.created.length], [0, 1]);
 });
 
 test('an assumed publish time is handed on by nothing, and stays assumed while the message is stored', async () => {
-  const { door, target } = world();
+  const { endpoint, target } = world();
   const attributes = { originPublishTime: '1970-01-01T00:00:00Z' };
-  await door(post(wrapped('', attributes)));
+  await endpoint(post(wrapped('', attributes)));
   assert.equal(target.published[0]?.attributes['originPublishTime'], undefined);
-  await door(post(wrapped(iso(NOW - 1_000), attributes)));
+  await endpoint(post(wrapped(iso(NOW - 1_000), attributes)));
   assert.equal(target.published[1]?.attributes['originPublishTime'], iso(NOW - 1_000));
   const message = readPush(post(wrapped(undefined)), NOW);
   assert.deepEqual(decodeMessage(encodeMessage(message)), message);
 });
 
 test('a dead letter does not name an assumed publish time', async () => {
-  const { door, dead } = world();
-  await door(post(wrapped('', { delay: 'soon' })));
+  const { endpoint, dead } = world();
+  await endpoint(post(wrapped('', { delay: 'soon' })));
   assert.equal(dead.published[0]?.attributes['originPublishTime'], undefined);
   assert.equal(dead.published[0]?.attributes['deadLetterReason'], 'INVALID_ATTRIBUTE');
 });

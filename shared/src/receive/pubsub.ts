@@ -1,10 +1,10 @@
 /**
- * The pull door: a handler behind a subscription of Google's client for Pub/Sub. It alone acks and nacks; every
+ * The pull subscriber: a handler behind a subscription of Google's client for Pub/Sub. It alone acks and nacks; every
  * message that arrives is settled, whatever the handler does.
  *
  * The client extends the leases of the messages in hand, by default for 60 minutes; a crash lets them expire, and
  * they are delivered again. An ack that the service refuses is logged: the message comes again, and it is for the
- * guarantees behind this door to recognise it.
+ * guarantees inside to recognise it.
  *
  * What failed waits here before it is given back, longer each time (pauses.ts): its lease is extended meanwhile, so it
  * comes to no other subscriber, and it takes a place of the client's flow control. Closing gives it back at once.
@@ -40,7 +40,7 @@ import {
   shaped,
   whole,
 } from '../options.ts';
-import { checkTimeout } from './check-door.ts';
+import { checkTimeout } from './check-timeout.ts';
 import { deliver, logOutcome } from './deliver.ts';
 import { drainOnSigterm } from './drain-on-sigterm.ts';
 import { type Failed, growingPauses } from './pauses.ts';
@@ -101,7 +101,7 @@ export type Receiver = Readonly<{
 }>;
 
 /**
- * The listener and the options of `subscription` are this door's from here on; its client stays the caller's. Throws
+ * The listener and the options of `subscription` belong to the receiver from here on; its client stays the caller's. Throws
  * ConfigError for invalid options, and `SUBSCRIPTION_IN_USE` where another receiver listens: the client gives each message to
  * all listeners, and the first ack would settle it for those that have not done it.
  *

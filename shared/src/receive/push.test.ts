@@ -63,8 +63,8 @@ const unwrapped = {
   connection: 'keep-alive',
 };
 
-test('B03: one logical message through every door gives one identical message', () => {
-  const doors: Record<string, [unknown, HttpRequest['headers']?]> = {
+test('B03: one logical message from every kind of request gives one identical message', () => {
+  const requests: Record<string, [unknown, HttpRequest['headers']?]> = {
     'binary CloudEvent': [body, { ...ce, 'ce-time': TIME }],
     'structured CloudEvent': [
       { ...structured, data: body },
@@ -80,7 +80,7 @@ test('B03: one logical message through every door gives one identical message', 
     'push, attributes null': [{ ...body, message: { ...camel, attributes: null } }],
     'push without wrapper': ['hello', unwrapped],
   };
-  for (const [name, [sent, headers]] of Object.entries(doors))
+  for (const [name, [sent, headers]] of Object.entries(requests))
     assert.deepEqual(read(sent, headers), HELLO, name);
 });
 

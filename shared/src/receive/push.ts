@@ -1,5 +1,5 @@
 /**
- * HTTP request → Message. One logical message gives one identical Message through every door: wrapped push,
+ * HTTP request → Message. One logical message gives one identical Message from every kind of request: wrapped push,
  * unwrapped push, binary and structured CloudEvent, first-generation event.
  *
  * Pure. Throws a PermanentError: `INVALID_BODY`, naming the field, for a delivery that cannot be understood, and

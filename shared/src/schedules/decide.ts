@@ -5,7 +5,7 @@
  * `nowMs` is the store's time of the read. No caller's clock takes part.
  */
 import type { Delayed } from '../tasks/task-body.ts';
-import type { PayloadRef } from '../payload/payload-room.ts';
+import type { PayloadRef } from '../payload/payload-store.ts';
 import {
   compareVersions,
   type Entry,

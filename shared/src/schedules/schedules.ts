@@ -6,7 +6,7 @@
  * task, which the sweep gives one. A transaction function that is run again answers as it did, and writes nothing twice.
  */
 import { randomUUID } from 'node:crypto';
-import { parseWishes } from '../attributes.ts';
+import { parseDeliveryOptions } from '../attributes.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { stowed } from '../tasks/claim-check.ts';
 import { composeDelayed } from '../tasks/compose-delayed.ts';
@@ -15,7 +15,7 @@ import type { Delayed } from '../tasks/task-body.ts';
 import type { TaskQueue } from '../tasks/task-queue.ts';
 import { ConfigError, PermanentError } from '../errors.ts';
 import { byteLength } from '../message.ts';
-import type { PayloadRoom } from '../payload/payload-room.ts';
+import type { PayloadStore } from '../payload/payload-store.ts';
 import { type MessageParts, outgoing } from '../publish/compose-message.ts';
 import { dedupIdOf } from '../publish/identity.ts';
 import { shownValue } from '../shown-value.ts';
@@ -63,7 +63,7 @@ export type SchedulesOptions = Readonly<{
   /** As for `delay` (default 102,400, at most 1,048,576). */
   maxTaskBytes?: number;
   /** As for `delay`: where messages wait that are larger than a task. Absent: a permanent error. */
-  payloads?: PayloadRoom;
+  payloads?: PayloadStore;
 }>;
 
 /** What is to be delivered, and when: `delay` is counted from the store's time of the transaction. Neither: at once. */
@@ -178,7 +178,7 @@ export function schedules<Transaction extends object>(
       data: Buffer.from(message.data),
       publishTime: new Date(version.atMs),
     };
-    const { scheduleKey, sequence, deliverAtMs = version.atMs } = parseWishes(received);
+    const { scheduleKey, sequence, deliverAtMs = version.atMs } = parseDeliveryOptions(received);
     if (scheduleKey !== undefined || sequence !== undefined) {
       const text = 'a schedule carries scheduleKey or sequence; accepted: messages without them';
       throw new PermanentError('INVALID_MESSAGE', text);

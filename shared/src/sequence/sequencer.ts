@@ -8,7 +8,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { keyedBatch } from '../async/keyed-batch.ts';
-import { ATTRIBUTE, parseWishes } from '../attributes.ts';
+import { ATTRIBUTE, parseDeliveryOptions } from '../attributes.ts';
 import { PermanentError, TransientError } from '../errors.ts';
 import { byteLength, checkOutgoing, LIMITS, type OutgoingMessage } from '../message.ts';
 import type { Publisher } from '../publish/publisher.ts';
@@ -96,7 +96,7 @@ export function sequencer(counters: CounterStore, options: SequencerOptions = {}
       checkOutgoing(message);
       const whole = withNumber(message, longest);
       checkOutgoing(whole);
-      parseWishes({ ...whole, publishTime: new Date() });
+      parseDeliveryOptions({ ...whole, publishTime: new Date() });
     }
     if (messages.length === 0) return [];
     const first = await reserve(key, messages.length);

@@ -23,18 +23,18 @@ const withTrace = (delayed: Delayed): Delayed => ({
   ...delayed,
   message: { ...delayed.message, attributes: { ...delayed.message.attributes, ...TRACE } },
 });
-const room = () => memoryPayloads({ clock: virtualClock(START) });
+const payloadStore = () => memoryPayloads({ clock: virtualClock(START) });
 const packing = (change: Partial<Packing> = {}): Packing => ({ queue, maxTaskBytes: 2_000, ...change });
 
 test('what fits is carried by the task as before, and nothing is stored', async () => {
-  const payloads = room();
+  const payloads = payloadStore();
   const delayed = delayedOf(Buffer.alloc(1_000, 0xff));
   assert.deepEqual(await packed(delayed, packing({ payloads })), taskFor(delayed));
   assert.equal(payloads.calls(), 0);
 });
 
-test('the cap is exact: one byte more goes to the payload room, or is refused without one', async () => {
-  const payloads = room();
+test('the cap is exact: one byte more goes to the payload store, or is refused without one', async () => {
+  const payloads = payloadStore();
   const bytes = encodeDelayed(delayedOf(Buffer.alloc(1_000))).length + queue.overheadBytes;
   const atCap = packing({ payloads, maxTaskBytes: bytes });
   assert.equal((await stowed(delayedOf(Buffer.alloc(1_000)), atCap)).payload, undefined);
@@ -48,7 +48,7 @@ test('the cap is exact: one byte more goes to the payload room, or is refused wi
 });
 
 test('what fits without its trace goes without it, and is not stored', async () => {
-  const payloads = room();
+  const payloads = payloadStore();
   const plain = delayedOf(Buffer.alloc(1_000));
   const maxTaskBytes = encodeDelayed(plain).length + queue.overheadBytes;
   const options = packing({ payloads, maxTaskBytes, plain: plain.message });
@@ -57,7 +57,7 @@ test('what fits without its trace goes without it, and is not stored', async () 
 });
 
 test('a payload comes back whole: every byte, attribute and key, with the trace of the delivery that made the task', async () => {
-  const payloads = room();
+  const payloads = payloadStore();
   const data = Buffer.alloc(50_000, Buffer.from([0x00, 0xff, 0xfe, 0x80, 0xc3, 0x28]));
   const plain = delayedOf(data, {
     dedupId: 'd',
@@ -76,7 +76,7 @@ test('a payload comes back whole: every byte, attribute and key, with the trace 
 });
 
 test('two deliveries of one message come to one payload, whatever their traces', async () => {
-  const payloads = room();
+  const payloads = payloadStore();
   const plain = delayedOf(Buffer.alloc(50_000));
   const options = packing({ payloads, plain: plain.message });
   const first = await packed(plain, options);
@@ -87,7 +87,7 @@ test('two deliveries of one message come to one payload, whatever their traces',
 });
 
 test('messages of equal content, attempts and generations never share a payload; hops do, without a second put', async () => {
-  const payloads = room();
+  const payloads = payloadStore();
   const one = delayedOf(Buffer.alloc(50_000));
   const options = packing({ payloads });
   const ready = await stowed(one, options);
@@ -104,22 +104,22 @@ test('messages of equal content, attempts and generations never share a payload;
 
 test('a task that is too large even with a payload is refused', async () => {
   const delayed = delayedOf(Buffer.alloc(50_000), { dedupId: 'd'.repeat(1_000) });
-  const options = packing({ payloads: room(), maxTaskBytes: 500 });
+  const options = packing({ payloads: payloadStore(), maxTaskBytes: 500 });
   await assert.rejects(packed(delayed, options), { code: 'TASK_TOO_LARGE' });
 });
 
-test('a payload room that is down is transient, and so is none at all', async () => {
-  const payloads = room();
+test('a payload store that is down is transient, and so is none at all', async () => {
+  const payloads = payloadStore();
   payloads.failOn(1, 'refused');
   const options = packing({ payloads });
   const delayed = delayedOf(Buffer.alloc(50_000));
   await assert.rejects(packed(delayed, options), { name: 'TransientError', code: 'STORE_UNAVAILABLE' });
   const ready = await stowed(delayed, options);
-  await assert.rejects(fetched(ready, undefined), { name: 'TransientError', code: 'PAYLOAD_ROOM_MISSING' });
+  await assert.rejects(fetched(ready, undefined), { name: 'TransientError', code: 'PAYLOAD_STORE_MISSING' });
 });
 
 test('the trace is left out where the message has no room for it', async () => {
-  const payloads = room();
+  const payloads = payloadStore();
   const attributes = Object.fromEntries(Array.from({ length: 100 }, (_, n) => [`key${n}`, 'v']));
   const plain = delayedOf(Buffer.alloc(50_000), attributes);
   const message: Message = { ...plain.message, attributes: { ...TRACE, dedupId: 'd' } };

@@ -1,5 +1,5 @@
 /**
- * The claim check (Hohpe and Woolf): a message that does not fit a task waits in the payload room, and the task carries
+ * The claim check (Hohpe and Woolf): a message that does not fit a task waits in the payload store, and the task carries
  * a reference to it.
  *
  * The payload is stored before the task is created, so no task refers to nothing. A crash in between, and a redelivery,
@@ -8,7 +8,7 @@
 import { ATTRIBUTE } from '../attributes.ts';
 import { PermanentError, TransientError } from '../errors.ts';
 import { type Attributes, LIMITS, type Message, messageBytes } from '../message.ts';
-import { payloadRef, type PayloadRef, type PayloadRoom } from '../payload/payload-room.ts';
+import { payloadRef, type PayloadRef, type PayloadStore } from '../payload/payload-store.ts';
 import { decodeMessage, encodeMessage } from '../stored-message.ts';
 import { type Delayed, decodeDelayed, deliveryOf, encodeDelayed, taskFor } from './task-body.ts';
 import { checkedMessage } from './task-header.ts';
@@ -17,7 +17,7 @@ import type { Task, TaskQueue } from './task-queue.ts';
 export type Packing = Readonly<{
   queue: Pick<TaskQueue, 'overheadBytes'>;
   /** Absent: what does not fit a task is a permanent error. */
-  payloads?: PayloadRoom | undefined;
+  payloads?: PayloadStore | undefined;
   /** Body, name, target and headers together. */
   maxTaskBytes: number;
   /** The same for every delivery: `delayed.message` without this delivery's trace. Default: `delayed.message`. */
@@ -41,16 +41,16 @@ export async function packed(delayed: Delayed, packing: Packing): Promise<Task> 
 }
 
 /**
- * The message of it whole, from the payload room where it stands there. Throws what `PayloadRoom.get` throws, and
- * TransientError `PAYLOAD_ROOM_MISSING` without a room: the task must still be there when the deployment is mended.
+ * The message of it whole, from the payload store where it stands there. Throws what `PayloadStore.get` throws, and
+ * TransientError `PAYLOAD_STORE_MISSING` without a payload store: the task must still be there when the deployment is mended.
  */
-export async function fetched(delayed: Delayed, payloads: PayloadRoom | undefined): Promise<Delayed> {
+export async function fetched(delayed: Delayed, payloads: PayloadStore | undefined): Promise<Delayed> {
   const { payload, message } = delayed;
   if (payload === undefined) return delayed;
   if (payloads === undefined) {
     throw new TransientError(
-      'PAYLOAD_ROOM_MISSING',
-      `the message stands in payload ${payload.id}; accepted until a payload room is configured: tasks that carry their message`,
+      'PAYLOAD_STORE_MISSING',
+      `the message stands in payload ${payload.id}; accepted until a payload store is configured: tasks that carry their message`,
     );
   }
   const whole = checkedMessage(decodeMessage(await payloads.get(payload)));
@@ -58,7 +58,7 @@ export async function fetched(delayed: Delayed, payloads: PayloadRoom | undefine
 }
 
 /** What a task's body stands for, its message whole. Throws as `decodeDelayed` and `fetched` do. */
-export async function unpacked(body: Uint8Array, payloads?: PayloadRoom): Promise<Delayed> {
+export async function unpacked(body: Uint8Array, payloads?: PayloadStore): Promise<Delayed> {
   return fetched(decodeDelayed(body), payloads);
 }
 

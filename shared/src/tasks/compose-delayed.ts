@@ -12,7 +12,7 @@ import { schemaAttributes } from '../publish/schema.ts';
 import { carried } from '../telemetry/trace-context.ts';
 import type { Delayed } from './task-body.ts';
 
-/** What was asked is removed once it is granted. */
+/** An option is removed from the message once it is applied. */
 const ASKED = [ATTRIBUTE.delay, ATTRIBUTE.deliverAt];
 
 /**

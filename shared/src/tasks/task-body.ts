@@ -11,7 +11,7 @@
 import { ATTRIBUTE } from '../attributes.ts';
 import { hashOf } from '../hash.ts';
 import { type Attributes, byteLength, type Message } from '../message.ts';
-import type { PayloadRef } from '../payload/payload-room.ts';
+import type { PayloadRef } from '../payload/payload-store.ts';
 import { decodeMessage, encodeMessage } from '../stored-message.ts';
 import { checkedMessage, entryIn, parseHeader, payloadIn, text, unreadable, whole } from './task-header.ts';
 import type { Task } from './task-queue.ts';

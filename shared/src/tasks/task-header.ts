@@ -4,7 +4,7 @@
  */
 import { PermanentError } from '../errors.ts';
 import type { Message } from '../message.ts';
-import type { PayloadRef } from '../payload/payload-room.ts';
+import type { PayloadRef } from '../payload/payload-store.ts';
 
 type Header = Readonly<Record<string, unknown>>;
 

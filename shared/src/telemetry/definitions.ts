@@ -98,10 +98,10 @@ export const GAUGES = {
     'Messages that the oldest streams hold which wait or are blocked',
   ),
   oldestGap: counter('gaps.age', 's', 'How long the oldest of them has waited'),
-  haltedOutbox: counter(
-    'outbox.streams.halted',
+  blockedOutboxStreams: counter(
+    'outbox.streams.blocked',
     '{stream}',
-    'Streams of the outbox that stand still at a row that can never be published',
+    'Streams of the outbox that are blocked at a row that can never be published',
   ),
   oldestPending: counter(
     'outbox.pending.age',

@@ -74,7 +74,7 @@ export function stage<Tx>(
 
   let ids = 0;
   const receivedOf = ({ data, attributes }: Posted): Message => {
-    const { deliverAt: _granted, ...rest } = attributes;
+    const { deliverAt: _applied, ...rest } = attributes;
     ids += 1;
     return {
       id: String(ids),

@@ -63,7 +63,7 @@ describe('the variables of', () => {
       );
       const seconds = (value: Json | undefined): number => Number.parseInt(text(value), 10) * 1000;
       const lease = environment['DEDUP_LEASE'];
-      const misfits = checkWindows({
+      const problems = checkWindows({
         ...(lease !== undefined && { dedup: { lease, retention: environment['DEDUP_RETENTION'] } }),
         handlerTimeout: environment['HANDLER_TIMEOUT'],
         functionTimeout: environment['FUNCTION_TIMEOUT'],
@@ -75,7 +75,7 @@ describe('the variables of', () => {
           maximumBackoffMs: seconds(at(own?.values, 'retry_policy', 'maximum_backoff')),
         },
       });
-      assert.deepEqual(misfits, []);
+      assert.deepEqual(problems, []);
     });
   }
 

@@ -185,7 +185,7 @@ const LOST: Readonly<Record<string, readonly [field: string, change: JsonObject,
   'runs the other way': [
     `${ROWS}.failedAt`,
     { index_config: [{ indexes: [{ order: 'ASCENDING', query_scope: 'COLLECTION' }] }] },
-    'troubled',
+    'listFailures',
   ],
 };
 for (const [title, [field, change, find]] of Object.entries(LOST)) {

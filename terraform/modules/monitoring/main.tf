@@ -37,12 +37,12 @@ locals {
     outbox = {
       services   = sort(tolist(var.outboxes))
       is_gae     = false
-      events     = ["outbox_halted", "outbox_failed"]
+      events     = ["outbox_blocked", "outbox_failed"]
       title      = "outbox"
       condition  = "A row of the outbox could not be published, and what is behind it waits"
       severity   = "ERROR"
       auto_close = "604800s"
-      content    = "`npx pubsub-guarantees outbox troubled` lists the streams that are blocked, and the rows without order that were set aside, each with the reason. Mend the cause, then `npx pubsub-guarantees outbox resume KEY`, pass the row with `skip KEY NUMBER`, or put a row without order back with `reopen ROW`; what the inbox left behind is among them."
+      content    = "`npx pubsub-guarantees outbox list` lists the streams that are blocked, and the rows without order that were set aside, each with the reason. Mend the cause, then `npx pubsub-guarantees outbox resume KEY`, pass the row with `skip KEY NUMBER`, or put a row without order back with `reopen ROW`; what the inbox left behind is among them."
     }
     memory = {
       services   = sort(keys(var.functions))

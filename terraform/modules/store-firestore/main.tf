@@ -13,7 +13,7 @@ locals {
     order-streams  = { indexed = { readyAt = "ASCENDING", waitingSince = "ASCENDING", "blocked.at" = "ASCENDING" }, ttl = null }
     order-held     = { indexed = { number = "ASCENDING" }, ttl = null }
     outbox-rows    = { indexed = { pendingAt = "ASCENDING", place = "ASCENDING", failedAt = "DESCENDING" }, ttl = "expiresAt" }
-    outbox-streams = { indexed = { haltedAt = "DESCENDING" }, ttl = null }
+    outbox-streams = { indexed = { blockedAt = "DESCENDING" }, ttl = null }
     payload        = { indexed = { expiresAt = "ASCENDING" }, ttl = "expiresAt" }
     payload-chunks = { indexed = { expiresAt = "ASCENDING", unfinishedAt = "ASCENDING" }, ttl = "expiresAt" }
     schedules      = { indexed = { sweep = "ASCENDING", byKey = "ASCENDING", byInstant = "ASCENDING" }, ttl = "expiresAt" }

@@ -2,13 +2,13 @@
  * Avro's JSON encoding (https://avro.apache.org/docs/1.11.1/specification/#json-encoding): the value of a union stands
  * under the name of its type, and every field of a record is there, defaults or not; what a record does not have is passed
  * over. `avsc` has the last word; it fills fields in that are missing, so they are looked for here. Where the service's
- * own words for a misfit were recorded, these are they: see docs/decisions/0052.
+ * own words for a violation were recorded, these are they: see docs/decisions/0052.
  */
 import type avsc from 'avsc';
 import { type Json, firstOf, isObject } from './json.ts';
 
 /** Undefined where the text is a value of the type. */
-export function jsonMisfit(type: avsc.Type, data: Buffer): string | undefined {
+export function jsonViolation(type: avsc.Type, data: Buffer): string | undefined {
   let value: unknown;
   const text = data.toString('utf8');
   try {
@@ -16,7 +16,7 @@ export function jsonMisfit(type: avsc.Type, data: Buffer): string | undefined {
   } catch (error) {
     return `The message is not JSON: ${(error as Error).message}`;
   }
-  const found = misfit(type, value);
+  const found = violation(type, value);
   if (found !== undefined) return found;
   try {
     type.fromString(text);
@@ -29,27 +29,29 @@ export function jsonMisfit(type: avsc.Type, data: Buffer): string | undefined {
 /** What avsc calls a `long` of 64 bits. */
 const LONG = 'abstract:long';
 
-function misfit(type: avsc.Type, value: unknown): string | undefined {
+function violation(type: avsc.Type, value: unknown): string | undefined {
   switch (type.typeName) {
     case 'record':
     case 'error':
-      return isObject(value) ? recordMisfit(type as avsc.types.RecordType, value) : mismatch(value, 'object');
+      return isObject(value)
+        ? recordViolation(type as avsc.types.RecordType, value)
+        : mismatch(value, 'object');
     case 'array': {
       const { itemsType } = type as avsc.types.ArrayType;
       return Array.isArray(value)
-        ? firstOf(value, (item) => misfit(itemsType, item))
+        ? firstOf(value, (item) => violation(itemsType, item))
         : mismatch(value, 'array');
     }
     case 'map': {
       const { valuesType } = type as avsc.types.MapType;
       return isObject(value)
-        ? firstOf(Object.values(value), (item) => misfit(valuesType, item))
+        ? firstOf(Object.values(value), (item) => violation(valuesType, item))
         : mismatch(value, 'object');
     }
     case 'union:wrapped':
-      return unionMisfit(type as avsc.types.WrappedUnionType, value);
+      return unionViolation(type as avsc.types.WrappedUnionType, value);
     case 'enum':
-      return enumMisfit(type as avsc.types.EnumType, value);
+      return enumViolation(type as avsc.types.EnumType, value);
     case 'int':
     case LONG:
       return Number.isInteger(value) ? undefined : mismatch(value, 'number_integer');
@@ -65,21 +67,21 @@ function misfit(type: avsc.Type, value: unknown): string | undefined {
   }
 }
 
-const recordMisfit = ({ fields }: avsc.types.RecordType, value: Json): string | undefined =>
+const recordViolation = ({ fields }: avsc.types.RecordType, value: Json): string | undefined =>
   firstOf(fields, ({ name, type }) =>
-    Object.hasOwn(value, name) ? misfit(type, value[name]) : `Field was not found in JSON object: ${name}`,
+    Object.hasOwn(value, name) ? violation(type, value[name]) : `Field was not found in JSON object: ${name}`,
   );
 
-function unionMisfit(union: avsc.types.WrappedUnionType, value: unknown): string | undefined {
+function unionViolation(union: avsc.types.WrappedUnionType, value: unknown): string | undefined {
   const branches = union.types;
   if (value === null && branches.some(({ typeName }) => typeName === 'null')) return undefined;
   const [name, ...others] = isObject(value) ? Object.keys(value) : [];
   if (!isObject(value) || name === undefined || others.length > 0) return mismatch(value, 'object');
   const branch = branches.find(({ branchName }) => branchName === name);
-  return branch === undefined ? `Union has no type ${name}` : misfit(branch, value[name]);
+  return branch === undefined ? `Union has no type ${name}` : violation(branch, value[name]);
 }
 
-function enumMisfit({ symbols, name = '' }: avsc.types.EnumType, value: unknown): string | undefined {
+function enumViolation({ symbols, name = '' }: avsc.types.EnumType, value: unknown): string | undefined {
   if (typeof value !== 'string') return mismatch(value, 'string');
   return symbols.includes(value) ? undefined : `Invalid enum index without default value: ${name}`;
 }

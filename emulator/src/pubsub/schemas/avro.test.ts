@@ -28,7 +28,7 @@ const GOOD = {
 };
 
 const judge = (definition: string, encoding: Encoding, data: string | Buffer): string | undefined =>
-  avro.parse(definition).misfit(encoding, Buffer.from(data as string));
+  avro.parse(definition).violation(encoding, Buffer.from(data as string));
 const json = (changes: object): string | undefined =>
   judge(ALL, 'JSON', JSON.stringify({ ...GOOD, ...changes }));
 

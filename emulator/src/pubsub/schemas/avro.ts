@@ -4,14 +4,15 @@
  */
 import { createRequire } from 'node:module';
 import type avsc from 'avsc';
-import { jsonMisfit } from './avro-json.ts';
+import { jsonViolation } from './avro-json.ts';
 import type { Judge, Language } from './language.ts';
 
 export const avro: Language = {
   parse(definition): Judge {
     const type = typeOf(definition);
     return {
-      misfit: (encoding, data) => (encoding === 'JSON' ? jsonMisfit(type, data) : binaryMisfit(type, data)),
+      violation: (encoding, data) =>
+        encoding === 'JSON' ? jsonViolation(type, data) : binaryViolation(type, data),
     };
   },
   conflict(newer, older) {
@@ -59,7 +60,7 @@ const longOf = ({ LongType }: Avsc['types']): avsc.Type =>
     compare: (a: bigint, b: bigint) => (a < b ? -1 : a > b ? 1 : 0),
   });
 
-function binaryMisfit(type: avsc.Type, data: Buffer): string | undefined {
+function binaryViolation(type: avsc.Type, data: Buffer): string | undefined {
   try {
     type.fromBuffer(data);
     return undefined;

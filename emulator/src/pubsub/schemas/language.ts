@@ -7,7 +7,7 @@ export type Encoding = 'JSON' | 'BINARY';
 
 export type Judge = Readonly<{
   /** Undefined where the data fit the schema; otherwise a phrase that says what does not. Never throws. */
-  misfit(encoding: Encoding, data: Buffer): string | undefined;
+  violation(encoding: Encoding, data: Buffer): string | undefined;
 }>;
 
 export type Language = Readonly<{

@@ -6,17 +6,17 @@
 import protobuf from 'protobufjs';
 import { firstOf, isObject } from './json.ts';
 
-export function jsonMisfit(type: protobuf.Type, data: Buffer): string | undefined {
+export function jsonViolation(type: protobuf.Type, data: Buffer): string | undefined {
   let value: unknown;
   try {
     value = JSON.parse(data.toString('utf8'));
   } catch (error) {
     return `The message is not JSON: ${(error as Error).message}`;
   }
-  return messageMisfit(type, value, type.name);
+  return messageViolation(type, value, type.name);
 }
 
-function messageMisfit(type: protobuf.Type, value: unknown, at: string): string | undefined {
+function messageViolation(type: protobuf.Type, value: unknown, at: string): string | undefined {
   if (!isObject(value)) return mismatch(at, 'an object');
   const seen = new Set<protobuf.Field>();
   const choices = new Set<protobuf.OneOf>();
@@ -29,7 +29,7 @@ function messageMisfit(type: protobuf.Type, value: unknown, at: string): string 
     const { partOf } = field;
     if (partOf && choices.has(partOf)) return `${type.name} has two fields of ${partOf.name}`;
     if (partOf) choices.add(partOf);
-    const found = fieldMisfit(field, item, `${at}.${name}`);
+    const found = fieldViolation(field, item, `${at}.${name}`);
     if (found !== undefined) return found;
   }
   const missing = type.fieldsArray.find((field) => field.required && !seen.has(field));
@@ -41,23 +41,27 @@ const namesOf = ({ name, options }: protobuf.Field): readonly unknown[] => [
   options?.['json_name'] ?? protobuf.util.camelCase(name),
 ];
 
-function fieldMisfit(field: protobuf.Field, value: unknown, at: string): string | undefined {
+function fieldViolation(field: protobuf.Field, value: unknown, at: string): string | undefined {
   if (field instanceof protobuf.MapField) {
     if (!isObject(value)) return mismatch(at, 'an object');
     return firstOf(Object.entries(value), ([key, item]) =>
       isKey(field.keyType, key)
-        ? valueMisfit(field, item, `${at}.${key}`)
+        ? valueViolation(field, item, `${at}.${key}`)
         : mismatch(`${at}.${key}`, field.keyType),
     );
   }
-  if (!field.repeated) return valueMisfit(field, value, at);
+  if (!field.repeated) return valueViolation(field, value, at);
   return Array.isArray(value)
-    ? firstOf(value.entries(), ([index, item]) => valueMisfit(field, item as unknown, `${at}[${index}]`))
+    ? firstOf(value.entries(), ([index, item]) => valueViolation(field, item as unknown, `${at}[${index}]`))
     : mismatch(at, 'an array');
 }
 
-function valueMisfit({ type, resolvedType }: protobuf.Field, value: unknown, at: string): string | undefined {
-  if (resolvedType instanceof protobuf.Type) return messageMisfit(resolvedType, value, at);
+function valueViolation(
+  { type, resolvedType }: protobuf.Field,
+  value: unknown,
+  at: string,
+): string | undefined {
+  if (resolvedType instanceof protobuf.Type) return messageViolation(resolvedType, value, at);
   if (resolvedType instanceof protobuf.Enum) {
     const { values } = resolvedType;
     const known =

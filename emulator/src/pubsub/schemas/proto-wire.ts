@@ -15,7 +15,7 @@ const MAX_DEPTH = 100;
 type Known = Readonly<{ name: string; wire: number; packable: boolean; inside?: Fields; isText: boolean }>;
 type Fields = (id: number) => Known | undefined;
 
-export function wireMisfit(type: protobuf.Type, data: Buffer): string | undefined {
+export function wireViolation(type: protobuf.Type, data: Buffer): string | undefined {
   try {
     const reader = protobuf.Reader.create(data);
     readFields(reader, fieldsOf(type), data.length, 0);

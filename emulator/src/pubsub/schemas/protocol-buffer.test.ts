@@ -22,7 +22,7 @@ message Order {
 }`;
 
 const judge = (definition: string, encoding: Encoding, data: string | Uint8Array): string | undefined =>
-  protocolBuffer.parse(definition).misfit(encoding, Buffer.from(data as string));
+  protocolBuffer.parse(definition).violation(encoding, Buffer.from(data as string));
 
 const encoded = (definition: string, name: string, message: object): Uint8Array => {
   const type = protobuf.parse(definition, { keepCase: true }).root.lookupType(name);

@@ -5,14 +5,15 @@
  */
 import protobuf from 'protobufjs';
 import type { Judge, Language } from './language.ts';
-import { jsonMisfit } from './proto-json.ts';
-import { wireMisfit } from './proto-wire.ts';
+import { jsonViolation } from './proto-json.ts';
+import { wireViolation } from './proto-wire.ts';
 
 export const protocolBuffer: Language = {
   parse(definition): Judge {
     const type = messageOf(definition);
     return {
-      misfit: (encoding, data) => (encoding === 'JSON' ? jsonMisfit(type, data) : wireMisfit(type, data)),
+      violation: (encoding, data) =>
+        encoding === 'JSON' ? jsonViolation(type, data) : wireViolation(type, data),
     };
   },
   conflict: (newer, older) => between(messageOf(newer), messageOf(older), new Set()),

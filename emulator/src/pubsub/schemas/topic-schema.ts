@@ -74,7 +74,7 @@ export function stamped(
 /** Throws INVALID_ARGUMENT when the data do not fit this one revision. */
 export function assertFits({ schema, judge }: Revision, encoding: string, data: Buffer): void {
   if (!isEncoding(encoding)) throw invalidArgument('No encoding provided.');
-  const why = judge.misfit(encoding, data);
+  const why = judge.violation(encoding, data);
   if (why !== undefined) throw refusal(encoding, schema.type, why);
 }
 
@@ -98,7 +98,7 @@ function fitting(name: string, allowed: readonly Revision[], encoding: Encoding,
   let checked = 'No revision of the schema is within the range of the topic';
   let type: SchemaType = 'AVRO';
   for (const revision of allowed) {
-    const why = revision.judge.misfit(encoding, data);
+    const why = revision.judge.violation(encoding, data);
     if (why === undefined) return revision;
     ({ type } = revision.schema);
     checked = `last checked revision: revision_id=${revision.schema.revisionId} failed with status: ${why}`;

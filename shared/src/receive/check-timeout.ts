@@ -1,5 +1,5 @@
 /**
- * How long a handler may take, looked at before a door takes a message.
+ * How long a handler may take, checked before a receiver takes its first message.
  */
 import { refused } from '../errors.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';

@@ -1,26 +1,30 @@
-/** What stands still in Firestore, and what failed for good. */
+/** The streams that are blocked in Firestore, and the rows without order that failed for good. */
 import { type CollectionReference, FieldValue, type Firestore, Timestamp } from '@google-cloud/firestore';
 import type { Calls } from '../firestore/calls.ts';
 import { reopenedFields } from './firestore-rows.ts';
-import type { Halt, RelayStore } from './outbox-store.ts';
+import type { RowFailure, RelayStore } from './outbox-store.ts';
 
-export function firestoreTrouble(
+export function firestoreFailures(
   firestore: Firestore,
   call: Calls['call'],
   rows: CollectionReference,
   streams: CollectionReference,
-): Pick<RelayStore, 'troubled' | 'reopen'> {
+): Pick<RelayStore, 'listFailures' | 'reopen'> {
   return {
-    troubled: (limit) =>
-      call('query of what is halted', async () => {
-        const [halted, failed] = await Promise.all([
-          streams.orderBy('haltedAt', 'desc').where('haltedAt', '>', new Timestamp(0, 0)).limit(limit).get(),
+    listFailures: (limit) =>
+      call('query of what is blocked', async () => {
+        const [blocked, failed] = await Promise.all([
+          streams
+            .orderBy('blockedAt', 'desc')
+            .where('blockedAt', '>', new Timestamp(0, 0))
+            .limit(limit)
+            .get(),
           rows.orderBy('failedAt', 'desc').limit(limit).select('failure').get(),
         ]);
         return {
-          streams: halted.docs.map((document) => ({
+          streams: blocked.docs.map((document) => ({
             ref: { key: String(document.get('key')), epoch: String(document.get('epoch')) },
-            halted: document.get('halted') as Halt,
+            blocked: document.get('blocked') as RowFailure,
             sent: Number(document.get('sent')),
           })),
           rows: failed.docs.map((document) => ({

@@ -1,5 +1,5 @@
 /**
- * The HTTP door: a delivery by push or Eventarc in, a status out. 2xx acknowledges, everything else asks for another
+ * The HTTP endpoint: a delivery by push or Eventarc in, a status out. 2xx acknowledges, everything else asks for another
  * delivery (https://cloud.google.com/pubsub/docs/push#receive_push).
  *
  * A delivery that cannot be read is published to the dead letters as it came, and only then acknowledged. A request
@@ -14,7 +14,7 @@ import { consoleLog, type Log } from '../log.ts';
 import type { Attributes, Message } from '../message.ts';
 import type { Outcome } from '../outcome.ts';
 import type { Publisher } from '../publish/publisher.ts';
-import { checkTimeout } from './check-door.ts';
+import { checkTimeout } from './check-timeout.ts';
 import { deliver, logOutcome, outcomeFields } from './deliver.ts';
 import {
   callable,
@@ -39,7 +39,7 @@ export type HttpResponse = Readonly<{ status: number; body: string }>;
 
 type DeadLetters = Readonly<{ publisher: Publisher; topic: string }>;
 
-export type HttpDoorOptions = Readonly<{
+export type HttpEndpointOptions = Readonly<{
   /** Names the consuming function or subscriber; scopes everything that is stored for it. */
   consumer: string;
   /** The subscription. Default: as delivered. */
@@ -71,7 +71,7 @@ export type HttpDoorOptions = Readonly<{
  * Throws ConfigError for a handler, a consumer or a source that is none, and for a `handlerTimeout` that is not a duration or too short for a part of the handler.
  *
  * @example
- * const endpoint = httpDoor(handler, {
+ * const endpoint = httpEndpoint(handler, {
  *   consumer: 'billing',
  *   handlerTimeout: '60s',
  *   publisher,
@@ -79,12 +79,12 @@ export type HttpDoorOptions = Readonly<{
  * });
  * const { status } = await endpoint(request);
  */
-export function httpDoor(
+export function httpEndpoint(
   handler: Handler,
-  options: HttpDoorOptions,
+  options: HttpEndpointOptions,
 ): (request: HttpRequest) => Promise<HttpResponse> {
   callable('handler', handler);
-  checkOptions<HttpDoorOptions>(options, {
+  checkOptions<HttpEndpointOptions>(options, {
     consumer: required(name),
     source: name,
     clock: aClock,

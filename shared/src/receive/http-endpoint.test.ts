@@ -6,7 +6,12 @@ import { jsonLog, silent } from '../log.ts';
 import type { Message } from '../message.ts';
 import { ack, deadLetter, retry } from '../outcome.ts';
 import { memoryPublisher, virtualClock } from '../testing/index.ts';
-import { httpDoor, type HttpDoorOptions, type HttpRequest, type HttpResponse } from './http-door.ts';
+import {
+  httpEndpoint,
+  type HttpEndpointOptions,
+  type HttpRequest,
+  type HttpResponse,
+} from './http-endpoint.ts';
 import { refusal } from '../testing/refusal.ts';
 
 const BODY = {
@@ -22,12 +27,12 @@ const post = (
   rawBody:
     body instanceof Uint8Array ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)),
 });
-function setUp(handler: Handler = async () => ack(), parts: Partial<HttpDoorOptions> = {}) {
+function setUp(handler: Handler = async () => ack(), parts: Partial<HttpEndpointOptions> = {}) {
   const publisher = memoryPublisher();
   const lines: string[] = [];
   const handled: Message[] = [];
   const clock = virtualClock();
-  const door = httpDoor(
+  const endpoint = httpEndpoint(
     (message, context) => {
       handled.push(message);
       return handler(message, context);
@@ -42,7 +47,7 @@ function setUp(handler: Handler = async () => ack(), parts: Partial<HttpDoorOpti
       ...parts,
     },
   );
-  return { door, publisher, lines, handled, clock };
+  return { endpoint, publisher, lines, handled, clock };
 }
 const json = (response: HttpResponse): Record<string, string> =>
   JSON.parse(response.body) as Record<string, string>;
@@ -57,8 +62,8 @@ test('an outcome that is safe is answered 204, any other 503 with a line that na
     [retry(error), 503],
   ];
   for (const [outcome, status] of answers) {
-    const { door, lines } = setUp(async () => outcome);
-    const response = await door(post(BODY));
+    const { endpoint, lines } = setUp(async () => outcome);
+    const response = await endpoint(post(BODY));
     assert.equal(response.status, status);
     if (status === 204) assert.equal(response.body, '');
     else assert.match(lines.join('\n'), /"messageId":"42".*"code":"BUSY"/);
@@ -66,21 +71,21 @@ test('an outcome that is safe is answered 204, any other 503 with a line that na
 });
 
 test('a handler that throws asks for another delivery', async () => {
-  const { door, publisher } = setUp(async () => Promise.reject(new PermanentError('NO', 'no')));
-  assert.equal((await door(post(BODY))).status, 503);
+  const { endpoint, publisher } = setUp(async () => Promise.reject(new PermanentError('NO', 'no')));
+  assert.equal((await endpoint(post(BODY))).status, 503);
   assert.equal(publisher.published.length, 0);
 });
 
 test('B53: a handler past its deadline is answered 503 at the deadline', async () => {
-  const { door, clock } = setUp(() => new Promise(() => {}));
-  const response = await clock.until(door(post(BODY)));
+  const { endpoint, clock } = setUp(() => new Promise(() => {}));
+  const response = await clock.until(endpoint(post(BODY)));
   assert.deepEqual([response.status, clock.monotonic()], [503, 60_000]);
 });
 
 test('a delivery that cannot be read is dead-lettered as it came, and then acknowledged', async () => {
-  const { door, publisher, handled } = setUp();
+  const { endpoint, publisher, handled } = setUp();
   const raw = Buffer.from('{"message":{"data":"aGVsbG8="},"note":"Łódź"}');
-  const response = await door(post(raw));
+  const response = await endpoint(post(raw));
   assert.equal(response.status, 200);
   assert.equal(json(response)['deadLetterReason'], 'INVALID_BODY');
   assert.match(json(response)['deadLetterError'] ?? '', /^message.messageId is missing/);
@@ -94,11 +99,11 @@ test('a delivery that cannot be read is dead-lettered as it came, and then ackno
 });
 
 test('what an unwrapped push or a CloudEvent says in headers is kept with the dead letter', async () => {
-  const { door, publisher } = setUp();
-  await door(
+  const { endpoint, publisher } = setUp();
+  await endpoint(
     post('x', { 'x-goog-pubsub-publish-time': 't', tenant: 'a', long: 'x'.repeat(1_025), host: 'h' }),
   );
-  await door(post('{', { 'ce-id': '9', 'ce-type': 'other', 'content-type': 'application/json' }));
+  await endpoint(post('{', { 'ce-id': '9', 'ce-type': 'other', 'content-type': 'application/json' }));
   const [first, second] = publisher.published.map(({ attributes }) => attributes);
   assert.deepEqual(Object.keys(first ?? {}).toSorted(), [
     'deadLetterConsumer',
@@ -111,21 +116,21 @@ test('what an unwrapped push or a CloudEvent says in headers is kept with the de
 });
 
 test('B18: a dead letter that is not published leaves the delivery where it is', async () => {
-  const { door, publisher, lines } = setUp();
+  const { endpoint, publisher, lines } = setUp();
   publisher.failOn(1, 'refused');
-  const response = await door(post({ message: {} }));
+  const response = await endpoint(post({ message: {} }));
   assert.equal(response.status, 503);
   assert.match(lines.join('\n'), /was not published/);
   const without = setUp(undefined, {
     publisher: undefined,
     deadLetterTopic: undefined,
-  } as unknown as Partial<HttpDoorOptions>);
-  assert.equal((await without.door(post({ message: {} }))).status, 503);
+  } as unknown as Partial<HttpEndpointOptions>);
+  assert.equal((await without.endpoint(post({ message: {} }))).status, 503);
 });
 
 test('B40: headers that say who is calling prove nothing here: the message and its treatment are the same', async () => {
-  const { door, handled } = setUp();
-  await door(post(BODY));
+  const { endpoint, handled } = setUp();
+  await endpoint(post(BODY));
   const spoofed = {
     'content-type': 'application/json',
     'x-cloudtasks-queuename': 'later',
@@ -134,14 +139,14 @@ test('B40: headers that say who is calling prove nothing here: the message and i
     'x-goog-authenticated-user-email': 'accounts.google.com:root@p.iam.gserviceaccount.com',
     authorization: 'Bearer a.b.c',
   };
-  await door(post(BODY, spoofed));
+  await endpoint(post(BODY, spoofed));
   assert.deepEqual(handled[1], handled[0]);
-  assert.equal((await door(post('{', spoofed))).status, 400);
+  assert.equal((await endpoint(post('{', spoofed))).status, 400);
 });
 
 test('a body that no dead letter can hold stays in its subscription, with a reason', async () => {
-  const { door, lines } = setUp();
-  const response = await door(
+  const { endpoint, lines } = setUp();
+  const response = await endpoint(
     post(Buffer.concat([Buffer.from('{"message":{}}'), Buffer.alloc(10_000_001, ' ')])),
   );
   assert.equal(response.status, 503);
@@ -150,8 +155,8 @@ test('a body that no dead letter can hold stays in its subscription, with a reas
 
 test('a request that is no delivery is refused with 400, and nothing is published', async () => {
   for (const body of ['', '{"x":1}', 'hello', '[]']) {
-    const { door, publisher, lines, handled } = setUp();
-    const response = await door(post(body));
+    const { endpoint, publisher, lines, handled } = setUp();
+    const response = await endpoint(post(body));
     assert.equal(response.status, 400, body);
     assert.match(json(response)['error'] ?? '', /accepted: a Pub\/Sub push/);
     assert.ok(!response.body.includes('\n'));
@@ -160,9 +165,9 @@ test('a request that is no delivery is refused with 400, and nothing is publishe
 });
 
 test('another method than POST is refused with 405', async () => {
-  const { door, publisher } = setUp();
+  const { endpoint, publisher } = setUp();
   for (const method of ['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS']) {
-    const response = await door({ method, headers: {}, rawBody: new Uint8Array() });
+    const response = await endpoint({ method, headers: {}, rawBody: new Uint8Array() });
     assert.equal(response.status, 405);
     assert.match(json(response)['error'] ?? '', new RegExp(`${method}; accepted: POST`));
   }
@@ -170,28 +175,28 @@ test('another method than POST is refused with 405', async () => {
 });
 
 test('no log line holds the payload', async () => {
-  const { door, lines } = setUp(async () => retry(new Error('no')));
-  await door(post(BODY));
-  await door(post({ message: { messageId: '1', data: 'c2VjcmV0!' } }));
-  await door(post('secret'));
+  const { endpoint, lines } = setUp(async () => retry(new Error('no')));
+  await endpoint(post(BODY));
+  await endpoint(post({ message: { messageId: '1', data: 'c2VjcmV0!' } }));
+  await endpoint(post('secret'));
   assert.equal(lines.length, 3);
   assert.doesNotMatch(lines.join('\n'), /secret|c2VjcmV0|aGVsbG8|hello/);
 });
 
-test('options are checked when the door is made', () => {
+test('options are checked when the endpoint is made', () => {
   for (const consumer of ['', undefined, 5, 'half \ud800']) {
     assert.throws(() => setUp(undefined, { consumer: consumer as string }), refusal('consumer'));
   }
   assert.throws(() => setUp(undefined, { source: '' }), refusal('source'));
   const options = { consumer: 'c', clock: virtualClock(), log: silent, handlerTimeout: '60s' } as const;
-  assert.throws(() => httpDoor(undefined as unknown as Handler, options), refusal('handler'));
+  assert.throws(() => httpEndpoint(undefined as unknown as Handler, options), refusal('handler'));
   const topicAlone = { ...options, handlerTimeout: '60s', deadLetterTopic: 'dead' } as const;
   assert.throws(
-    () => httpDoor(async () => ack(), topicAlone),
+    () => httpEndpoint(async () => ack(), topicAlone),
     refusal('publisher', /deadLetterTopic \("dead"\)$/),
   );
   const publisherAlone = { ...options, handlerTimeout: '60s', publisher: memoryPublisher() } as const;
-  assert.throws(() => httpDoor(async () => ack(), publisherAlone), refusal('deadLetterTopic'));
+  assert.throws(() => httpEndpoint(async () => ack(), publisherAlone), refusal('deadLetterTopic'));
   assert.throws(() => setUp(undefined, { handlerTimeout: '0s' }), refusal('handlerTimeout'));
   assert.throws(() => setUp(undefined, { handlerTimeout: '1.5s' as '1s' }), refusal('handlerTimeout'));
 });

@@ -1,14 +1,14 @@
 /**
- * A payload room on a Firestore server, with the requests of its client in sight and failures on request.
+ * A payload store on a Firestore server, with the requests of its client in sight and failures on request.
  */
 import { randomUUID } from 'node:crypto';
 import { Firestore } from '@google-cloud/firestore';
 import { startFirestore } from 'pubsub-guarantees-emulator';
 import { systemClock } from '../../../shared/src/clock.ts';
 import { hashOf } from '../../../shared/src/hash.ts';
-import type { PayloadRoomUnderTest } from '../../../shared/src/payload/contract.ts';
+import type { PayloadStoreUnderTest } from '../../../shared/src/payload/contract.ts';
 import { firestorePayloads } from '../../../shared/src/payload/firestore.ts';
-import type { PayloadRef } from '../../../shared/src/payload/payload-room.ts';
+import type { PayloadRef } from '../../../shared/src/payload/payload-store.ts';
 
 // The client looks for Google's metadata server even when it talks to an emulator, and warns that there is none.
 process.env['METADATA_SERVER_DETECTION'] ??= 'none';
@@ -25,7 +25,7 @@ type Call = (
   ...rest: unknown[]
 ) => Promise<unknown>;
 
-export type Opened = PayloadRoomUnderTest &
+export type Opened = PayloadStoreUnderTest &
   Readonly<{
     /** Counts from now on; `operations` starts anew each time it is asked. */
     watch(): Readonly<{
@@ -50,12 +50,12 @@ export async function opened(address?: string): Promise<Opened> {
   const chunks = firestore.collection(`${collection}-chunks`);
   let offsetMs = 0;
   const now = (): number => Date.now() + offsetMs;
-  const room = firestorePayloads(firestore, { collection, clock: { ...systemClock(), now } });
+  const store = firestorePayloads(firestore, { collection, clock: { ...systemClock(), now } });
   const spy = spied(firestore);
   const chunk = (ref: PayloadRef, index: number) => chunks.doc(hashOf(ref.id, String(index)));
   return {
     ...spy,
-    room,
+    store,
     now,
     pass: (milliseconds) => void (offsetMs += milliseconds),
     async storedBytes() {

@@ -1,5 +1,5 @@
 /**
- * The port behind the claim check: a room where content waits that is too large for the task that refers to it.
+ * The port behind the claim check: a store for content that is too large for the task, row or document that refers to it.
  *
  * Content is stored before anything refers to it, and is marked, not deleted, once what it was kept for has happened:
  * a task may run twice. A crash between the two leaves content that is never asked for; its expiry and the sweep end it.
@@ -18,7 +18,7 @@ export type PayloadRef = Readonly<{
 /** `due`: documents (or entries) that may be removed. `done`: those that were. */
 export type PayloadSweep = Sweep<object, 'signal'>;
 
-export type PayloadRoom = Readonly<{
+export type PayloadStore = Readonly<{
   /**
    * Idempotent: the same owner and content give the same ref, and a repeat costs one read. Resolves once everything is
    * stored for as long as `KEEP_MS` after `neededAtMs` (milliseconds since the epoch; one in the past means now), also
