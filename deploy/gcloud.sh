@@ -571,7 +571,7 @@ index outbox-rows failedAt descending
 index outbox-streams blockedAt descending
 for suffix in payload payload-chunks; do index "$suffix" expiresAt ascending; done
 index payload-chunks unfinishedAt ascending
-for field in sweep byKey byInstant; do index schedules "$field" ascending; done
+for field in sweep byKey byDueTime; do index schedules "$field" ascending; done
 for suffix in claims outbox-rows schedules; do index "$suffix" expiresAt ''; done
 for suffix in claims outbox-rows payload payload-chunks schedules; do expiry "$suffix"; done
 

@@ -25,7 +25,7 @@ import { bodyOf, headersOf, keepBodiesRaw, MAX_BODY_BYTES } from './raw-body.ts'
 import { stopOnSignal } from './stopping.ts';
 import { runSweeps, withinLimit } from './sweeping.ts';
 import { answerWake } from './wake-endpoint.ts';
-import { windowsChecked } from './windows.ts';
+import { checkWindowsAtStart } from './windows.ts';
 
 /** The framework takes the target as a variable or as a flag. */
 function targetOf(environment: NodeJS.ProcessEnv, flags: readonly string[]): string | undefined {
@@ -56,7 +56,7 @@ async function register(config: Config, clock: Clock): Promise<void> {
   const { handler, sweeps, wake, stop: releaseStreams } = pipeline(config, ports);
   if (releaseStreams !== undefined) whenStopped(releaseStreams);
   const isSwept = Object.keys(sweeps).length > 0;
-  const endpoint = httpEndpoint(counted(windowsChecked(config, ports)(handler)), {
+  const endpoint = httpEndpoint(counted(checkWindowsAtStart(config, ports)(handler)), {
     consumer: config.consumer,
     ...(config.source !== undefined && { source: config.source }),
     clock,

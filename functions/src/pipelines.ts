@@ -66,7 +66,7 @@ function stages(config: Config, ports: Ports): Pipeline {
       return ordered(config, ports, around);
     case 'pipeline': {
       const others = {
-        retryLater: putOff(config, ports),
+        retryLater: retryLaterStage(config, ports),
         later: later(config, ports),
         once: once(config, ports),
       };
@@ -137,7 +137,7 @@ function orchestrated(config: Config, ports: Ports, attributes: Middleware): Pip
   const stages = [
     deadLettering(publisher, config.deadLetterTopic),
     attributes,
-    putOff(config, ports),
+    retryLaterStage(config, ports),
     later(config, ports),
   ];
   return {
@@ -166,7 +166,7 @@ function later(config: Config, ports: Ports): Middleware {
 }
 
 /** Only where delayed messages come back through the function's own source. */
-function putOff(config: Config, ports: Ports): Middleware {
+function retryLaterStage(config: Config, ports: Ports): Middleware {
   const { topic } = needed(config.delay, 'delay settings');
   const { lease } = needed(config.dedup, 'de-duplication settings');
   return retryLater(needed(ports.tasks, 'task queue'), {

@@ -188,7 +188,7 @@ test('the sweep wakes what no timer has woken, and what it cannot read is a dead
   assert.equal(published.at(-1)?.topic, 'projects/p/topics/dead');
 });
 
-test('an instance that another deployment knows is put off, and uses up no delivery attempt', async () => {
+test('an instance that another deployment knows is rescheduled, and uses up no delivery attempt', async () => {
   const { tasks, deliver } = running();
   const start = trip.start('t1', { city: 'Ulm' }, { topic: 'saga' });
   const outcome = await deliver({ ...start, attributes: { ...start.attributes, sagaVersion: '2' } }, 'm1');

@@ -4,7 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { ack, type Context, type Handler, type LogFields, type Message, silent } from 'pubsub-guarantees';
 import type { SubscriptionWindows } from 'pubsub-guarantees/dedup';
 import { readConfig } from './config.ts';
-import { windowsChecked } from './windows.ts';
+import { checkWindowsAtStart } from './windows.ts';
 
 const BASE = { GOOGLE_CLOUD_PROJECT: 'p', TARGET_TOPIC: 'out', DEAD_LETTER_TOPIC: 'dead-letters' };
 
@@ -16,7 +16,7 @@ function setUp(
 ) {
   const asked: string[] = [];
   const lines: (LogFields | undefined)[] = [];
-  const middleware = windowsChecked(readConfig({ ...BASE, ...environment }, 'dedup'), {
+  const middleware = checkWindowsAtStart(readConfig({ ...BASE, ...environment }, 'dedup'), {
     log: { ...silent, warn: (message, fields) => void lines.push({ message, ...fields }) },
     subscriptionWindows: (subscription) => {
       asked.push(subscription);

@@ -16,7 +16,7 @@ type Asked = Pick<Ports, 'log' | 'subscriptionWindows' | 'evictionPolicy'>;
 /** A subscription that may not be read never answers. */
 const TRIES = 3;
 
-export function windowsChecked(config: Config, ports: Asked): Middleware {
+export function checkWindowsAtStart(config: Config, ports: Asked): Middleware {
   let triesLeft = config.checkWindows ? TRIES : 0;
   let isAsking = false;
   let isWarm = false;

@@ -67,7 +67,7 @@ test('B41: every other delay is refused, and its meaning not guessed at', () => 
   }
 });
 
-test('B41: an instant has a zone, and may be past or ten years ahead', () => {
+test('B41: a due time has a zone, and may be past or ten years ahead', () => {
   const at = (text: string): number | undefined => deliveryOptions({ deliverAt: text }).deliverAtMs;
   assert.equal(at('2026-03-29T02:30:00+01:00'), Date.UTC(2026, 2, 29, 1, 30));
   assert.equal(at('2026-10-25T02:30:00Z'), Date.UTC(2026, 9, 25, 2, 30));
@@ -81,14 +81,14 @@ test('B41: an instant has a zone, and may be past or ten years ahead', () => {
   }
 });
 
-test('B41: gives the same instant in every zone of the machine', () => {
+test('B41: gives the same time in every zone of the machine', () => {
   const before = process.env['TZ'];
   try {
-    const instants = ['UTC', 'America/New_York', 'Asia/Kolkata'].map((zone) => {
+    const times = ['UTC', 'America/New_York', 'Asia/Kolkata'].map((zone) => {
       process.env['TZ'] = zone;
       return deliveryOptions({ deliverAt: '2026-03-29T02:30:00+01:00' }).deliverAtMs;
     });
-    assert.equal(new Set(instants).size, 1);
+    assert.equal(new Set(times).size, 1);
   } finally {
     if (before === undefined) delete process.env['TZ'];
     else process.env['TZ'] = before;

@@ -67,7 +67,7 @@ export type Sequence = Readonly<{
 /** What a message asks for. */
 export type DeliveryOptions = Readonly<{
   dedupId?: string;
-  /** The instant of delivery, milliseconds since the epoch; absent when no delay (or `0`) was asked. */
+  /** The due time, milliseconds since the epoch; absent when no delay (or `0`) was asked. */
   deliverAtMs?: number;
   scheduleKey?: string;
   cancel?: true;
@@ -76,7 +76,7 @@ export type DeliveryOptions = Readonly<{
 
 /**
  * Reads and validates every attribute of the contract. `delay` is counted from the server's publish time, so a
- * redelivery gives the same instant. Throws PermanentError `INVALID_ATTRIBUTE`.
+ * redelivery gives the same time. Throws PermanentError `INVALID_ATTRIBUTE`.
  *
  * @example
  * const { dedupId, deliverAtMs, sequence } = parseDeliveryOptions(message);
@@ -90,7 +90,7 @@ export function parseDeliveryOptions(
   const dedupId = parseKey(attributes, ATTRIBUTE.dedupId);
   const scheduleKey = parseKey(attributes, ATTRIBUTE.scheduleKey);
   const cancel = parseCancel(attributes);
-  const deliverAtMs = parseInstant(attributes, message.publishTime.getTime());
+  const deliverAtMs = parseDueTime(attributes, message.publishTime.getTime());
   const sequence = parseSequence(attributes, message.orderingKey);
   const asksForTime =
     attributes[ATTRIBUTE.delay] !== undefined || attributes[ATTRIBUTE.deliverAt] !== undefined;
@@ -144,7 +144,7 @@ function parseCancel(attributes: Attributes): true | undefined {
   return true;
 }
 
-function parseInstant(attributes: Attributes, publishTimeMs: number): number | undefined {
+function parseDueTime(attributes: Attributes, publishTimeMs: number): number | undefined {
   const delay = attributes[ATTRIBUTE.delay];
   const deliverAt = attributes[ATTRIBUTE.deliverAt];
   if (delay !== undefined && deliverAt !== undefined) {
@@ -157,22 +157,22 @@ function parseInstant(attributes: Attributes, publishTimeMs: number): number | u
     return delay === '0' ? undefined : publishTimeMs + Number(delay) * 1_000;
   }
   if (deliverAt === undefined) return undefined;
-  const instant = parseTimestamp(deliverAt);
-  if (instant === undefined) {
+  const dueTimeMs = parseTimestamp(deliverAt);
+  if (dueTimeMs === undefined) {
     throw refuse(
       ATTRIBUTE.deliverAt,
       deliverAt,
       'an RFC 3339 time with Z or an offset, e.g. 2030-01-31T08:00:00Z',
     );
   }
-  if (instant > publishTimeMs + LONGEST_DELAY_SECONDS * 1_000) {
+  if (dueTimeMs > publishTimeMs + LONGEST_DELAY_SECONDS * 1_000) {
     throw refuse(
       ATTRIBUTE.deliverAt,
       deliverAt,
       `at most ten years (${LONGEST_DELAY_SECONDS} s) after the publish time`,
     );
   }
-  return instant;
+  return dueTimeMs;
 }
 
 function parseSequence(attributes: Attributes, orderingKey: string | undefined): Sequence | undefined {

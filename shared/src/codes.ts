@@ -77,14 +77,14 @@ export const CALL_CODES = {
 
 /** TransientError: it may succeed later. Whose fault it is, is in faults.ts. */
 export const TRANSIENT_CODES = {
-  CLOCK_STANDS: 'the due time did not come while it was waited for',
+  DUE_TIME_NOT_REACHED: 'the due time did not come while it was waited for',
   COUNTER_MISSING: 'in order: the counter at which a stream begins is not there yet',
   DEAD_LETTER_UNPUBLISHED: 'a dead letter was not published; its cause says why',
   DELIVERY_ABORTED: 'the delivery was over before everything was published',
   DELIVERY_STOPPED: 'the receiver is closing',
   DELIVERY_TIMED_OUT: 'the time of the delivery ran out in the handler',
   FIRING_ELSEWHERE: 'another run of the task is publishing, or has died',
-  FOREIGN_CLAIM: 'inbox: the record of the message is not the library’s',
+  UNRECOGNISED_CLAIM: 'inbox: the record of the message is not the library’s',
   HANDLER_TIMEOUT: 'the handler took longer than its handlerTimeout',
   IN_PROGRESS_ELSEWHERE: 'another delivery works on the message',
   LEASE_LOST: 'the lease on the message or its stream is over',

@@ -3,7 +3,7 @@
  * what programs branch on; the text is for people.
  */
 
-import { type Fault, faultOfCode, faultOfForeign } from './faults.ts';
+import { type Fault, faultOfCode, faultOfStatus } from './faults.ts';
 import { shownValue } from './shown-value.ts';
 
 type Options = Readonly<{ cause?: unknown }>;
@@ -74,7 +74,7 @@ export const storeUnavailable = (message: string, cause?: unknown): TransientErr
 export function faultOf(error: unknown): Fault {
   if (error instanceof PermanentError) return 'message';
   if (error instanceof ConfigError) return 'deployment';
-  if (!(error instanceof TransientError)) return faultOfForeign(error) ?? 'message';
+  if (!(error instanceof TransientError)) return faultOfStatus(error) ?? 'message';
   const isWrapper = WRAPPERS.has(error.code) && error.cause !== undefined;
   return (isWrapper ? faultOf(error.cause) : faultOfCode(error.code)) ?? 'message';
 }

@@ -100,8 +100,8 @@ const OWN: Readonly<Record<string, Fault>> = {
   SAGA_STEP_BUSY: 'process',
   STOPPING: 'process',
   STREAM_BUSY: 'process',
-  CLOCK_STANDS: 'deployment',
-  FOREIGN_CLAIM: 'deployment',
+  DUE_TIME_NOT_REACHED: 'deployment',
+  UNRECOGNISED_CLAIM: 'deployment',
   LEDGER_MISSING: 'deployment',
   PAYLOAD_STORE_MISSING: 'deployment',
   SAGA_STEP_UNKNOWN: 'deployment',
@@ -136,9 +136,9 @@ export const faultOfCode = (code: string): Fault | undefined => OF_CODE.get(code
  * What a handler lets through of a client that it called. Only what cannot be about the message: a deadline, a missing
  * document or an argument that is refused may well be.
  */
-const FOREIGN: Readonly<Record<number, Fault>> = { 7: 'deployment', 14: 'target', 16: 'deployment' };
+const BY_STATUS: Readonly<Record<number, Fault>> = { 7: 'deployment', 14: 'target', 16: 'deployment' };
 
-export const faultOfForeign = (error: unknown): Fault | undefined => FOREIGN[statusOf(error)];
+export const faultOfStatus = (error: unknown): Fault | undefined => BY_STATUS[statusOf(error)];
 
 /** https://cloud.google.com/apis/design/errors#handling_errors; 502 comes from proxies in between. */
 const OF_HTTP: Readonly<Record<number, number>> = {

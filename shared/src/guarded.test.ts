@@ -135,13 +135,13 @@ for (const [library, schema] of Object.entries(SCHEMAS)) {
     for (const data of invalid) {
       assert.equal((await handler(message(data), context)).kind, 'deadLetter', String(data));
     }
-    const letters = given.publisher.published.map(({ attributes }) => attributes);
+    const deadLetters = given.publisher.published.map(({ attributes }) => attributes);
     assert.deepEqual(
-      letters.map(({ deadLetterReason }) => deadLetterReason),
+      deadLetters.map(({ deadLetterReason }) => deadLetterReason),
       ['INVALID_DATA', 'INVALID_DATA', 'INVALID_DATA'],
     );
-    assert.match(letters[0]?.['deadLetterError'] ?? '', /the data does not fit: items\.0\.cents: /);
-    assert.match(letters[1]?.['deadLetterError'] ?? '', /accepted: JSON in UTF-8/);
+    assert.match(deadLetters[0]?.['deadLetterError'] ?? '', /the data does not fit: items\.0\.cents: /);
+    assert.match(deadLetters[1]?.['deadLetterError'] ?? '', /accepted: JSON in UTF-8/);
     assert.equal(bodies.length, 1);
   });
 }

@@ -1,9 +1,9 @@
 /**
  * A handler with the guarantees that it asks for around it, in the one order in which they hold.
  *
- * From the outside in: the wire contract is read and dead letters are published; what is busy elsewhere is put off; a
- * delayed message becomes a task; a numbered message waits for its turn; a message is claimed; the handler runs; what
- * it wants published is published. `once` publishes the handler's own dead letters inside its claim, so that a message
+ * From the outside in: the wire contract is read and dead letters are published; a message that another
+ * delivery works on is rescheduled; a delayed message becomes a task; a numbered message waits for its turn; a message
+ * is claimed; the handler runs; what it wants published is published. `once` publishes the handler's own dead letters inside its claim, so that a message
  * that an operator sends again finds no record of itself. Inside `inOrder` it does not: there the policy for poison
  * messages decides whether a failing message keeps its place in the stream.
  */
@@ -31,7 +31,7 @@ export type GuardedOptions = Readonly<{
   deadLetterTopic: string;
   /** Warns of attributes that only look like those of the contract, as `checkAttributes(options)` makes it (default: none). */
   attributes?: Middleware;
-  /** Puts off what another delivery is at work on, as `retryLater(queue, options)` makes it (default: none). */
+  /** Reschedules what another delivery works on, as `retryLater(queue, options)` makes it (default: none). */
   retryLater?: Middleware;
   /** Delayed delivery, as `delay(queue, options)` makes it (default: a message is handled when it comes). */
   later?: Middleware;

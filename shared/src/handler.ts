@@ -17,7 +17,7 @@ export type Context = Readonly<{
   source: string;
   /** Wall clock, milliseconds since the epoch. */
   now(): number;
-  /** The monotonic instant (see Clock) by which this delivery must be settled. */
+  /** The time of the monotonic clock (see Clock) by which this delivery must be settled. */
   deadline: number;
   /** Aborted when a lease is lost or the delivery's time runs out. Work that goes on after that may be repeated. */
   signal: AbortSignal;

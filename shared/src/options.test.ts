@@ -12,7 +12,7 @@ import {
   port,
   required,
   type Shape,
-  shaped,
+  objectOf,
   signal,
   text,
   whole,
@@ -28,7 +28,7 @@ type Options = Readonly<{
 const SHAPE: Shape<Required<Options>> = {
   lease: duration,
   tries: whole(1),
-  retry: shaped<Readonly<{ min: string }>>({ min: duration }),
+  retry: objectOf<Readonly<{ min: string }>>({ min: duration }),
   topic: required(text),
 };
 const textFor = (options: unknown): string => {

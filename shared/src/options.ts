@@ -130,7 +130,7 @@ export const listOf =
     if (!Array.isArray(value)) throw refused(path, value, what);
     for (const [index, item] of value.entries()) check(`${path}[${index}]`, item);
   };
-export const shaped =
+export const objectOf =
   <Options extends object>(shape: Shape<Required<Options>>): Check =>
   (path, value) =>
     checkOptions<Options>(value, shape, path);

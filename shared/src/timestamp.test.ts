@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { parseTimestamp } from './timestamp.ts';
 
-test('reads Z and offsets as the same instant', () => {
+test('reads Z and offsets as the same time', () => {
   const instant = Date.UTC(2026, 0, 2, 3, 4, 5);
   for (const text of ['2026-01-02T03:04:05Z', '2026-01-02t03:04:05z', '2026-01-02T05:34:05+02:30']) {
     assert.equal(parseTimestamp(text), instant, text);

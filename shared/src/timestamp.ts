@@ -1,5 +1,5 @@
 /**
- * RFC 3339 instants, strictly: a zone is required, the date must exist, and what is finer than a millisecond is
+ * RFC 3339 times, strictly: a zone is required, the date must exist, and what is finer than a millisecond is
  * rounded up, so that nothing counted from it is early.
  */
 

@@ -131,7 +131,7 @@ async function bare(
   client: Client,
   closers: (() => Promise<unknown>)[],
 ): Promise<Side> {
-  let arrived: (instantMs: number) => void = () => {};
+  let arrived: (dueTimeMs: number) => void = () => {};
   const target = createServer((request, response) => {
     arrived(Number(request.url?.slice(1)));
     request.resume().once('end', () => response.writeHead(204).end());
@@ -147,8 +147,8 @@ async function bare(
   return async (count) => {
     const late: number[] = [];
     const done = Promise.withResolvers<void>();
-    arrived = (instantMs) => {
-      late.push(Date.now() - instantMs);
+    arrived = (dueTimeMs) => {
+      late.push(Date.now() - dueTimeMs);
       if (late.length === count) done.resolve();
     };
     const dueTimes = dueTimesOf(count);

@@ -20,7 +20,7 @@ const INDEXED = {
   'pubsub-guarantees-outbox-streams': ['blockedAt DESCENDING'],
   'pubsub-guarantees-payload': ['expiresAt'],
   'pubsub-guarantees-payload-chunks': ['expiresAt', 'unfinishedAt'],
-  'pubsub-guarantees-schedules': ['sweep', 'byKey', 'byInstant'],
+  'pubsub-guarantees-schedules': ['sweep', 'byKey', 'byDueTime'],
 };
 const EXPIRING = ['claims', 'payload', 'payload-chunks', 'schedules'];
 

@@ -65,7 +65,7 @@ suite('outbox commands', () => {
     };
     const { sweep: pass } = relay(store, publisher, { log: silent });
     const box = outbox(store);
-    for (const [text, sequenceKey] of [['bad 1', 'k'], ['2', 'k'], ['bad loose']] as const) {
+    for (const [text, sequenceKey] of [['bad 1', 'k'], ['2', 'k'], ['bad unordered']] as const) {
       await firestore.runTransaction(async (transaction) =>
         (await box.reserve(transaction, sequenceKey === undefined ? {} : { sequenceKey })).add(message(text)),
       );

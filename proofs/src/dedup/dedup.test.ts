@@ -208,17 +208,17 @@ describe('once', () => {
     assert.equal(clock.monotonic(), 5_000);
   });
 
-  test('processes a message whose record is foreign, with a warning', async () => {
+  test('processes a message whose record is unrecognised, with a warning', async () => {
     const clock = virtualClock();
     const log = memoryLog();
-    const foreign: ClaimStore = {
+    const unrecognised: ClaimStore = {
       ...memoryClaims({ clock }),
-      claim: async () => ({ kind: 'foreign', what: 'a value without expiry' }),
+      claim: async () => ({ kind: 'unrecognised', what: 'a value without expiry' }),
     };
-    const { deliver, runs } = worker(clock, foreign, done);
+    const { deliver, runs } = worker(clock, unrecognised, done);
     assert.deepEqual(await deliver(aMessage('1'), aContext(clock, { log })), ack());
     assert.equal(runs(), 1);
-    assert.deepEqual(log.events(), ['dedup_foreign']);
+    assert.deepEqual(log.events(), ['dedup_unrecognised']);
   });
 
   test('repeats a completion of unknown outcome, and then leaves the claim alone', async () => {

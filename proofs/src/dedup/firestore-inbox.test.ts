@@ -276,7 +276,7 @@ test('a record that is not ours is left alone: a retry, for processing it could 
   await deliver();
   const [record] = (await firestore.collection('pubsub-guarantees-claims').get()).docs;
   await record?.ref.update({ v: 2 });
-  assert.equal(said(await deliver()), 'FOREIGN_CLAIM');
+  assert.equal(said(await deliver()), 'UNRECOGNISED_CLAIM');
   assert.deepEqual([await read(), runs()], [10, 1]);
 });
 

@@ -83,7 +83,7 @@ function suite(name: string, start: () => Promise<Server>): void {
       store,
       close,
       pass: (ms) => pause(ms),
-      plantForeign: [
+      plantUnrecognised: [
         { what: 'another version', plant: plant({ v: 2 }) },
         { what: 'no expiry', plant: plant({ expiresAt: null }) },
         { what: 'an expiry that is a number', plant: plant({ expiresAt: Date.now() + DAY_MS }) },

@@ -24,7 +24,7 @@ export const INBOX_REQUESTS = [
   'first',
   'claim',
   'remove rows',
-  'put off',
+  'reschedule',
 ] as const;
 const REQUESTS = [...INBOX_REQUESTS, 'handler', 'publish'] as const;
 
@@ -79,7 +79,7 @@ export function inboxDocumentsOf(
     first: 'first',
     claim: 'claim',
     remove: 'remove rows',
-    putOff: 'put off',
+    reschedule: 'reschedule',
   });
   return {
     ...documents,

@@ -31,9 +31,9 @@ const fault = drawnFaults(
 const RARE: readonly Site[] = [
   'after take-over',
   'after claim',
-  'before put off',
-  'after put off',
-  'after put off',
+  'before reschedule',
+  'after reschedule',
+  'after reschedule',
 ];
 const site = fc.oneof(
   { weight: 4, arbitrary: fc.nat(deathSites.length - 1) },

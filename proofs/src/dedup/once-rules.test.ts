@@ -198,7 +198,7 @@ describe('the rules of once', () => {
     assert.equal((await clock.until(second)).kind, 'retry');
   });
 
-  test('a completion is sent when the renewal under way has been answered, and not beside it', async () => {
+  test('a completion is sent when the renewal in flight has been answered, and not beside it', async () => {
     const { clock, start } = world();
     const slow: NetworkFault = { kind: 'none', beforeMs: 4_000 };
     const { deliver, calls } = start(

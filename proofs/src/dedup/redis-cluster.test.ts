@@ -24,7 +24,7 @@ if (!hasRedisServer()) {
     return {
       store: redisClaims(cluster, { prefix: PREFIX }),
       pass: (ms) => pause(ms),
-      plantForeign: [
+      plantUnrecognised: [
         {
           what: 'no expiry',
           plant: async (key) => void (await cluster.set(recordKey(PREFIX, key), '1cX 1 A 7')),

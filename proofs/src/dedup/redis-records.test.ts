@@ -110,17 +110,17 @@ if (!hasRedisServer()) {
         assert.equal(await store.complete(first.held), 'stolen');
       }));
 
-    test('what version 1 wrote is foreign, a claim and a completed record, and stays as it is', () =>
+    test('what version 1 wrote is unrecognised, a claim and a completed record, and stays as it is', () =>
       withStore(async (redis, store) => {
         for (const value of ['1cX 17 A 7', '1dX 17 A a 7']) {
           const asked = hashed();
           await redis.set(recordKey(PREFIX, asked.key), value, 'PX', LINGER_MS + 60_000);
-          assert.equal((await store.claim(asked)).kind, 'foreign');
+          assert.equal((await store.claim(asked)).kind, 'unrecognised');
           assert.equal(await redis.get(recordKey(PREFIX, asked.key)), value);
         }
       }));
 
-    test('text that only looks like a packed record is foreign', () =>
+    test('text that only looks like a packed record is unrecognised', () =>
       withStore(async (redis, store) => {
         for (const value of [
           '\u0001short',
@@ -130,7 +130,7 @@ if (!hasRedisServer()) {
         ]) {
           const asked = hashed();
           await redis.set(recordKey(PREFIX, asked.key), value, 'PX', 60_000);
-          assert.equal((await store.claim(asked)).kind, 'foreign', JSON.stringify(value));
+          assert.equal((await store.claim(asked)).kind, 'unrecognised', JSON.stringify(value));
         }
       }));
 

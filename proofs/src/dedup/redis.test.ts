@@ -47,7 +47,7 @@ if (!hasRedisServer()) {
     return {
       store: redisClaims(redis, { prefix: PREFIX }),
       pass: (ms) => pause(ms),
-      plantForeign: [
+      plantUnrecognised: [
         {
           what: 'no expiry',
           plant: async (key) => void (await redis.set(recordKey(PREFIX, key), '1cX 1 A 7')),

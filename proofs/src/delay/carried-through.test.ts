@@ -88,7 +88,7 @@ test('B27: what is over a limit of Pub/Sub is not published when its time has co
   for (const [attributes, orderingKey] of cases) {
     const whole = { ...message(attributes), ...(orderingKey !== undefined && { orderingKey }) };
     const start = { key: 'k', topic: 'projects/p/topics/out', attempt: 0, hop: 0 };
-    const body = encodeDelayed({ ...start, instantMs: START, scheduleTimeMs: START, message: whole });
+    const body = encodeDelayed({ ...start, dueTimeMs: START, scheduleTimeMs: START, message: whole });
     const run = dispatch({ name: 'n', scheduleTimeMs: START, body });
     assert.deepEqual(await clock.until(run), { status: 200 });
   }

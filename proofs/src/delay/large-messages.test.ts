@@ -217,7 +217,7 @@ test('two runs of a task at once publish the same dedupId, and both are answered
   );
 });
 
-test('a source message that comes again before the instant, while it fires or long after: never a task without its payload', async () => {
+test('a source message that comes again before the due time, while it fires or long after: never a task without its payload', async () => {
   const { clock, deliver, run, queue, target, dead, memory } = world();
   const message = small(new Date(clock.now()));
   await deliver(message);
@@ -253,7 +253,7 @@ test('ten years: every hop carries the reference alone, and the payload is there
   assert.ok(message.data.equals(target.published[0]?.data ?? Buffer.alloc(0)));
 });
 
-test('a store that is down at the instant is answered 503 until it is up', async () => {
+test('a store that is down at the due time is answered 503 until it is up', async () => {
   const { clock, deliver, dispatch, target, memory, answers } = world();
   await deliver(small(new Date(clock.now())));
   for (const call of [2, 3]) memory.failOn(call, 'refused');

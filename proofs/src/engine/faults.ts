@@ -17,7 +17,7 @@ export type Fault =
   | Readonly<{ kind: 'delayed'; byMs: number }>
   /** Applied, its reply lost, and sent again by the client: the caller hears what the second one did. */
   | Readonly<{ kind: 'repeated' }>
-  /** Applied and answered now, and applied once more later: the first one was under way when the client repeated it. */
+  /** Applied and answered now, and applied once more later: the first one was in flight when the client repeated it. */
   | Readonly<{ kind: 'late copy'; byMs: number }>
   /** The process ends before or after the request is applied: nothing comes back. */
   | Readonly<{ kind: 'crash'; when: 'before' | 'after' }>;

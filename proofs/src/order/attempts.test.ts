@@ -24,22 +24,22 @@ const inTurn = (...outcomes: readonly (() => Outcome)[]): Handler => {
 };
 
 /** A dead-letter topic that refuses once. */
-function refusing(): Readonly<{ letters: string[]; deadLetters: Middleware }> {
-  const letters: string[] = [];
+function refusing(): Readonly<{ deadLettered: string[]; deadLetters: Middleware }> {
+  const deadLettered: string[] = [];
   let refusals = 1;
   const deadLetters: Middleware = (next) => async (message, context) => {
     const outcome = await next(message, context);
     if (outcome.kind !== 'deadLetter') return outcome;
     if (refusals-- > 0) return retry(new TransientError('DEAD_LETTER_UNPUBLISHED', 'refused'));
-    letters.push(`${message.attributes.sequence} ${codeOf(outcome.error)}`);
+    deadLettered.push(`${message.attributes.sequence} ${codeOf(outcome.error)}`);
     return { ...outcome, published: true };
   };
-  return { letters, deadLetters };
+  return { deadLettered, deadLetters };
 }
 
 for (const [name, other] of Object.entries(OTHERS)) {
   test(`${name} gives nothing up, even where the attempts are used up and the dead letter was refused`, async () => {
-    const { letters, deadLetters } = refusing();
+    const { deadLettered, deadLetters } = refusing();
     const { clock, worker, runs, state } = bench({
       onPoison: 'skip',
       deadLetters,
@@ -51,11 +51,11 @@ for (const [name, other] of Object.entries(OTHERS)) {
       await clock.advance(60_000);
       await sweep();
     }
-    assert.deepEqual([letters, runs.length, state().last, state().skipped], [[], 5, 1, []]);
+    assert.deepEqual([deadLettered, runs.length, state().last, state().skipped], [[], 5, 1, []]);
   });
 
   test(`${name} gives nothing up that is too large to be held`, async () => {
-    const { letters, deadLetters } = refusing();
+    const { deadLettered, deadLetters } = refusing();
     const { worker, runs, state } = bench({
       onPoison: 'skip',
       deadLetters,
@@ -64,7 +64,7 @@ for (const [name, other] of Object.entries(OTHERS)) {
     });
     const { deliver } = worker({ handler: inTurn(failed, failed, other) });
     for (let delivery = 0; delivery < 4; delivery += 1) await deliver(1);
-    assert.deepEqual([letters, runs.length, state().last, state().skipped], [[], 4, 1, []]);
+    assert.deepEqual([deadLettered, runs.length, state().last, state().skipped], [[], 4, 1, []]);
   });
 
   test(`${name} does not use up attempts: a head blocks after its own failures and no sooner`, async () => {
@@ -81,7 +81,7 @@ for (const [name, other] of Object.entries(OTHERS)) {
 }
 
 test('a run that was aborted gives nothing up, even where the attempts are used up', async () => {
-  const { letters, deadLetters } = refusing();
+  const { deadLettered, deadLetters } = refusing();
   const { clock, worker, state } = bench({ onPoison: 'skip', deadLetters, retry: { maxAttempts: 1 } });
   const first = worker({ handler: inTurn(failed) });
   await first.deliver(1);
@@ -93,10 +93,10 @@ test('a run that was aborted gives nothing up, even where the attempts are used 
   });
   await clock.advance(60_000);
   await clock.until(aborted.sweep());
-  assert.deepEqual([letters, state().last], [[], 0]);
+  assert.deepEqual([deadLettered, state().last], [[], 0]);
   await clock.advance(60_000);
   await first.sweep();
-  assert.deepEqual([letters, state().last, state().skipped], [[], 1, []]);
+  assert.deepEqual([deadLettered, state().last, state().skipped], [[], 1, []]);
 });
 
 test('a failure whose commit did not arrive is written again, and not taken for written', async () => {

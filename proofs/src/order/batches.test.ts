@@ -260,7 +260,7 @@ test('what has run does not run again because what is held cannot be read for a 
   assert.deepEqual([runs, state().last, state().held], [['1:a', '2:a'], 2, 1]);
 });
 
-test('a process has one commit under way in a stream, and as many as there are streams', async () => {
+test('a process has one commit in flight in a stream, and as many as there are streams', async () => {
   const made = bench();
   const { clock, worker } = made;
   const under = new Map<string, number>();

@@ -100,10 +100,10 @@ test('a copy held while its number runs leaves the payload store with it', async
 });
 
 test('a dead letter of a large message is whole, from a drain and from an operator', async () => {
-  const letters: number[] = [];
+  const deadLettered: number[] = [];
   const deadLetters: Middleware = (next) => async (message, context) => {
     const outcome = await next(message, context);
-    if (outcome.kind === 'deadLetter') letters.push(message.data.length);
+    if (outcome.kind === 'deadLetter') deadLettered.push(message.data.length);
     return outcome.kind === 'deadLetter' ? { ...outcome, published: true } : outcome;
   };
   const bad: Handler = async (message) =>
@@ -112,7 +112,7 @@ test('a dead letter of a large message is whole, from a drain and from an operat
   const { deliver } = skips.worker({ handler: bad });
   await deliver(2, { content: LARGE });
   await deliver(1);
-  assert.deepEqual([letters, skips.state().last, skips.live.size], [[2_000], 2, 0]);
+  assert.deepEqual([deadLettered, skips.state().last, skips.live.size], [[2_000], 2, 0]);
 
   const blocks = withPayloads();
   const one = blocks.worker({ handler: bad });
@@ -123,7 +123,7 @@ test('a dead letter of a large message is whole, from a drain and from an operat
   await assert.rejects(without.skip(ref, 2), { code: 'NO_PAYLOAD_STORE' });
   const { skip } = orderedDelivery(blocks.store, { deadLetters, payloads: blocks.payloads });
   assert.equal(await skip(ref, 2), true);
-  assert.deepEqual([letters, blocks.state().last, blocks.live.size], [[2_000, 2_000], 2, 0]);
+  assert.deepEqual([deadLettered, blocks.state().last, blocks.live.size], [[2_000, 2_000], 2, 0]);
 });
 
 test('a stream whose content is gone is blocked visibly', async () => {

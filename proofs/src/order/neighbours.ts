@@ -11,14 +11,14 @@ import { through } from '../engine/through.ts';
 import type { Call } from './faulty-store.ts';
 import type { Sent, Traffic } from './traffic.ts';
 
-export const graveyard =
-  (letters: Set<string>, call: Call): Middleware =>
+export const deadLetterPublisher =
+  (deadLettered: Set<string>, call: Call): Middleware =>
   (next) =>
   async (message, context) => {
     const outcome = await next(message, context);
     if (outcome.kind !== 'deadLetter' || outcome.published) return outcome;
     try {
-      await call('dead letter', async () => void letters.add(message.data.toString()));
+      await call('dead letter', async () => void deadLettered.add(message.data.toString()));
     } catch (cause) {
       return retry(new TransientError('DEAD_LETTER_UNPUBLISHED', 'not published', { cause }));
     }

@@ -25,16 +25,16 @@ const bad = (): Outcome => deadLetter(new PermanentError('BAD', 'never'));
 const down = (): Outcome => retry(new Error('down'));
 
 /** A dead-letter topic that refuses as often as `refusals` says. */
-function graveyard(refusals = 0): Readonly<{ letters: string[]; deadLetters: Middleware }> {
-  const letters: string[] = [];
+function recordedDeadLetters(refusals = 0): Readonly<{ deadLettered: string[]; deadLetters: Middleware }> {
+  const deadLettered: string[] = [];
   const deadLetters: Middleware = (next) => async (message, context) => {
     const outcome = await next(message, context);
     if (outcome.kind !== 'deadLetter' || outcome.published) return outcome;
     if (refusals-- > 0) return retry(new TransientError('DEAD_LETTER_UNPUBLISHED', 'refused'));
-    letters.push(`${message.attributes.sequence} ${codeOf(outcome.error)} ${context.source}`);
+    deadLettered.push(`${message.attributes.sequence} ${codeOf(outcome.error)} ${context.source}`);
     return { ...outcome, published: true };
   };
-  return { letters, deadLetters };
+  return { deadLettered, deadLetters };
 }
 
 async function sweeps({ clock, worker }: Bench, count: number, handler: Handler): Promise<void> {
@@ -126,14 +126,14 @@ test('claims in progress elsewhere, lost leases and stores that are down never m
 });
 
 test('skip: the dead letter is published, then the stream goes on; delivered, and held', async () => {
-  const { letters, deadLetters } = graveyard();
+  const { deadLettered, deadLetters } = recordedDeadLetters();
   const { worker, runs, state, heldNumbers } = bench({ onPoison: 'skip', deadLetters });
   const { deliver } = worker({
     handler: async (message) => (['1', '4'].includes(message.attributes.sequence ?? '') ? bad() : ack()),
   });
   for (const number of [3, 4, 5, 2]) await deliver(number);
   assert.equal(kindOf(await deliver(1)), 'deadLetter BAD published');
-  assert.deepEqual(letters, ['1 BAD sub', '4 BAD sub']);
+  assert.deepEqual(deadLettered, ['1 BAD sub', '4 BAD sub']);
   assert.deepEqual(
     [runs.map((run) => run[0]), state().last, heldNumbers()],
     [['1', '2', '3', '4', '5'], 5, []],
@@ -154,20 +154,20 @@ test('skip: the dead letter is published, then the stream goes on; delivered, an
 });
 
 test('B18: a dead letter that is not published does not advance the stream', async () => {
-  const { letters, deadLetters } = graveyard(2);
+  const { deadLettered, deadLetters } = recordedDeadLetters(2);
   const made = bench({ onPoison: 'skip', deadLetters });
   const { worker, runs, state, heldNumbers } = made;
   const { deliver } = worker({ handler: failing(1, 9, bad) });
   assert.equal(kindOf(await deliver(1)), 'ack held');
   await deliver(2);
   await sweeps(made, 1, failing(1, 9, bad));
-  assert.deepEqual([runs.length, letters, state().last, heldNumbers()], [2, [], 0, [1, 2]]);
+  assert.deepEqual([runs.length, deadLettered, state().last, heldNumbers()], [2, [], 0, [1, 2]]);
   await sweeps(made, 1, failing(1, 9, bad));
-  assert.deepEqual([runs.at(-1), letters, state().last, heldNumbers()], ['2:a', ['1 BAD sub'], 2, []]);
+  assert.deepEqual([runs.at(-1), deadLettered, state().last, heldNumbers()], ['2:a', ['1 BAD sub'], 2, []]);
 });
 
 test('skip: a process that dies after the dead letter repeats it, and loses nothing', async () => {
-  const { letters, deadLetters } = graveyard();
+  const { deadLettered, deadLetters } = recordedDeadLetters();
   const made = bench({ onPoison: 'skip', deadLetters });
   const { clock, worker, state } = made;
   const dies = { 'commit 2': { kind: 'crash', when: 'before' } } as const;
@@ -175,15 +175,15 @@ test('skip: a process that dies after the dead letter repeats it, and loses noth
   await clock.advance(2 * LEASE_MS);
   assert.equal(kindOf(await worker().deliver(1)), 'ack held');
   await sweeps(made, 2, failing(1, 1, bad));
-  assert.deepEqual([letters.length, state().last, state().skipped], [2, 1, [{ from: 1, to: 1 }]]);
+  assert.deepEqual([deadLettered.length, state().last, state().skipped], [2, 1, [{ from: 1, to: 1 }]]);
 });
 
 test('a dead letter that the handler’s own stage has published is not published again', async () => {
-  const { letters, deadLetters } = graveyard();
+  const { deadLettered, deadLetters } = recordedDeadLetters();
   const { worker, state } = bench({ onPoison: 'skip', deadLetters });
   const { deliver } = worker({ handler: async () => ({ ...bad(), published: true }) as Outcome });
   assert.equal(kindOf(await deliver(1)), 'deadLetter BAD published');
-  assert.deepEqual([letters, state().last], [[], 1]);
+  assert.deepEqual([deadLettered, state().last], [[], 1]);
 });
 
 test('poison of `once`, one dedupId under two numbers, blocks and does not wait without end', async () => {

@@ -19,7 +19,7 @@ export function checkPromises(plan: Schedule, run: Simulated): void {
 }
 
 function checkKey(plan: Schedule, run: Simulated, key: string, contents: Map<string, string>): void {
-  const { witness, store, letters, traffic } = run;
+  const { witness, store, deadLettered, traffic } = run;
   const state = store.stateOf(refOf(key));
   const firsts: number[] = [];
   for (const effect of witness.effects.filter((one) => one.key === key)) {
@@ -41,14 +41,14 @@ function checkKey(plan: Schedule, run: Simulated, key: string, contents: Map<str
   );
   for (let number = 1; number <= last; number += 1) {
     if (isDone(number)) continue;
-    const isLetter = [...letters].some(
+    const isDeadLettered = [...deadLettered].some(
       (content) => content.startsWith(`${key}#${number}`) && isOf(content, key, number),
     );
     // Or it was given up before it could be stored, and is one by its next delivery.
     const isLate = traffic.sent.some(
       (one) => one.key === key && one.number === number && cameLate(run, one.id),
     );
-    const isKnown = isLetter || isLate || plan.onGap === 'skip';
+    const isKnown = isDeadLettered || isLate || plan.onGap === 'skip';
     assert.ok(isKnown, `${key}#${number} was given up without a dead letter`);
   }
   checkEnd(plan, run, key, state);
@@ -94,7 +94,7 @@ function checkEnd(plan: Schedule, run: Simulated, key: string, state: StreamStat
 
 /** Each message ran, is a dead letter, or waits visibly in the store. */
 function checkMessages(
-  { traffic, settled, letters, store, faults, witness }: Simulated,
+  { traffic, settled, deadLettered, store, faults, witness }: Simulated,
   contents: ReadonlyMap<string, string>,
 ): void {
   for (const message of traffic.sent) {
@@ -105,7 +105,7 @@ function checkMessages(
     const ran = contents.get(`${key}#${number}`) === content;
     if (outcome.kind === 'ack') {
       const waits = store.heldNumbers(refOf(key)).includes(number);
-      assert.ok(ran || letters.has(content) || waits, `${content} was acknowledged and never ran`);
+      assert.ok(ran || deadLettered.has(content) || waits, `${content} was acknowledged and never ran`);
       assert.ok(
         waits || number <= (state?.last ?? 0),
         `${content} was acknowledged and nothing shows it as done`,
@@ -120,7 +120,7 @@ function checkMessages(
       assert.notEqual(state?.epoch, epoch, `${content} has the right epoch`);
     else if (code === 'SEQUENCE_CONFLICT') assert.ok(!ran, `${content} ran and was dead-lettered`);
     else {
-      assert.ok(letters.has(content), `${content} was given up without a dead letter`);
+      assert.ok(deadLettered.has(content), `${content} was given up without a dead letter`);
       // As above: an innocent head may be given up too, where processes died in it.
       assert.ok(
         code === 'FATAL' || code === 'ATTEMPTS_EXHAUSTED' || faults > 0 || witness.kills.size > 0,

@@ -15,7 +15,7 @@ import type { Faults } from './drawn-faults.ts';
 import { startProcess } from '../engine/process.ts';
 import { faultyStore, lost, type Request } from './faulty-store.ts';
 import type { Mutation } from './mutation.ts';
-import { graveyard, outbox, payloadStore } from './neighbours.ts';
+import { deadLetterPublisher, outbox, payloadStore } from './neighbours.ts';
 import { MAX_ATTEMPTS, type Schedule, SOURCE } from './schedule.ts';
 import type { Random } from '../engine/random.ts';
 import { messageOf, type Sent, type Traffic } from './traffic.ts';
@@ -39,14 +39,14 @@ export type World = Readonly<{
   witness: Witness;
   traffic: Traffic;
   faults: Faults;
-  letters: Set<string>;
+  deadLettered: Set<string>;
   deliver(sent: Sent): void;
   /** Asks for a look at a key at that time. */
   wake(key: string, atMs: number): void;
 }>;
 
 export function startConsumer(world: World, died: () => void): Consumer {
-  const { plan, mutation, random, clock, store, witness, traffic, faults, letters } = world;
+  const { plan, mutation, random, clock, store, witness, traffic, faults, deadLettered } = world;
   const process = startProcess<Request>(clock, { faultOf: faults.ofRequest, lost, died });
   const { alive, crash, call } = process;
   const habits: Habits = {
@@ -60,7 +60,7 @@ export function startConsumer(world: World, died: () => void): Consumer {
   };
   const plain = faultyStore(store, call);
   const faulty = mutation.store?.(plain) ?? plain;
-  const deadLetters = graveyard(letters, call);
+  const deadLetters = deadLetterPublisher(deadLettered, call);
   const payloads = payloadStore(world.payloads, call);
   const options: StreamOptions = {
     ...mutation.options,

@@ -22,7 +22,7 @@ export type Simulated = Readonly<{
   settled: ReadonlyMap<string, Outcome>;
   deliveries: ReadonlyMap<string, number>;
   /** Contents whose dead letter the consumer or the operator has published. */
-  letters: ReadonlySet<string>;
+  deadLettered: ReadonlySet<string>;
   store: MemoryStreams;
   witness: Witness;
   faults: number;
@@ -45,11 +45,11 @@ export async function simulate(plan: Schedule, mutation: Mutation = {}, crashes?
   const store = watchedStore(plain, seen.violations, seen.failures);
   const settled = new Map<string, Outcome>();
   const deliveries = new Map<string, number>();
-  const letters = new Set<string>();
+  const deadLettered = new Set<string>();
   const made = traffic(plan, random);
   const faults = drawnFaults(plan, random, clock, crashes);
   const payloads = memoryPayloads({ clock });
-  const shared = { plan, mutation, random, clock, store, payloads, witness: seen, faults, letters };
+  const shared = { plan, mutation, random, clock, store, payloads, witness: seen, faults, deadLettered };
   const world: World = { ...shared, traffic: made, deliver, wake };
 
   function deliver(sent: Sent): void {
@@ -115,7 +115,16 @@ export async function simulate(plan: Schedule, mutation: Mutation = {}, crashes?
   while (clock.monotonic() < LIMIT_MS && !(quiet() && !(faults.on() && plan.faultRate > 0))) {
     await clock.advance(5_000);
   }
-  return { traffic: made, settled, deliveries, letters, store, witness: seen, faults: faults.count(), clock };
+  return {
+    traffic: made,
+    settled,
+    deliveries,
+    deadLettered,
+    store,
+    witness: seen,
+    faults: faults.count(),
+    clock,
+  };
 }
 
 /** Nothing more will happen to the key: drained, standing still with nobody to help, or waiting for ever. */

@@ -158,19 +158,19 @@ test('skip of missing numbers lets what is held behind them run, and leaves a ru
 });
 
 test('what is skipped as poison has its dead letter, and what is held behind it runs', async () => {
-  const letters: string[] = [];
+  const deadLettered: string[] = [];
   const bed = bench({
     deadLetters: (next) => async (message, context) => {
       const outcome = await next(message, context);
       if (outcome.kind !== 'deadLetter') return outcome;
-      letters.push(`${message.attributes.sequence} ${codeOf(outcome.error)}`);
+      deadLettered.push(`${message.attributes.sequence} ${codeOf(outcome.error)}`);
       return { ...outcome, published: true };
     },
   });
   for (const number of [1, 2]) await bed.worker({ handler: bad }).deliver(number);
   assert.equal(await bed.worker().streams.skip(K, 1), true);
   await bed.worker().sweep();
-  assert.deepEqual([letters, bed.state().last, bed.runs], [['1 BAD'], 2, ['1:a', '2:a']]);
+  assert.deepEqual([deadLettered, bed.state().last, bed.runs], [['1 BAD'], 2, ['1:a', '2:a']]);
 });
 
 test('a wake-up of one source leaves the stream of another alone', async () => {

@@ -10,7 +10,7 @@ const REQUESTS = [
   'get',
   'commit',
   'stream',
-  'take',
+  'acquire',
   'record',
   'release',
   'after',
@@ -20,7 +20,7 @@ const REQUESTS = [
   'look',
   'claim',
   'sent',
-  'put off',
+  'reschedule',
   'park',
   'unpark',
   'blocked',
@@ -62,7 +62,10 @@ const at = fc.oneof(
 /** With more of what happens seldom. */
 const site = fc.oneof(
   { weight: 6, arbitrary: fc.constantFrom(...sites) },
-  { weight: 1, arbitrary: fc.constantFrom<Site>('before put off', 'after put off', 'after put off') },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom<Site>('before reschedule', 'after reschedule', 'after reschedule'),
+  },
   { weight: 1, arbitrary: fc.constantFrom<Site>('before park', 'after park') },
   { weight: 2, arbitrary: fc.constantFrom<Site>('before unpark', 'after unpark') },
 );

@@ -4,7 +4,7 @@ import { storeUnavailable } from '../../../shared/src/errors.ts';
 import { outboxSender } from '../../../shared/src/outbox/sender.ts';
 import { message, world } from './world.ts';
 
-test('what is sent while a commit is under way shares the next one, in order', async () => {
+test('what is sent while a commit is in flight shares the next one, in order', async () => {
   let commits = 0;
   const { clock, store, relayOf, texts } = world({
     network: (request, send) => {

@@ -75,7 +75,7 @@ test('a task whose topic is missing is answered 503 and told of as the deploymen
     { allowedTopics: [topic], clock, log },
   );
   const at = clock.now();
-  const task = { key: 'k', topic, instantMs: at, scheduleTimeMs: at, attempt: 0, hop: 0, message };
+  const task = { key: 'k', topic, dueTimeMs: at, scheduleTimeMs: at, attempt: 0, hop: 0, message };
   assert.deepEqual(await clock.until(run({ body: encodeDelayed(task) })), { status: 503 });
   assert.deepEqual(
     lines.map((line) => [line.level, line.fields['event'], line.fields['code']]),

@@ -20,7 +20,7 @@ const nothing = (async () => undefined) as unknown as Handler;
 const failing: Handler = async () => retry(new Error('no'));
 
 /** A subscription on virtual time that delivers what is given back at once, as one without a retry policy does. */
-function instant(handler: Handler, options: Partial<ReceiveOptions> = {}) {
+function startReceiver(handler: Handler, options: Partial<ReceiveOptions> = {}) {
   const clock = virtualClock();
   const events = new EventEmitter();
   const flow: { maxMessages?: number } = {};
@@ -75,7 +75,7 @@ const timesOf = (runs: readonly { id: string; at: number }[], id: string): reado
   runs.filter((one) => one.id === id).map(({ at }) => at);
 
 test('a message that fails comes back after growing pauses, up to the longest', async () => {
-  const { send, runs, run, close } = instant(failing, { retry: { max: '1s' } });
+  const { send, runs, run, close } = startReceiver(failing, { retry: { max: '1s' } });
   send('a');
   await run(6_000);
   const pauses = timesOf(runs, 'a').map((at, index, all) => at - (all[index - 1] ?? at));
@@ -89,7 +89,7 @@ test('a message that fails comes back after growing pauses, up to the longest', 
 
 test('ten messages that fail fast are not a hot loop, and do not keep others from running', async () => {
   const handler: Handler = async ({ id }) => (id.startsWith('bad') ? retry(new Error('no')) : ack());
-  const { send, runs, run, close, answers } = instant(handler, { concurrency: 1, maxWaiting: 10 });
+  const { send, runs, run, close, answers } = startReceiver(handler, { concurrency: 1, maxWaiting: 10 });
   for (let n = 0; n < 10; n += 1) send(`bad-${n}`);
   await run(2_000);
   assert.ok(runs.length <= 60, `${runs.length} runs in 2 s`);
@@ -101,7 +101,7 @@ test('ten messages that fail fast are not a hot loop, and do not keep others fro
 
 test('the pause of a message is its own, and is forgotten when it succeeds', async () => {
   let isBad = true;
-  const { send, runs, run, close } = instant(async ({ id }) =>
+  const { send, runs, run, close } = startReceiver(async ({ id }) =>
     id === 'a' && isBad ? retry(new Error('no')) : ack(),
   );
   send('a');
@@ -127,7 +127,7 @@ test('a pause is at least as long as the handler asked for, and ends before the 
     [async () => retry(new Error('no'), '1h'), 10_000],
   ];
   for (const [handler, pauseMs] of asked) {
-    const { send, runs, run, close } = instant(handler, { handlerTimeout: '5s', maxExtension: '10s' });
+    const { send, runs, run, close } = startReceiver(handler, { handlerTimeout: '5s', maxExtension: '10s' });
     send('a');
     await run(pauseMs - 50);
     assert.equal(runs.length, 1, String(pauseMs));
@@ -138,7 +138,7 @@ test('a pause is at least as long as the handler asked for, and ends before the 
 });
 
 test('closing gives what pauses back at once, and waits for nothing else', async () => {
-  const { send, answers, run, close, clock, runs } = instant(failing, { retry: { min: '30s' } });
+  const { send, answers, run, close, clock, runs } = startReceiver(failing, { retry: { min: '30s' } });
   for (const id of ['a', 'b', 'c']) send(id);
   await run(100);
   assert.deepEqual([answers, runs.length], [[], 3]);
@@ -150,7 +150,7 @@ test('closing gives what pauses back at once, and waits for nothing else', async
 });
 
 test('no more messages wait aside than there are places: the rest keeps its handler from running others', async () => {
-  const { send, runs, run, close, flow } = instant(failing, {
+  const { send, runs, run, close, flow } = startReceiver(failing, {
     concurrency: 2,
     maxWaiting: 1,
     retry: { min: '10s' },
@@ -166,7 +166,7 @@ test('no more messages wait aside than there are places: the rest keeps its hand
 });
 
 test('a handler that answers nothing stops its receiver after a few of one message, in one clear line', async () => {
-  const { send, runs, run, close, lines, answers } = instant(nothing);
+  const { send, runs, run, close, lines, answers } = startReceiver(nothing);
   send('a');
   send('b');
   await run(5_000);
@@ -186,7 +186,7 @@ test('where there are dead letters, the message is one, and the receiver goes on
   const handler = compose((async ({ id }) => (id === 'a' ? undefined : ack())) as Handler, [
     deadLettering(publisher, 'dead'),
   ]);
-  const { send, runs, run, close, lines, answers } = instant(handler);
+  const { send, runs, run, close, lines, answers } = startReceiver(handler);
   send('a');
   await run(3_000);
   assert.equal(timesOf(runs, 'a').length, 3);
@@ -203,7 +203,7 @@ test('where there are dead letters, the message is one, and the receiver goes on
 test('an answer in between shows that the handler can answer: it is not stopped', async () => {
   let count = 0;
   const mixed = (async () => ((count += 1) % 2 === 0 ? retry(new Error('no')) : undefined)) as Handler;
-  const { send, run, close, lines, runs } = instant(mixed, { retry: { max: '200ms' } });
+  const { send, run, close, lines, runs } = startReceiver(mixed, { retry: { max: '200ms' } });
   send('a');
   await run(3_000);
   assert.ok(runs.length > 8);
@@ -237,7 +237,7 @@ test('options of the pauses are checked', () => {
   ];
   for (const [options, message] of wrong) {
     assert.throws(
-      () => instant(failing, options),
+      () => startReceiver(failing, options),
       refusal(/^\^(\S+) is/.exec(message.source)?.[1] ?? '', message),
     );
   }

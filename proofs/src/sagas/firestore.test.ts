@@ -31,7 +31,7 @@ for (const [name, open] of firestoreServers('enforce')) {
     return {
       store: firestoreSagas(firestore, { collection }),
       inbox: inboxOf(firestore),
-      plantForeign: async (ref) =>
+      plantUnrecognised: async (ref) =>
         void (await firestore.collection(collection).doc(instanceId(ref)).set({ v: 1, state: 'mine' })),
       close,
     };
@@ -46,7 +46,7 @@ for (const [name, open] of firestoreServers('enforce')) {
       get: async (transaction, id) => Number((await transaction.get(at(id))).get('value') ?? 0),
       set: (transaction, id, value) => void transaction.set(at(id), { value }),
       read: async (id) => Number((await at(id).get()).get('value') ?? 0),
-      plantForeign: async (ref) =>
+      plantUnrecognised: async (ref) =>
         void (await firestore.collection(collection).doc(stepRecordId(ref)).set({ v: 2 })),
       close,
     };

@@ -43,7 +43,7 @@ for (const [name, open] of servers) {
     return {
       ledger: firestoreLedger(firestore, { collection }),
       transact: (work) => firestore.runTransaction(work),
-      plantForeign: async (id) =>
+      plantUnrecognised: async (id) =>
         void (await firestore.collection(collection).doc(id).set({ v: 1, state: 'mine' })),
       close,
     };

@@ -14,30 +14,30 @@ export function expected({ ops }: Program): readonly Publish[] {
     delivered.push(pending);
     pending = undefined;
   };
-  for (const { atMs, version = Math.max(atMs, top + 1), name, instantMs } of eventsOf(ops)) {
+  for (const { atMs, version = Math.max(atMs, top + 1), name, dueTimeMs } of eventsOf(ops)) {
     fire(atMs);
     if (version <= top) continue;
     top = version;
-    pending = instantMs === null ? undefined : { name, atMs: Math.max(instantMs, atMs) };
+    pending = dueTimeMs === null ? undefined : { name, atMs: Math.max(dueTimeMs, atMs) };
   }
   fire(Infinity);
   return delivered;
 }
 
-type Event = Readonly<{ atMs: number; version?: number; name: string; instantMs: number | null }>;
+type Event = Readonly<{ atMs: number; version?: number; name: string; dueTimeMs: number | null }>;
 
 const eventsOf = (ops: readonly Op[]): readonly Event[] =>
   ops
     .flatMap((op, index): Event[] => {
       if (op.kind === 'purge') return [];
       const version = op.kind === 'message' ? { version: sentAt(op, index) } : {};
-      const what = { name: `W${index}`, instantMs: op.instantMs, ...version };
+      const what = { name: `W${index}`, dueTimeMs: op.dueTimeMs, ...version };
       return arrivalsOf(op, index).map((atMs) => ({ atMs, ...what }));
     })
     .sort((one, other) => one.atMs - other.atMs);
 
 export type Invariant =
-  | 'never before its instant'
+  | 'never before its due time'
   | 'a success is final'
   | 'the last one is delivered'
   | 'in time while nothing fails'
@@ -54,8 +54,8 @@ export function violations(history: History, { ops, faults }: Program): readonly
   const isCalm = faults.length === 0 && ops.every(({ kind }) => kind !== 'purge');
   for (const { name, atMs } of publishes) {
     const write = named.get(name);
-    if (write?.instantMs === undefined || write.instantMs === null || atMs < write.instantMs) {
-      found.add('never before its instant');
+    if (write?.dueTimeMs === undefined || write.dueTimeMs === null || atMs < write.dueTimeMs) {
+      found.add('never before its due time');
       continue;
     }
     const killers = writes.filter((other) => isSuccess(other) && isNewer(other, write));
@@ -66,18 +66,18 @@ export function violations(history: History, { ops, faults }: Program): readonly
     const times = publishes.filter(({ name }) => name === write.name);
     if (isCalm && times.length > 1) found.add('once while nothing fails');
     const isLast = writes.every((other) => other === write || isNewer(write, other));
-    if (!isLast || !isSuccess(write) || write.instantMs === null) continue;
+    if (!isLast || !isSuccess(write) || write.dueTimeMs === null) continue;
     const [first] = times;
     if (first === undefined) found.add('the last one is delivered');
-    else if (isCalm && first.atMs > Math.max(write.instantMs, write.answeredMs ?? 0) + IN_TIME_MS) {
+    else if (isCalm && first.atMs > Math.max(write.dueTimeMs, write.answeredMs ?? 0) + IN_TIME_MS) {
       found.add('in time while nothing fails');
     }
   }
   return [...found];
 }
 
-const isSuccess = ({ answer, instantMs }: Write): boolean =>
-  answer === (instantMs === null ? 'cancelled' : 'scheduled');
+const isSuccess = ({ answer, dueTimeMs }: Write): boolean =>
+  answer === (dueTimeMs === null ? 'cancelled' : 'scheduled');
 
 /** For certain: a program's version is the store's time somewhere between its begin and its answer. */
 function isNewer(one: Write, other: Write): boolean {
@@ -85,10 +85,10 @@ function isNewer(one: Write, other: Write): boolean {
   return one.sentMs > (other.by === 'message' ? other.sentMs : (other.answeredMs ?? Infinity));
 }
 
-/** A message replaces what is already under way, and cannot be told: there the run that was under way may end. */
+/** A message replaces what is already in flight, and cannot be told: there the run that was in flight may end. */
 function isAfter({ runs }: History, atMs: number, name: string, killer: Write): boolean {
-  const { answeredMs = Infinity, by, instantMs } = killer;
+  const { answeredMs = Infinity, by, dueTimeMs } = killer;
   if (atMs <= answeredMs) return false;
-  if (by === 'program' || instantMs === null) return true;
+  if (by === 'program' || dueTimeMs === null) return true;
   return !runs.some((run) => run.name === name && run.fromMs <= answeredMs && run.toMs >= atMs);
 }

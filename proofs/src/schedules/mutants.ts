@@ -49,13 +49,13 @@ const INVARIANT = 'a success is final';
 
 export const mutants: readonly Mutant[] = [
   {
-    // The generation says the same as the instant, and more: only without both does another instant meet the old name.
-    name: 'a name without the instant (and without the generation, which implies it)',
+    // The generation says the same as the due time, and more: only without both does another due time meet the old name.
+    name: 'a name without the due time (and without the generation, which implies it)',
     breaks: 'in time while nothing fails',
     way: { wrapQueue: naming(({ key, topic, attempt, hop }) => [key, topic, `${attempt}`, `${hop}`]) },
   },
   {
-    name: 'a name without the instant, where generations restart',
+    name: 'a name without the due time, where generations restart',
     breaks: 'in time while nothing fails',
     way: {
       wrapLedger: restarting,
@@ -72,10 +72,10 @@ export const mutants: readonly Mutant[] = [
     name: 'a name without the attempt',
     breaks: 'the last one is delivered',
     way: {
-      wrapQueue: naming(({ key, topic, instantMs, entry, hop }) => [
+      wrapQueue: naming(({ key, topic, dueTimeMs, entry, hop }) => [
         key,
         topic,
-        `${instantMs}`,
+        `${dueTimeMs}`,
         entry?.generation ?? '',
         `${hop}`,
       ]),

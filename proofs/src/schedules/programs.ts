@@ -13,9 +13,9 @@ export type Op =
       /** How long after it was sent it arrives, each time. */
       arrivals: readonly number[];
       /** Absent: it cancels. */
-      instantMs: number | null;
+      dueTimeMs: number | null;
     }>
-  | Readonly<{ kind: 'program'; sentMs: number; instantMs: number | null }>
+  | Readonly<{ kind: 'program'; sentMs: number; dueTimeMs: number | null }>
   | Readonly<{ kind: 'purge'; sentMs: number }>;
 
 export type Port = 'ledger' | 'queue' | 'publisher';
@@ -32,7 +32,7 @@ const GRID_MS = 500;
 const time = (seconds: number) =>
   fc.integer({ min: 0, max: (seconds * 1_000) / GRID_MS }).map((n) => n * GRID_MS);
 /** Between the others, so that nothing is due at the moment of an event. */
-const instant = fc.option(
+const dueTime = fc.option(
   time(90).map((ms) => ms + GRID_MS / 2),
   { freq: 3, nil: null },
 );
@@ -44,9 +44,9 @@ const message = fc.record({
     minLength: 1,
     maxLength: 3,
   }),
-  instantMs: instant,
+  dueTimeMs: dueTime,
 });
-const program = fc.record({ kind: fc.constant('program' as const), sentMs: time(60), instantMs: instant });
+const program = fc.record({ kind: fc.constant('program' as const), sentMs: time(60), dueTimeMs: dueTime });
 const purge = fc.record({ kind: fc.constant('purge' as const), sentMs: time(60) });
 
 const fault = fc.record({

@@ -19,7 +19,7 @@ test('L1: a message with a scheduleKey never goes on directly: what it replaces 
   assert.equal(passed.length, 0);
 });
 
-test('L1: a message that was cancelled is not delivered by a redelivery after its instant', async () => {
+test('L1: a message that was cancelled is not delivered by a redelivery after its due time', async () => {
   const { clock, deliver, message, passed, published, entry } = play();
   const m0 = message({ scheduleKey: KEY, delay: '10' }, 'M0');
   await deliver(m0);
@@ -87,7 +87,7 @@ test('L3: what was firing when it was replaced may still be published: who cance
   const cancel = () => memory.transact((tx) => schedules.cancel(tx, KEY));
   assert.deepEqual([(await put()).answer, entry(KEY)?.state], ['tooLate', 'scheduled']);
   assert.deepEqual([(await cancel()).answer, entry(KEY)?.state], ['tooLate', 'cancelled']);
-  // Its last step says that nothing is under way any more; a run that died is forgotten a minute after it began.
+  // Its last step says that nothing is in flight any more; a run that died is forgotten a minute after it began.
   await memory.change(id, markDelivered({ generation, token: 't' }));
   assert.equal((await cancel()).answer, 'cancelled');
   assert.equal(entry(KEY)?.state, 'cancelled');
@@ -196,7 +196,7 @@ test('L8: while nobody runs tasks for a day, an entry is put back a few times an
 });
 
 test('L9: a fast clock delivers nothing early, a slow one makes no loop', async () => {
-  // With the longest hop of 29.5 days the third one's first task wakes seconds before the instant.
+  // With the longest hop of 29.5 days the third one's first task wakes seconds before the due time.
   const delays = { soon: 10, plain: 15, hop: 29.5 * 86_400 + 30, far: 40 * 86_400 };
   for (const skewMs of [20_000, -20_000]) {
     const { clock, deliver, message, publishedAt, published, tasks, passed } = play({ skewMs });

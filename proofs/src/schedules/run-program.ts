@@ -23,7 +23,7 @@ export type Write = Readonly<{
   sentMs: number;
   id: string;
   /** Absent: it cancels. */
-  instantMs: number | null;
+  dueTimeMs: number | null;
   /** `scheduled`, `cancelled`, `tooLate`, …: the first answer that was no retry. */
   answer?: string;
   answeredMs?: number;
@@ -124,12 +124,12 @@ export async function runProgram(way: Way, { ops, faults, latencies }: Program):
   };
   const transact = async (write: Mutable): Promise<void> => {
     const { schedules, memory } = stage;
-    const { instantMs, name } = write;
+    const { dueTimeMs, name } = write;
     const change = await memory.transact(async (tx) => {
       const slot = await schedules.reserve(tx, KEY);
       await pause();
-      if (instantMs === null) return slot.cancel();
-      return slot.put({ data: dataOf(name), attributes: { name }, deliverAt: new Date(START + instantMs) });
+      if (dueTimeMs === null) return slot.cancel();
+      return slot.put({ data: dataOf(name), attributes: { name }, deliverAt: new Date(START + dueTimeMs) });
     });
     write.answer = change.answer;
     write.answeredMs = now();
@@ -140,12 +140,12 @@ export async function runProgram(way: Way, { ops, faults, latencies }: Program):
       for (const task of stage.tasks.created) purged.add(task);
       return;
     }
-    const { instantMs } = op;
-    const write: Mutable = { name: `W${index}`, by: op.kind, sentMs: now(), id: '', instantMs };
+    const { dueTimeMs } = op;
+    const write: Mutable = { name: `W${index}`, by: op.kind, sentMs: now(), id: '', dueTimeMs };
     writes.push(write);
     if (op.kind === 'program') return void transact(write).catch(() => {});
     const due =
-      instantMs === null ? { cancel: 'true' } : { deliverAt: new Date(START + instantMs).toISOString() };
+      dueTimeMs === null ? { cancel: 'true' } : { deliverAt: new Date(START + dueTimeMs).toISOString() };
     const message = stage.message({ scheduleKey: KEY, name: write.name, ...due }, dataOf(write.name));
     write.id = message.id;
     for (const at of arrivalsOf(op, index)) clock.after(at - now(), () => void deliver(write, message));

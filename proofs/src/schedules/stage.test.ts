@@ -38,7 +38,7 @@ test('a message with a key and without a delay comes at once, and again for ever
   assert.deepEqual([published(), tasks.created.length], [['hello'], 1]);
 });
 
-test('a redelivery before the instant comes to the task that is there, by the generation that stands', async () => {
+test('a redelivery before the due time comes to the task that is there, by the generation that stands', async () => {
   const { deliver, message, tasks, entry } = play();
   tasks.failOn(1, 'reply lost');
   const received = message({ scheduleKey: KEY, delay: '60' });

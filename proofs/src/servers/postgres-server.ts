@@ -86,7 +86,7 @@ export async function startPostgres(
   }).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
 
   const start = async (): Promise<ChildProcess> => {
-    // A group of its own, so that all of its processes can be killed at one instant.
+    // A group of its own, so that all of its processes can be killed at the same time.
     const child = spawn(join(folder, 'postgres'), ['-D', data, ...flags], {
       stdio: ['ignore', 'ignore', 'ignore'],
       detached: true,

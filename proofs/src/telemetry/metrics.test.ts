@@ -128,29 +128,29 @@ test('a lost lease, the recovery that follows it, and the work that may be done 
   );
 });
 
-test('conflicts, foreign records and a store that is down are counted, and what runs without the guarantee', async (t) => {
-  const foreign = { kind: 'foreign', what: 'another form' } as const;
+test('conflicts, unrecognised records and a store that is down are counted, and what runs without the guarantee', async (t) => {
+  const unrecognised = { kind: 'unrecognised', what: 'another form' } as const;
   const options = { onConflict: 'process', onStoreUnavailable: 'process' } as const;
   const { run, values } = setUp(t, options, (store) => ({
     ...store,
     claim: async (request) => {
       if (request.messageId !== '7') throw new Error('unexpected');
-      if (request.fingerprint === fingerprints[0]) return foreign;
+      if (request.fingerprint === fingerprints[0]) return unrecognised;
       if (request.fingerprint === fingerprints[1]) throw storeUnavailable('down');
       return store.claim(request);
     },
   }));
   const { hashOf } = await import('../../../shared/src/hash.ts');
-  const fingerprints = ['foreign', 'down'].map((text) => hashOf(Buffer.from(text)));
+  const fingerprints = ['unrecognised', 'down'].map((text) => hashOf(Buffer.from(text)));
   await run(async () => ack(), 'a', 'one');
   await run(async () => ack(), 'a', 'two');
-  await run(async () => ack(), 'b', 'foreign');
+  await run(async () => ack(), 'b', 'unrecognised');
   await run(async () => ack(), 'c', 'down');
   assert.deepEqual(await values('conflicts'), [{ ...consumer, value: 1 }]);
-  assert.deepEqual(await values('foreign_records'), [{ ...consumer, value: 1 }]);
+  assert.deepEqual(await values('unrecognised_records'), [{ ...consumer, value: 1 }]);
   assert.deepEqual(
     await values('possible_duplicates'),
-    ['dedup_conflict', 'dedup_foreign', 'dedup_store_unavailable'].map((why) => ({
+    ['dedup_conflict', 'dedup_unrecognised', 'dedup_store_unavailable'].map((why) => ({
       ...consumer,
       'pubsub_guarantees.reason': why,
       value: 1,

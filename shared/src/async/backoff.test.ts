@@ -15,14 +15,14 @@ test('a pause doubles with each failure, up to the longest, however many there a
 test('what fails for the moment is called again until the time is over, anything else once', async () => {
   const clock = virtualClock();
   const began = clock.monotonic();
-  const instants: number[] = [];
+  const times: number[] = [];
   const how = { until: began + 2_000, signal: undefined, isMomentary: () => true, random: () => 1 };
   const failing = async (): Promise<never> => {
-    instants.push(clock.monotonic() - began);
-    throw new Error(`failure ${instants.length}`);
+    times.push(clock.monotonic() - began);
+    throw new Error(`failure ${times.length}`);
   };
   await assert.rejects(clock.until(retryMomentary(clock, how, failing)), /failure 4/);
-  assert.deepEqual(instants, [0, 200, 600, 1_400]);
+  assert.deepEqual(times, [0, 200, 600, 1_400]);
   const permanent = { ...how, until: clock.monotonic() + 2_000, isMomentary: () => false };
   await assert.rejects(clock.until(retryMomentary(clock, permanent, failing)), /failure 5/);
 });

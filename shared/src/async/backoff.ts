@@ -13,7 +13,7 @@ export const pauseAfter = (failures: number, { minMs, maxMs }: Growth): number =
   Math.min(maxMs, minMs * 2 ** Math.min(Math.max(failures - 1, 0), MOST_DOUBLINGS));
 
 export type Retrying = Readonly<{
-  /** Monotonic instant after which no other try begins. */
+  /** Time of the monotonic clock after which no other try begins. */
   until: number;
   signal: AbortSignal | undefined;
   /** Whether another try can help. */

@@ -7,7 +7,7 @@ import { type Clock, sleep } from '../clock.ts';
 import { TransientError } from '../errors.ts';
 
 /** Settles as `call` does, or rejects with what `late` makes after `milliseconds`. */
-export function bounded<Value>(
+export function withTimeLimit<Value>(
   clock: Clock,
   milliseconds: number,
   call: () => Promise<Value>,
@@ -28,7 +28,7 @@ export function bounded<Value>(
   });
 }
 
-/** What `what`, a part of the service, is said to have done when `bounded` gave its call up. */
+/** What `what`, a part of the service, is said to have done when `withTimeLimit` gave its call up. */
 export const noAnswer = (what: string, milliseconds: number): TransientError =>
   new TransientError('TIMED_OUT', `${what} did not answer within ${milliseconds} ms`);
 
@@ -43,7 +43,7 @@ export function budget(clock: Clock, milliseconds: number, late: () => Error): B
   const end = clock.monotonic() + milliseconds;
   return (call) => {
     const left = end - clock.monotonic();
-    return left <= 0 ? Promise.reject(late()) : bounded(clock, left, call, late);
+    return left <= 0 ? Promise.reject(late()) : withTimeLimit(clock, left, call, late);
   };
 }
 

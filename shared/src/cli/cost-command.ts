@@ -2,7 +2,7 @@
  * The command `cost`: the question, and its answer as lines. Pure, and needs no project.
  */
 import { type CostQuestion, costs } from './cost.ts';
-import { columns, CommandLineError, counted, type Printed } from './usage.ts';
+import { columns, CommandLineError, checkOperands, type Printed } from './usage.ts';
 
 export const COST_HELP = `What a month costs, at list prices of November 2026, beside what publishers and subscribers pay themselves:
 
@@ -24,7 +24,7 @@ type Values = Readonly<
 
 /** Throws CommandLineError. */
 export function costQuestion(operands: readonly string[], values: Values): CostQuestion {
-  counted(operands, 0, 'cost --rate N');
+  checkOperands(operands, 0, 'cost --rate N');
   if (values.rate === undefined)
     throw new CommandLineError('--rate is not given; accepted: messages a second');
   return {

@@ -2,7 +2,7 @@
  * The command `erase`: whose record is meant. Pure.
  */
 import { hashOf } from '../hash.ts';
-import { CommandLineError, counted } from './usage.ts';
+import { CommandLineError, checkOperands } from './usage.ts';
 
 export const ERASE_HELP = `What de-duplication keeps of one message, a hash of its identity:
 
@@ -33,7 +33,7 @@ export function eraseCommand(
   values: Values,
   { consumer, subscription }: Readonly<{ consumer: string; subscription: string }>,
 ): EraseCommand {
-  counted(operands, 0, 'erase --dedup-id TEXT, or erase --message-id ID');
+  checkOperands(operands, 0, 'erase --dedup-id TEXT, or erase --message-id ID');
   const { 'dedup-id': dedupId, 'message-id': messageId } = values;
   if ((dedupId === undefined) === (messageId === undefined)) {
     throw new CommandLineError('the identity is not given; accepted: --dedup-id TEXT, or --message-id ID');

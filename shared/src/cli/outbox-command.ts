@@ -1,7 +1,7 @@
 /**
  * The commands of `outbox`. Pure.
  */
-import { counted, noCommand, numberOf, pageSizeOf } from './usage.ts';
+import { checkOperands, noCommand, numberOf, pageSizeOf } from './usage.ts';
 
 export const OUTBOX_HELP = `The outbox of publishers:
 
@@ -28,18 +28,18 @@ export function outboxCommand([name = '', ...operands]: readonly string[], value
   const epoch = values.epoch === undefined ? {} : { epoch: values.epoch };
   switch (name) {
     case 'list':
-      counted(operands, 0, 'outbox list');
+      checkOperands(operands, 0, 'outbox list');
       return { kind: 'list', limit: pageSizeOf(values['page-size']) };
     case 'resume': {
-      const [key = ''] = counted(operands, 1, 'outbox resume KEY');
+      const [key = ''] = checkOperands(operands, 1, 'outbox resume KEY');
       return { kind: 'resume', key, ...epoch };
     }
     case 'skip': {
-      const [key = '', number = ''] = counted(operands, 2, 'outbox skip KEY NUMBER');
+      const [key = '', number = ''] = checkOperands(operands, 2, 'outbox skip KEY NUMBER');
       return { kind: 'skip', key, number: numberOf(number), ...epoch };
     }
     case 'reopen': {
-      const [row = ''] = counted(operands, 1, 'outbox reopen ROW');
+      const [row = ''] = checkOperands(operands, 1, 'outbox reopen ROW');
       return { kind: 'reopen', row };
     }
     default:

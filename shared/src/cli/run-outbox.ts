@@ -2,7 +2,7 @@
  * What each command of `outbox` does, and what it prints. Nothing is printed before the store has answered.
  */
 import { PermanentError } from '../errors.ts';
-import { resume, skip } from '../outbox/operate.ts';
+import { resume, skip } from '../outbox/operations.ts';
 import type { RelayStore, OutboxFailures } from '../outbox/outbox-store.ts';
 import type { StreamRef } from '../outbox/rows.ts';
 import type { OutboxCommand } from './outbox-command.ts';

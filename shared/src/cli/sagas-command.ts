@@ -5,7 +5,7 @@ import { type Duration, toMilliseconds } from '../duration.ts';
 import type { SagaState } from '../sagas/instance.ts';
 import type { SettledOutcome } from '../sagas/operate.ts';
 import type { SagaListOptions } from '../sagas/sagas.ts';
-import { CommandLineError, counted, noCommand, pageSizeOf } from './usage.ts';
+import { CommandLineError, checkOperands, noCommand, pageSizeOf } from './usage.ts';
 
 export const SAGAS_HELP = `Sagas of one orchestrator:
 
@@ -53,23 +53,23 @@ const OUTCOMES: readonly SettledOutcome[] = ['done', 'refused', 'undone'];
 export function sagasCommand([name = '', ...operands]: readonly string[], values: Values): SagasCommand {
   switch (name) {
     case 'list':
-      counted(operands, 0, 'sagas list');
+      checkOperands(operands, 0, 'sagas list');
       only(values, name, ['saga', 'state', 'version', 'older-than', 'parked', 'page', 'page-size']);
       return { kind: 'list', options: listOptions(values) };
     case 'inspect': {
-      const [saga = '', id = ''] = counted(operands, 2, 'sagas inspect SAGA ID');
+      const [saga = '', id = ''] = checkOperands(operands, 2, 'sagas inspect SAGA ID');
       only(values, name, []);
       return { kind: name, saga, id };
     }
     case 'cancel':
     case 'retry': {
-      const [saga = '', id = ''] = counted(operands, 2, `sagas ${name} SAGA ID`);
+      const [saga = '', id = ''] = checkOperands(operands, 2, `sagas ${name} SAGA ID`);
       only(values, name, ['call']);
       return { kind: name, saga, id, ...callOf(values) };
     }
     case 'settle': {
       const usage = 'sagas settle SAGA ID STEP OUTCOME --reason TEXT';
-      const [saga = '', id = '', step = '', said = ''] = counted(operands, 4, usage);
+      const [saga = '', id = '', step = '', said = ''] = checkOperands(operands, 4, usage);
       only(values, name, ['call', 'reason', 'reply']);
       const outcome = oneOf('OUTCOME', said, OUTCOMES);
       const { reason = '', reply } = values;

@@ -2,7 +2,7 @@
  * The commands of `streams`. Pure.
  */
 import type { ListedState } from '../order/stream-store.ts';
-import { CommandLineError, counted, noCommand, numberOf, pageSizeOf } from './usage.ts';
+import { CommandLineError, checkOperands, noCommand, numberOf, pageSizeOf } from './usage.ts';
 
 export const STREAMS_HELP = `Streams of in-order delivery of one consumer:
 
@@ -31,7 +31,7 @@ type Values = Readonly<{ state?: string; page?: string; 'page-size'?: string }>;
 export function streamsCommand([name = '', ...operands]: readonly string[], values: Values): StreamsCommand {
   switch (name) {
     case 'list': {
-      counted(operands, 0, 'streams list');
+      checkOperands(operands, 0, 'streams list');
       const { state = 'any', page } = values;
       const known = STATES.find((one) => one === state);
       if (known === undefined) {
@@ -42,11 +42,11 @@ export function streamsCommand([name = '', ...operands]: readonly string[], valu
     }
     case 'inspect':
     case 'resume': {
-      const [key = ''] = counted(operands, 1, `streams ${name} KEY`);
+      const [key = ''] = checkOperands(operands, 1, `streams ${name} KEY`);
       return { kind: name, key };
     }
     case 'skip': {
-      const [key = '', number = ''] = counted(operands, 2, 'streams skip KEY NUMBER');
+      const [key = '', number = ''] = checkOperands(operands, 2, 'streams skip KEY NUMBER');
       return { kind: 'skip', key, number: numberOf(number) };
     }
     default:

@@ -10,7 +10,7 @@ export class CommandLineError extends Error {
   }
 }
 
-export function counted(operands: readonly string[], count: number, usage: string): readonly string[] {
+export function checkOperands(operands: readonly string[], count: number, usage: string): readonly string[] {
   if (operands.length === count && operands.every((operand) => operand !== '')) return operands;
   throw new CommandLineError(`the operands do not fit; accepted: ${usage}`);
 }

@@ -15,7 +15,7 @@ import { dedupIdOf } from '../publish/identity.ts';
 import { originOf } from '../publish/origin.ts';
 import type { Publisher } from '../publish/publisher.ts';
 import { encodeMessage } from '../stored-message.ts';
-import { observedPublish } from '../telemetry/stages.ts';
+import { observePublish } from '../telemetry/stages.ts';
 import { composeDeadLetter } from './compose-dead-letter.ts';
 import { checkOptions, publisher as aPublisher, text, whole } from '../options.ts';
 
@@ -51,7 +51,7 @@ export function deadLettering(
     const { error } = outcome;
     try {
       const { message: letter, dropped } = compose(topic, message, context, error, maxBytes);
-      await observedPublish(letter, message, maxBytes, (traced) => publisher.publish(traced));
+      await observePublish(letter, message, maxBytes, (traced) => publisher.publish(traced));
       if (dropped.length > 0) {
         context.log.warn('no room for everything in a dead letter', {
           messageId: message.id,

@@ -62,7 +62,7 @@ export type ClaimAnswer =
    */
   | Readonly<{ kind: 'conflict'; fingerprint: string; messageId: string }>
   /** The record is not this library's, or of a version that it cannot read. It was left untouched. */
-  | Readonly<{ kind: 'foreign'; what: string }>;
+  | Readonly<{ kind: 'unrecognised'; what: string }>;
 
 export type RenewalAnswer =
   /** `nonce` is the one on the record: smaller than the one sent when an earlier renewal was found to have arrived. */

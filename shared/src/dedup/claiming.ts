@@ -8,11 +8,11 @@ import type { Context, Handler } from '../handler.ts';
 import type { Message } from '../message.ts';
 import { ack, deadLetter, type Outcome, retry } from '../outcome.ts';
 import { ATTR, count, record } from '../telemetry/instruments.ts';
-import { observedStage } from '../telemetry/stages.ts';
+import { observeStage } from '../telemetry/stages.ts';
 import type { ClaimAnswer, ClaimRequest, ClaimStore } from './claim-store.ts';
 import { type Identity, identify } from './identity.ts';
 import { type DedupSettings, SUBSCRIPTION_RETENTION_MS } from './settings.ts';
-import { overheard, sharedPolls, type Waited } from './shared-polls.ts';
+import { answerFor, sharedPolls, type Waited } from './shared-polls.ts';
 
 export type Received = Readonly<{ message: Message; context: Context; identity: Identity }>;
 export type Claimed = Extract<ClaimAnswer, { kind: 'claimed' }>;
@@ -29,7 +29,7 @@ export type Steps = Readonly<{
 /** `store` measures its own calls. */
 export function claiming(store: ClaimStore, clock: Clock, settings: DedupSettings, steps: Steps): Handler {
   const polls = sharedPolls(store, clock);
-  const underWay = new Map<string, Promise<ClaimAnswer>>();
+  const inFlight = new Map<string, Promise<ClaimAnswer>>();
   let warned = settings.retentionMs >= SUBSCRIPTION_RETENTION_MS;
 
   const latestStart = (context: Context): number => context.deadline - settings.minimumHandlerMs;
@@ -53,22 +53,22 @@ export function claiming(store: ClaimStore, clock: Clock, settings: DedupSetting
    * Deliveries of one key that arrive while one of them asks do not ask too: whichever claims it, it is in progress for the
    * others, and what is done is done for all.
    */
-  const claimOrHear = async (request: ClaimRequest, mayTakeOver: boolean): Promise<ClaimAnswer> => {
+  const claimOrShare = async (request: ClaimRequest, mayTakeOver: boolean): Promise<ClaimAnswer> => {
     const { key } = request;
-    const other = underWay.get(key);
-    if (other !== undefined) return overheard(await other, request);
+    const other = inFlight.get(key);
+    if (other !== undefined) return answerFor(await other, request);
     const own = store.claim({ ...request, mayTakeOver });
-    underWay.set(key, own);
+    inFlight.set(key, own);
     try {
       return await own;
     } finally {
-      underWay.delete(key);
+      inFlight.delete(key);
     }
   };
 
   const claimOrWait = async (request: ClaimRequest, context: Context): Promise<Waited> => {
     const sentAt = momentOf(clock);
-    const answer = await claimOrHear(request, sentAt.monotonicMs <= latestStart(context));
+    const answer = await claimOrShare(request, sentAt.monotonicMs <= latestStart(context));
     if (answer.kind !== 'inProgress') return { answer, sentAt };
     const until = Math.min(clock.monotonic() + settings.waitBudgetMs, latestStart(context));
     const waitedSince = clock.monotonic();
@@ -97,15 +97,15 @@ export function claiming(store: ClaimStore, clock: Clock, settings: DedupSetting
         return steps.duplicate(received);
       case 'conflict':
         return conflict(received, answer.messageId);
-      case 'foreign': {
-        count('foreignRecords', { [ATTR.consumer]: consumer });
+      case 'unrecognised': {
+        count('unrecognisedRecords', { [ATTR.consumer]: consumer });
         const text = `the record of ${identity.name} is not ours: ${answer.what}`;
-        return steps.unguarded(received, text, 'dedup_foreign');
+        return steps.unguarded(received, text, 'dedup_unrecognised');
       }
     }
   };
 
-  return observedStage('once', async (message, context) => {
+  return observeStage('once', async (message, context) => {
     const identity = identify(message, context);
     const received: Received = { message, context, identity };
     if (!warned) {

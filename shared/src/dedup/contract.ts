@@ -11,7 +11,7 @@ export type ClaimStoreUnderTest = Readonly<{
   /** Lets that much time pass on the store's clock. */
   pass(milliseconds: number): Promise<void>;
   /** Writes records that the store must not take for its own, each under the key given; answers with what they are. */
-  plantForeign?: readonly Readonly<{ what: string; plant(key: string): Promise<void> }>[];
+  plantUnrecognised?: readonly Readonly<{ what: string; plant(key: string): Promise<void> }>[];
   close(): Promise<void>;
 }>;
 
@@ -217,20 +217,20 @@ export function claimStoreContract(name: string, start: () => Promise<ClaimStore
       assert.equal((await store.claim(request({ key, fingerprint: 'A' }))).kind, 'claimed');
     });
 
-    test('a key that is free is claimed without leave to take over; a foreign record stays untouched', async () => {
+    test('a key that is free is claimed without leave to take over; an unrecognised record stays untouched', async () => {
       const { held } = await claimed(store, request({ mayTakeOver: false }));
       await store.release(held);
-      for (const { what, plant } of subject.plantForeign ?? []) {
+      for (const { what, plant } of subject.plantUnrecognised ?? []) {
         const key = newKey();
         await plant(key);
         for (let time = 0; time < 2; time += 1) {
-          assert.equal((await store.claim(request({ key }))).kind, 'foreign', what);
+          assert.equal((await store.claim(request({ key }))).kind, 'unrecognised', what);
         }
         const own: HeldClaim = { request: request({ key }), revision: held.revision };
         assert.deepEqual(await store.renew(own, 1), { kind: 'lost' }, what);
         assert.equal(await store.complete(own), 'stolen', what);
         await store.release(own);
-        assert.equal((await store.claim(request({ key }))).kind, 'foreign', what);
+        assert.equal((await store.claim(request({ key }))).kind, 'unrecognised', what);
       }
     });
   });

@@ -16,7 +16,7 @@ export type DeadlineSignal = Readonly<{
   signal: AbortSignal;
   /** What `signal.aborted` says, without making the signal. */
   isAborted(): boolean;
-  /** Replaces the deadline (an instant of `clock.monotonic()`). Does nothing once the signal is aborted. */
+  /** Replaces the deadline (a time of `clock.monotonic()`). Does nothing once the signal is aborted. */
   moveTo(deadline: number): void;
   abort(reason: unknown): void;
   /** Stops the timer and lets go of the parent. The signal keeps comparing the clock. */

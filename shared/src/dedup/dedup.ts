@@ -9,7 +9,7 @@
 import { systemClock } from '../clock.ts';
 import { type Middleware, withLeastTime } from '../handler.ts';
 import { ack } from '../outcome.ts';
-import { observedClaims } from './measured-claims.ts';
+import { measureClaims } from './measured-claims.ts';
 import { ATTR, count } from '../telemetry/instruments.ts';
 import type { ClaimStore } from './claim-store.ts';
 import { claiming } from './claiming.ts';
@@ -34,7 +34,7 @@ export function dedup(claims: ClaimStore, options: DedupOptions = {}): Middlewar
   checkOptions<DedupOptions>(options, DEDUP_SHAPE);
   const { clock = systemClock() } = options;
   const settings = dedupSettings(options);
-  const store = observedClaims(claims, clock);
+  const store = measureClaims(claims, clock);
   const run = runClaimed(store, clock, settings);
   return (next) => {
     callable('handler', next);

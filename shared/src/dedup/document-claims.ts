@@ -25,7 +25,7 @@ export type ClaimRecord = Readonly<{
 
 export type FoundClaim =
   | Readonly<{ kind: 'absent' }>
-  | Readonly<{ kind: 'foreign'; what: string }>
+  | Readonly<{ kind: 'unrecognised'; what: string }>
   /** `readAtMs` is on the store's clock. */
   | Readonly<{ kind: 'found'; record: ClaimRecord; revision: string; readAtMs: number }>;
 
@@ -81,7 +81,7 @@ async function claim(documents: ClaimDocuments, request: ClaimRequest, within: B
     for (let look = 1; look <= ROUNDS; look += 1) {
       const found = await within(() => documents.read(key));
       if (found.kind === 'absent') break;
-      if (found.kind === 'foreign') return found;
+      if (found.kind === 'unrecognised') return found;
       const answer = judge(found, request);
       if (answer === 'mine') return claimed(found.revision, true);
       if (answer !== 'expired') return answer;
@@ -140,7 +140,7 @@ async function complete(
   let written = await within(() => documents.update(request.key, held.revision, write));
   for (let round = 1; round <= ROUNDS && written.kind === 'refused'; round += 1) {
     const found = await within(() => documents.read(request.key));
-    if (found.kind === 'foreign') return 'stolen';
+    if (found.kind === 'unrecognised') return 'stolen';
     if (found.kind === 'absent') {
       // Taken over and released since: the work is done all the same, and its record spares the next run.
       written = await within(() => documents.create(request.key, write));

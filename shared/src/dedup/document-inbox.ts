@@ -8,7 +8,7 @@ import { storeUnavailable } from '../errors.ts';
 import { claimBudget } from './claim-budget.ts';
 import type { HeldClaim } from './claim-store.ts';
 import { type ClaimDocuments, documentClaims, type FoundClaim } from './document-claims.ts';
-import type { ClaimStanding, InboxStore } from './inbox-store.ts';
+import type { ClaimStatus, InboxStore } from './inbox-store.ts';
 
 export type InboxDocuments<Tx> = ClaimDocuments &
   Pick<InboxStore<Tx>, 'transactionMs' | 'maxMessageBytes' | 'outbox' | 'transact'>;
@@ -37,11 +37,12 @@ export function documentInbox<Tx>(
       behind: (...asked) => within(READING)(() => outbox.behind(...asked)),
       claim: (...asked) => within('the lease of outgoing messages')(() => outbox.claim(...asked)),
       remove: (ids) => within('the removal of outgoing messages')(() => outbox.remove(ids)),
-      putOff: (...asked) => within('the putting off of outgoing messages')(() => outbox.putOff(...asked)),
+      reschedule: (...asked) =>
+        within('the rescheduling of outgoing messages')(() => outbox.reschedule(...asked)),
     },
     transact: (attempt) => documents.transact(attempt),
     look: async (held) =>
-      standing(await within('the reading of a claim')(() => documents.read(held.request.key)), held),
+      statusOf(await within('the reading of a claim')(() => documents.read(held.request.key)), held),
     async withdraw(held) {
       const call = within('the withdrawal of a claim');
       const { key } = held.request;
@@ -49,7 +50,7 @@ export function documentInbox<Tx>(
       for (let round = 1; round <= ROUNDS; round += 1) {
         const at = revision;
         if ((await call(() => documents.remove(key, at))) === 'removed') return 'withdrawn';
-        const found = standing(await call(() => documents.read(key)), held);
+        const found = statusOf(await call(() => documents.read(key)), held);
         if (found.kind !== 'held') return found.kind;
         ({ revision } = found.held);
       }
@@ -58,7 +59,7 @@ export function documentInbox<Tx>(
   };
 }
 
-function standing(found: FoundClaim, { request }: HeldClaim): ClaimStanding {
+function statusOf(found: FoundClaim, { request }: HeldClaim): ClaimStatus {
   if (found.kind !== 'found' || found.record.owner !== request.owner) return { kind: 'lost' };
   if (found.record.state === 'done') return { kind: 'completed' };
   return { kind: 'held', held: { request, revision: found.revision } };

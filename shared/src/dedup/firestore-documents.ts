@@ -82,21 +82,22 @@ function fieldsOf(write: ClaimWrite, clock: Clock): DocumentData {
 
 /** Strict: what is not exactly ours is not judged by. */
 function parse(data: DocumentData, revision: string, readAtMs: number): FoundClaim {
-  const foreign = (what: string): FoundClaim => ({ kind: 'foreign', what });
-  if (data['v'] !== VERSION) return foreign(`format version ${String(data['v'])}, not ${VERSION}`);
-  if (!(data['expiresAt'] instanceof Timestamp)) return foreign('no expiry: expiresAt is not a timestamp');
+  const unrecognised = (what: string): FoundClaim => ({ kind: 'unrecognised', what });
+  if (data['v'] !== VERSION) return unrecognised(`format version ${String(data['v'])}, not ${VERSION}`);
+  if (!(data['expiresAt'] instanceof Timestamp))
+    return unrecognised('no expiry: expiresAt is not a timestamp');
   const { state, owner, fingerprint, messageId, leaseMs, nonce } = data;
-  if (state !== 'claimed' && state !== 'done') return foreign(`state ${String(state)}`);
+  if (state !== 'claimed' && state !== 'done') return unrecognised(`state ${String(state)}`);
   const since: unknown = state === 'done' ? data['doneAt'] : data['claimedAt'];
   const isWhole =
     [owner, fingerprint, messageId].every((field) => typeof field === 'string') &&
     [leaseMs, nonce].every((field) => Number.isSafeInteger(field)) &&
     since instanceof Timestamp;
-  if (!isWhole) return foreign(`a field of the ${state} record is missing or of another type`);
+  if (!isWhole) return unrecognised(`a field of the ${state} record is missing or of another type`);
   const sinceMs = since.toMillis();
   // It would count until then, and block its key for as long.
-  if (sinceMs > readAtMs + FUTURE_MARGIN_MS) return foreign(`a time in the future: ${since.seconds} s`);
-  if (leaseMs < 1 || nonce < 0) return foreign(`leaseMs ${leaseMs}, nonce ${nonce}`);
+  if (sinceMs > readAtMs + FUTURE_MARGIN_MS) return unrecognised(`a time in the future: ${since.seconds} s`);
+  if (leaseMs < 1 || nonce < 0) return unrecognised(`leaseMs ${leaseMs}, nonce ${nonce}`);
   const record: ClaimRecord = { state, owner, fingerprint, messageId, leaseMs, nonce, sinceMs };
   return { kind: 'found', record, revision, readAtMs };
 }

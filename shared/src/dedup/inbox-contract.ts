@@ -152,12 +152,12 @@ export function inboxContract<Tx>(name: string, start: () => Promise<InboxUnderT
         store.transact(async () => completion(other)),
         code('TRANSACTION_REFUSED'),
       );
-      const standing = await store.look(other.held);
-      assert.ok(standing.kind === 'held');
-      await store.transact(async () => completion(standing));
+      const status = await store.look(other.held);
+      assert.ok(status.kind === 'held');
+      await store.transact(async () => completion(status));
     });
 
-    test('after a withdrawal what is still under way cannot be committed', async () => {
+    test('after a withdrawal what is still in flight cannot be committed', async () => {
       const account = fresh();
       const first = await claimed(store, request());
       const { promise: opened, resolve: open } = Promise.withResolvers<void>();

@@ -25,7 +25,7 @@ import { rowCollector } from './outbox-rows.ts';
 import { reasonNotToStart } from './run-claimed.ts';
 import type { DedupSettings } from './settings.ts';
 import { unlessAborted } from '../async/time-limit.ts';
-import { answered } from './watched-attempts.ts';
+import { withSilenceLimit } from './silence-limit.ts';
 
 export type InboxContext<Tx> = Context & Readonly<{ transaction: Tx }>;
 export type InboxHandler<Tx> = (message: Message, context: InboxContext<Tx>) => Promise<Outcome>;
@@ -99,7 +99,7 @@ export function runInTransaction<Tx>(
     let { held } = claimed;
     const obstacle = reasonNotToStart(clock, sentAt, context, settings);
     if (obstacle !== undefined) {
-      await withdrawn(store, held, context);
+      await withdraw(store, held, context);
       const error = leaseLost(`the work was not begun under its claim: ${obstacle}`);
       return { kind: 'rolledBack', outcome: retry(error) };
     }
@@ -111,9 +111,9 @@ export function runInTransaction<Tx>(
     let rows: readonly Row[] = [];
 
     const confirmed = async (): Promise<HeldClaim> => {
-      const standing = await store.look(held);
-      if (standing.kind === 'held') return standing.held;
-      throw standing.kind === 'lost' ? leaseLost('another delivery has the claim') : new RolledBack();
+      const status = await store.look(held);
+      if (status.kind === 'held') return status.held;
+      throw status.kind === 'lost' ? leaseLost('another delivery has the claim') : new RolledBack();
     };
     const attempt = async (transaction: Tx): Promise<Completion> => {
       if (isOver) throw new RolledBack();
@@ -135,7 +135,7 @@ export function runInTransaction<Tx>(
 
     let failure: unknown;
     try {
-      await answered(clock, (watched) => store.transact((tx) => watched(() => attempt(tx))));
+      await withSilenceLimit(clock, (watch) => store.transact((tx) => watch(() => attempt(tx))));
       return { kind: 'committed', outcome: said ?? ack(), rows };
     } catch (error) {
       failure = error;
@@ -143,7 +143,7 @@ export function runInTransaction<Tx>(
       isOver = true;
       held = await lease.stop();
     }
-    const end = await withdrawn(store, held, context);
+    const end = await withdraw(store, held, context);
     if (end === 'completed') return { kind: 'committed', outcome: ack() };
     const outcome = outcomeAfter({ end, said, failure, isLost: lease.isLost() });
     return { kind: 'rolledBack', outcome };
@@ -169,7 +169,7 @@ function outcomeAfter({ end, said, failure, isLost }: Failed): Outcome {
 }
 
 /** `unknown`: the claim lapses by itself after its lease. */
-async function withdrawn<Tx>(
+async function withdraw<Tx>(
   store: InboxStore<Tx>,
   held: HeldClaim,
   { log }: Context,

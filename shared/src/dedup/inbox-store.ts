@@ -15,7 +15,7 @@ export type Completion = Readonly<{ held: HeldClaim; rows: readonly Row[] }>;
 
 type InboxOutbox = RelayStore & Pick<OutboxWriter<never>, 'project'>;
 
-export type ClaimStanding =
+export type ClaimStatus =
   | Readonly<{ kind: 'held'; held: HeldClaim }>
   /** By its own owner. */
   | Readonly<{ kind: 'completed' }>
@@ -46,9 +46,9 @@ export type InboxStore<Tx> = ClaimStore &
      */
     transact(attempt: (transaction: Tx) => Promise<Completion>): Promise<void>;
     /** Reads the claim, outside of any transaction. */
-    look(held: HeldClaim): Promise<ClaimStanding>;
+    look(held: HeldClaim): Promise<ClaimStatus>;
     /**
-     * Gives the claim up unless it is completed. After `withdrawn` and `lost` no attempt that is still under way can
+     * Gives the claim up unless it is completed. After `withdrawn` and `lost` no attempt that is still in flight can
      * be committed.
      */
     withdraw(held: HeldClaim): Promise<'withdrawn' | 'completed' | 'lost'>;

@@ -11,10 +11,10 @@ import { inProgressElsewhere, textOf, TransientError } from '../errors.ts';
 import { type Handler, withLeastTime } from '../handler.ts';
 import { LIMITS } from '../message.ts';
 import { ack, type Outcome, retry } from '../outcome.ts';
-import { publishLoose, publishOwnGroup } from '../outbox/loose-rows.ts';
+import { publishUnordered, publishOwnGroup } from '../outbox/unordered-rows.ts';
 import { portsOf } from '../outbox/relay.ts';
 import type { Publisher } from '../publish/publisher.ts';
-import { observedClaims } from './measured-claims.ts';
+import { measureClaims } from './measured-claims.ts';
 import { claiming, type Received } from './claiming.ts';
 import { type InboxHandler, runInTransaction } from './inbox-run.ts';
 import type { InboxStore } from './inbox-store.ts';
@@ -51,11 +51,11 @@ const FIRST_PAUSE_MS = 500;
  * - It has `store.transactionMs` for one call (Firestore: `attemptTimeout`, 60 s by default), then its signal is aborted and its
  *   writes are dropped. An outcome other than `ack`, and a throw, drops them as well.
  * - A dead letter, a retry, and everything about conflicts, waiting and leases is as with `dedup`. A record that is not
- *   the library's is a retry (`FOREIGN_CLAIM`) until an operator removes it: processing it could be a second effect.
+ *   the library's is a retry (`UNRECOGNISED_CLAIM`) until an operator removes it: processing it could be a second effect.
  *
  * Throws ConfigError for an invalid option. Outcomes of its own, beside those of `dedup`: retry with
  * TRANSACTION_TIMED_OUT, TRANSACTION_REFUSED (a write of the handler's that the store does not take),
- * TRANSACTION_CONTENTION, OUTBOX_UNPUBLISHED (committed, but not all is published), NO_PUBLISHER, FOREIGN_CLAIM; dead
+ * TRANSACTION_CONTENTION, OUTBOX_UNPUBLISHED (committed, but not all is published), NO_PUBLISHER, UNRECOGNISED_CLAIM; dead
  * letter LIMIT_EXCEEDED (an outgoing message larger than a row: Firestore about 1 MB).
  *
  * Cost beside the handler's own reads and writes: as `dedup`, for the record is written in the handler's commit; per outgoing
@@ -83,7 +83,7 @@ export function inbox<Tx>(
   });
   const { clock = systemClock(), publisher, maxBytes = LIMITS.messageBytes, projectId } = options;
   const settings = dedupSettings(options);
-  const observed = { ...store, ...observedClaims(store, clock) };
+  const observed = { ...store, ...measureClaims(store, clock) };
 
   const unpublished = ({ context, message }: Received, failure: unknown): Outcome => {
     context.log.error('the work is done, but not all of its messages are published', {
@@ -115,7 +115,10 @@ export function inbox<Tx>(
       if (first.isFailed) return unpublished(received, `row ${first.id} failed for good`);
       const busyMs = owner === undefined ? first.freeMs - first.nowMs : 0;
       if (busyMs <= 0) {
-        const how = await publishLoose(ports, first.id, { signal, ...(owner !== undefined && { owner }) });
+        const how = await publishUnordered(ports, first.id, {
+          signal,
+          ...(owner !== undefined && { owner }),
+        });
         if (how === 'sent') continue;
         if (how === 'failed') return unpublished(received, `row ${first.id} was not published`);
       }
@@ -156,7 +159,7 @@ export function inbox<Tx>(
         const left = await publishLeft(publisher, `${received.identity.key}.`, received);
         return left ?? ack('duplicate');
       },
-      unguarded: (_received, reason) => retry(new TransientError('FOREIGN_CLAIM', reason)),
+      unguarded: (_received, reason) => retry(new TransientError('UNRECOGNISED_CLAIM', reason)),
     });
     return withLeastTime(claimed, leastTime(settings));
   };

@@ -18,12 +18,12 @@ export type Lease = Readonly<{
   /** True once this holder may no longer believe that the claim is its own. */
   isLost(): boolean;
   /**
-   * Ends the heartbeat until `resume`, waits for a renewal under way, and answers with the claim as last seen. `certain`
+   * Ends the heartbeat until `resume`, waits for a renewal in flight, and answers with the claim as last seen. `certain`
    * is false when the outcome of the last renewal is not known: the record may have changed since.
    */
   pause(): Promise<Readonly<{ held: HeldClaim; certain: boolean }>>;
   resume(): void;
-  /** Ends the heartbeat, waits for a renewal under way, and answers with the claim as last seen. */
+  /** Ends the heartbeat, waits for a renewal in flight, and answers with the claim as last seen. */
   stop(): Promise<HeldClaim>;
 }>;
 
@@ -31,7 +31,7 @@ export type LeaseOptions = Readonly<{
   held: HeldClaim;
   /** When the claim was sent; of an adopted one, its owner's first attempt. */
   sentAt: Moment;
-  /** Monotonic instant that no renewal goes beyond: the end of the delivery. */
+  /** Time of the monotonic clock that no renewal goes beyond: the end of the delivery. */
   deliveryDeadline: number;
   parent: AbortSignal;
   log: Log;

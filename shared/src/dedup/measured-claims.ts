@@ -6,7 +6,7 @@ import type { ClaimStore } from './claim-store.ts';
 import { ATTR, count, isMeasured, record } from '../telemetry/instruments.ts';
 import { errorType } from '../telemetry/spans.ts';
 
-export function observedClaims(store: ClaimStore, clock: Clock): ClaimStore {
+export function measureClaims(store: ClaimStore, clock: Clock): ClaimStore {
   const measured = async <Answer>(
     operation: keyof ClaimStore,
     call: () => Promise<Answer>,

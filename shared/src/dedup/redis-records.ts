@@ -6,7 +6,7 @@
  *   bytes; 2: a UUID, in 16; 3: text), the last 16 bits of the token, the first 72 bits of the fingerprint, the ID;
  * - a completed record whose fingerprint is no hash: `2d`, owner, token, fingerprint and message ID, with spaces between.
  *
- * What begins with `1` was written by a version before the first release: it is foreign, and stays as it is.
+ * What begins with `1` was written by a version before the first release: it is unrecognised, and stays as it is.
  *
  * Of the token there is enough to know one's own record when a completion comes twice: another's passes for it once in
  * 65,536 times, and then a warning about a stolen claim is missing. Of the fingerprint there is enough to tell data
@@ -73,16 +73,16 @@ function formOf(messageId: string): 1 | 2 | 3 {
 export const fingerprintOf = (bits: string): string => Buffer.from(bits, 'hex').toString('base64url');
 
 /**
- * In Lua: `read` a key → 'absent' | 'foreign' what | 'c' owner token (of the lease left, ms) | 'd' owner fingerprint ID |
+ * In Lua: `read` a key → 'absent' | 'unrecognised' what | 'c' owner token (of the lease left, ms) | 'd' owner fingerprint ID |
  * 'packed' value; what a packed value holds, and whether it is of a token.
  */
 export const READING = `
 local function read(key)
   local value = redis.pcall('GET', key)
   if not value then return 'absent' end
-  if type(value) == 'table' then return 'foreign', 'a value of another type' end
+  if type(value) == 'table' then return 'unrecognised', 'a value of another type' end
   local left = redis.call('PTTL', key)
-  if left == -1 then return 'foreign', 'a value without expiry' end
+  if left == -1 then return 'unrecognised', 'a value without expiry' end
   left = left - LINGER
   local owner, token = string.match(value, '^2c(%S+) (%d+)$')
   if owner then return 'c', owner, token, left end
@@ -93,7 +93,7 @@ local function read(key)
   local fingerprint, id
   owner, token, fingerprint, id = string.match(value, '^2d(%S+) (%d+) (%S+) (.*)$')
   if owner then return 'd', owner, fingerprint, id end
-  return 'foreign', 'a value in another form'
+  return 'unrecognised', 'a value in another form'
 end
 local function isOf(value, token)
   return struct.unpack('>I2', value, 2) == tonumber(token) % 65536

@@ -4,7 +4,7 @@
  *
  * Each may run twice or late, as a client that reconnects sends again what was not answered: a claim of one's own is
  * taken over as it is, a late renewal never touches a completed record, a release deletes nothing but one's own claim.
- * A value without expiry, of another type or in a form that redis-records.ts does not know is foreign and stays as it is.
+ * A value without expiry, of another type or in a form that redis-records.ts does not know is unrecognised and stays as it is.
  *
  * A claim's key outlives its lease by LINGER_MS: a claim with no more than that to live has run out, and may be taken.
  * So the delivery that takes it can tell that a death came before, at the price of nothing: no field, no command, no reply
@@ -23,7 +23,7 @@ export const LINGER_MS = 900_000;
 
 /**
  * Lease in ms, 1 if it may take over; for each key: owner
- * → token | recovered token | adopted token | busy ms | done form fingerprint ID | foreign what
+ * → token | recovered token | adopted token | busy ms | done form fingerprint ID | unrecognised what
  */
 export const CLAIM = script(
   'claim',
@@ -37,7 +37,7 @@ local function one(key, me)
   local value = '2c' .. me .. fresh
   if redis.call('SET', key, value, 'NX', 'PX', lease) then return now end
   local state, owner, token, left = read(key)
-  if state == 'foreign' then return {'foreign', owner} end
+  if state == 'unrecognised' then return {'unrecognised', owner} end
   if state == 'd' then return {'done', 'whole', token, left} end
   if state == 'packed' then return {'done', 'packed', unpackedOf(owner)} end
   if left > 0 and owner == me then return {'adopted', token} end
@@ -84,7 +84,7 @@ local function one(key, claim)
     local state, owner, _, left = read(key)
     if state == 'd' then return owner == me and 1 or 0 end
     if state == 'packed' then return isOf(owner, mine) and 1 or 0 end
-    if state == 'foreign' or (state == 'c' and owner ~= me and left > 0) then return 0 end
+    if state == 'unrecognised' or (state == 'c' and owner ~= me and left > 0) then return 0 end
   end
   redis.call('SET', key, record, 'PX', retention)
   return 1

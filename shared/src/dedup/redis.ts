@@ -141,8 +141,8 @@ function answerOf(reply: unknown, request: ClaimRequest): ClaimAnswer {
       const fingerprint = isSame ? request.fingerprint : known;
       return { kind: isSame ? 'duplicate' : 'conflict', fingerprint, messageId: third };
     }
-    case 'foreign':
-      return { kind: 'foreign', what: first };
+    case 'unrecognised':
+      return { kind: 'unrecognised', what: first };
     default:
       throw unavailable(`the claim script answered ${JSON.stringify(reply)}`);
   }

@@ -18,7 +18,7 @@ export type Waited = Readonly<{
 
 export type SharedPolls = Readonly<{
   /**
-   * Asks again until the key is free or done, or until the instant `until`, when the answer is the last `inProgress`.
+   * Asks again until the key is free or done, or until the time `until`, when the answer is the last `inProgress`.
    * Rejects as the store does.
    */
   wait(request: ClaimRequest, first: Waited, until: number, signal: AbortSignal): Promise<Waited>;
@@ -36,7 +36,7 @@ export function sharedPolls(store: ClaimStore, clock: Clock): SharedPolls {
   const polls = new Map<string, Poll>();
 
   /** Waits, then asks. Undefined when there was no time left to ask. */
-  const lead = (request: ClaimRequest, pauseMs: number, until: number, signal: AbortSignal): Poll => {
+  const poll = (request: ClaimRequest, pauseMs: number, until: number, signal: AbortSignal): Poll => {
     const { key } = request;
     const hurry = new AbortController();
     const ask = async (): Promise<Waited | undefined> => {
@@ -50,9 +50,9 @@ export function sharedPolls(store: ClaimStore, clock: Clock): SharedPolls {
         polls.delete(key);
       }
     };
-    const poll = { result: ask(), hurry };
-    polls.set(key, poll);
-    return poll;
+    const started = { result: ask(), hurry };
+    polls.set(key, started);
+    return started;
   };
 
   return {
@@ -66,12 +66,13 @@ export function sharedPolls(store: ClaimStore, clock: Clock): SharedPolls {
           const pauseMs = pauseAfter(looks, PAUSES);
           // Nothing remains: others keep changing the record, or the store refuses writes. Asking faster makes it worse.
           const wantedMs = remainingMs > 0 ? Math.min(pauseMs, remainingMs + MARGIN_MS) : pauseMs;
-          const asked = await lead(request, wantedMs, until, signal).result;
+          const asked = await poll(request, wantedMs, until, signal).result;
           if (asked === undefined) return last;
           last = asked;
         } else {
-          const heard = await inTime(clock, until - clock.monotonic(), signal, other.result);
-          if (heard !== undefined) last = { answer: overheard(heard.answer, request), sentAt: heard.sentAt };
+          const shared = await inTime(clock, until - clock.monotonic(), signal, other.result);
+          if (shared !== undefined)
+            last = { answer: answerFor(shared.answer, request), sentAt: shared.sentAt };
         }
       }
       return last;
@@ -81,7 +82,7 @@ export function sharedPolls(store: ClaimStore, clock: Clock): SharedPolls {
 }
 
 /** What an answer to another delivery of the key in this process says to this one. */
-export function overheard(answer: ClaimAnswer, { fingerprint, leaseMs }: ClaimRequest): ClaimAnswer {
+export function answerFor(answer: ClaimAnswer, { fingerprint, leaseMs }: ClaimRequest): ClaimAnswer {
   if (answer.kind === 'claimed') return { kind: 'inProgress', remainingMs: leaseMs };
   if (answer.kind !== 'duplicate' && answer.kind !== 'conflict') return answer;
   return { ...answer, kind: fingerprint.startsWith(answer.fingerprint) ? 'duplicate' : 'conflict' };

@@ -5,7 +5,7 @@
 import { pauseAfter } from '../async/backoff.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { type DedupOptions, dedupWindows, SUBSCRIPTION_RETENTION_MS } from './settings.ts';
-import { checkOptions, duration, flag, number, oneOf, shaped, text } from '../options.ts';
+import { checkOptions, duration, flag, number, oneOf, objectOf, text } from '../options.ts';
 
 export type Windows = Readonly<{
   /** Of the middleware: `{}` stands for its defaults. Absent: there is no such middleware. */
@@ -65,7 +65,7 @@ export function checkWindows(windows: Windows): readonly ConfigurationProblem[] 
   checkOptions<Windows>(
     windows,
     {
-      dedup: shaped<Required<NonNullable<Windows['dedup']>>>({
+      dedup: objectOf<Required<NonNullable<Windows['dedup']>>>({
         lease: duration,
         retention: duration,
         waitBudget: duration,
@@ -74,7 +74,7 @@ export function checkWindows(windows: Windows): readonly ConfigurationProblem[] 
       handlerTimeout: duration,
       functionTimeout: duration,
       deliveryType: oneOf('push', 'pull'),
-      subscription: shaped<Required<SubscriptionWindows>>({
+      subscription: objectOf<Required<SubscriptionWindows>>({
         ackDeadlineMs: number,
         messageRetentionMs: number,
         topicRetentionMs: number,

@@ -65,11 +65,11 @@ test('a delay makes one task that carries the message, and the message is acknow
   const outcome = await deliver(message({ delay: '60', tenant: 'a' }, { orderingKey: 'k1' }));
   assert.deepEqual(outcome, ack('scheduled'));
   assert.equal(passed.length, 0);
-  const { topic, instantMs, scheduleTimeMs, hop, attempt, message: kept } = carried(queue);
+  const { topic, dueTimeMs, scheduleTimeMs, hop, attempt, message: kept } = carried(queue);
   assert.deepEqual({ topic, hop, attempt }, { topic: TOPIC, hop: 0, attempt: 0 });
-  assert.equal(instantMs, clock.now() + 60_000);
-  assert.equal(scheduleTimeMs, instantMs);
-  assert.equal(queue.created[0]?.scheduleTimeMs, instantMs);
+  assert.equal(dueTimeMs, clock.now() + 60_000);
+  assert.equal(scheduleTimeMs, dueTimeMs);
+  assert.equal(queue.created[0]?.scheduleTimeMs, dueTimeMs);
   assert.equal(kept.orderingKey, 'k1');
   assert.equal(kept.data.toString(), 'hello');
   assert.deepEqual(kept.attributes, {
@@ -95,7 +95,7 @@ test('what was due before it was published goes on directly, without the mark of
   assert.equal(queue.calls(), 0);
 });
 
-test('L9 (a): a stage whose clock is 20 s fast still makes a task, for the very instant', async () => {
+test('L9 (a): a stage whose clock is 20 s fast still makes a task, for the very due time', async () => {
   const { clock, deliver, message, passed, queue } = stage({ skewMs: 20_000 });
   await deliver(message({ delay: '10' }));
   assert.equal(passed.length, 0);
@@ -135,7 +135,7 @@ test('the arrival of a message without a publish time is no word of Pub/Sub’s'
   assert.deepEqual([passed.length, queue.created.length], [1, 1]);
 });
 
-test('L2: the identity is the same on both ways, when the source message comes again after its instant', async () => {
+test('L2: the identity is the same on both ways, when the source message comes again after its due time', async () => {
   const { clock, deliver, message, passed, queue } = stage();
   for (const attributes of [{ delay: '10' }, { delay: '10', dedupId: 'mine' }]) {
     const given = message(attributes);

@@ -7,8 +7,8 @@
  *
  * Never early, and never lost: the message is acknowledged only once its task is stored. A crash in between, or a
  * reply that is lost, leads to the same task name again, which counts as success for as long as the queue remembers
- * names (Cloud Tasks: one hour and more). A redelivery after that, or after the instant, delivers the message a second time
- * under the same `dedupId`; where the message has an entry in the schedule ledger it does not (ledgered.ts).
+ * names (Cloud Tasks: one hour and more). A redelivery after that, or after the due time, delivers the message a second time
+ * under the same `dedupId`; where the message has an entry in the schedule ledger it does not (ledger-scheduler.ts).
  */
 import { parseDeliveryOptions, refuseSchedule, type DeliveryOptions } from '../attributes.ts';
 import { type Clock, systemClock } from '../clock.ts';
@@ -16,14 +16,14 @@ import { refused } from '../errors.ts';
 import type { Context, Handler, Middleware } from '../handler.ts';
 import type { Message } from '../message.ts';
 import { ack } from '../outcome.ts';
-import { observedStage } from '../telemetry/stages.ts';
+import { observeStage } from '../telemetry/stages.ts';
 import type { PayloadStore } from '../payload/payload-store.ts';
 import { dedupIdOf } from '../publish/identity.ts';
 import type { Ledger } from '../schedules/ledger.ts';
-import { packed } from '../tasks/claim-check.ts';
+import { encodeTask } from '../tasks/claim-check.ts';
 import { MAX_TASK_BYTES, taskBytes, checkRoom } from '../tasks/task-options.ts';
 import { composeDelayed, composeDue, messageKey, warnOfDropped } from '../tasks/compose-delayed.ts';
-import { ledgered } from './ledgered.ts';
+import { ledgerScheduler } from './ledger-scheduler.ts';
 import type { TaskQueue } from '../tasks/task-queue.ts';
 import { agreedTime, scheduleTimeFor } from '../tasks/timing.ts';
 import {
@@ -90,7 +90,9 @@ export function delay(queue: TaskQueue, options: DelayOptions): Middleware {
     throw refused('ledgerFor', ledgerFor, 'only together with ledger, without which nothing has an entry');
 
   const viaLedger =
-    ledger === undefined ? undefined : ledgered(queue, { ledger, clock, topic, maxTaskBytes, payloads });
+    ledger === undefined
+      ? undefined
+      : ledgerScheduler(queue, { ledger, clock, topic, maxTaskBytes, payloads });
   const isLedgered = ({ scheduleKey, deliverAtMs }: DeliveryOptions): boolean =>
     scheduleKey !== undefined || (ledgerFor === 'all' && deliverAtMs !== undefined);
 
@@ -99,22 +101,22 @@ export function delay(queue: TaskQueue, options: DelayOptions): Middleware {
   const schedule = async (
     message: Message,
     context: Context,
-    instantMs: number,
+    dueTimeMs: number,
     dedupId: string,
   ): Promise<void> => {
     const composed = composeDelayed(message, {
       key: messageKey(message, context),
       topic,
-      instantMs,
+      dueTimeMs,
       dedupId,
     });
     warnOfDropped(message, context, composed);
     // A clock that is far ahead would ask for more than the queue takes.
-    const scheduleTimeMs = scheduleTimeFor(instantMs, time.nowMs() ?? clock.now());
-    const packing = { queue, payloads, maxTaskBytes, plain: composed.plain };
-    const task = await packed({ ...composed.delayed, scheduleTimeMs }, packing);
+    const scheduleTimeMs = scheduleTimeFor(dueTimeMs, time.nowMs() ?? clock.now());
+    const encoding = { queue, payloads, maxTaskBytes, plain: composed.plain };
+    const task = await encodeTask({ ...composed.delayed, scheduleTimeMs }, encoding);
     const answer = await queue.create(task, { deadline: context.deadline, signal: context.signal });
-    context.log.info('scheduled', { messageId: message.id, task: task.name, topic, instantMs, answer });
+    context.log.info('scheduled', { messageId: message.id, task: task.name, topic, dueTimeMs, answer });
   };
 
   const stage =
@@ -126,14 +128,14 @@ export function delay(queue: TaskQueue, options: DelayOptions): Middleware {
       else if (isLedgered(deliveryOptions)) return viaLedger(message, context, deliveryOptions);
       // Before both ways: a redelivery may take the other one, and must have the same identity there.
       const dedupId = dedupIdOf(message, context);
-      const instantMs = deliveryOptions.deliverAtMs;
-      if (instantMs === undefined || instantMs <= (time.nowMs() ?? -Infinity)) {
+      const dueTimeMs = deliveryOptions.deliverAtMs;
+      if (dueTimeMs === undefined || dueTimeMs <= (time.nowMs() ?? -Infinity)) {
         const due = composeDue(message, dedupId);
         warnOfDropped(message, context, due);
         return next(due.message, context);
       }
-      await schedule(message, context, instantMs, dedupId);
+      await schedule(message, context, dueTimeMs, dedupId);
       return ack('scheduled');
     };
-  return (next) => observedStage('later', stage(next));
+  return (next) => observeStage('later', stage(next));
 }

@@ -71,21 +71,14 @@ for (const [zone, offset] of Object.entries(ZONES)) {
       assert.match(String((outcome as { error: Error }).error.message), /^attribute delay is .*; accepted: /);
       assert.equal(scheduled, undefined);
     }
-    const instants = [
-      '2026-03-29T02:30:00',
-      '2026-03-29',
-      '2026-03-29 02:30:00Z',
-      'tomorrow',
-      '1774661400',
-      '',
-    ];
-    instants.push(
+    const times = ['2026-03-29T02:30:00', '2026-03-29', '2026-03-29 02:30:00Z', 'tomorrow', '1774661400', ''];
+    times.push(
       '2026-02-30T00:00:00Z',
       '2026-13-01T00:00:00Z',
       '9999-12-31T23:59:59Z',
       '2036-01-01T12:00:00Z',
     );
-    for (const value of instants) {
+    for (const value of times) {
       const [outcome, scheduled] = await deliver({ deliverAt: value });
       assert.equal(outcome.kind, 'deadLetter', value);
       assert.throws(() => publish({ deliverAt: value }), PermanentError, value);
@@ -94,7 +87,7 @@ for (const [zone, offset] of Object.entries(ZONES)) {
     assert.equal((await deliver({ delay: '60', deliverAt: '2026-03-29T02:30:00Z' }))[0].kind, 'deadLetter');
   });
 
-  test(`B41: the helper refuses numbers that are no delay, and a Date means its instant, under TZ=${zone}`, () => {
+  test(`B41: the helper refuses numbers that are no delay, and a Date means its due time, under TZ=${zone}`, () => {
     inZone();
     for (const delay of [-1, -1_767_225_600_001, NaN, Infinity, 1_774_661_400_000, 315_360_001]) {
       assert.throws(() => publish({ delay }), PermanentError, String(delay));
@@ -111,7 +104,7 @@ for (const [zone, offset] of Object.entries(ZONES)) {
     );
   });
 
-  test(`B41: what is legal means the same instant, under TZ=${zone}`, async () => {
+  test(`B41: what is legal means the same time, under TZ=${zone}`, async () => {
     inZone();
     assert.deepEqual(await deliver({ delay: '0' }), [ack()]);
     assert.deepEqual(await deliver({}), [ack()]);
@@ -126,7 +119,7 @@ for (const [zone, offset] of Object.entries(ZONES)) {
     ] as const) {
       assert.deepEqual(await deliver({ deliverAt: text }), [ack('scheduled'), instant], text);
     }
-    // Hours that a zone skips or has twice are ordinary instants once the offset is written.
+    // Hours that a zone skips or has twice are ordinary times once the offset is written.
     for (const text of ['2026-03-29T02:30:00+01:00', '2026-10-25T02:30:00Z']) {
       assert.deepEqual(
         await deliver({ deliverAt: text }),

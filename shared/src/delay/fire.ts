@@ -15,7 +15,7 @@ import type { Ledger } from '../schedules/ledger.ts';
 import { ATTR, count } from '../telemetry/instruments.ts';
 import type { Delayed } from '../tasks/task-body.ts';
 
-/** The task may publish. Without an entry there is nothing to lose, and nothing to be told. */
+/** The task may publish. Without an entry there is nothing to lose, and nothing to record. */
 type Fired = Readonly<{
   /** Throws once the lease on the entry is over: called last before the message goes out. */
   assertLease(): void;
@@ -29,7 +29,7 @@ export type Firing = Readonly<{
   /** Undefined where the entry says that the task is not to publish. Throws where another run of it may be publishing. */
   fire(delayed: Delayed, log: Log): Promise<Fired | undefined>;
   /** A confirmed dead letter ends the entry, so that no other task comes of it. */
-  buried(delayed: Delayed): Promise<void>;
+  deadLettered(delayed: Delayed): Promise<void>;
 }>;
 
 /** Throws ConfigError for a publish that may take longer than what replaces or withdraws its message reckons with. */
@@ -84,15 +84,15 @@ export function firing(
         },
         async delivered() {
           await change(id, markDelivered({ generation, token }));
-          told('delivered');
+          countAnswer('delivered');
         },
       };
     },
 
-    async buried({ entry }) {
+    async deadLettered({ entry }) {
       if (entry === undefined) return;
       await needed().change(entry.id, markDeadLettered(entry));
-      told('deadLettered');
+      countAnswer('deadLettered');
     },
   };
 }
@@ -101,9 +101,9 @@ const UNRECORDED: Fired = { assertLease: () => undefined, delivered: () => Promi
 
 /** What a task of a generation that was replaced, cancelled or delivered comes to. */
 function dropped(log: Log, generation: string): void {
-  told('dropped');
+  countAnswer('dropped');
   log.info('dropped: replaced, cancelled or delivered before', { generation });
 }
 
-const told = (answer: string): void =>
+const countAnswer = (answer: string): void =>
   count('schedules', { [ATTR.consumer]: 'republisher', [ATTR.answer]: answer });

@@ -60,7 +60,7 @@ const HORIZONS = {
 const hops = (seconds: number): number => Math.ceil(seconds / HOP_S);
 
 for (const [name, seconds] of Object.entries(HORIZONS)) {
-  test(`B22: ${name} ahead: arrives once, at its instant, after the expected number of tasks`, async () => {
+  test(`B22: ${name} ahead: arrives once, at its due time, after the expected number of tasks`, async () => {
     const { arrivals, tasks } = await travel({ delay: String(seconds) });
     assert.deepEqual(arrivals, [seconds]);
     assert.equal(tasks, hops(seconds));
@@ -103,7 +103,7 @@ test('L9: every distance to the next hop, to the second, with a fast clock: neve
   }
 });
 
-test('B22: ten years and a second are refused, as a delay and as an instant', async () => {
+test('B22: ten years and a second are refused, as a delay and as a due time', async () => {
   const seconds = 3_650 * DAY_S + 1;
   const deliverAt = new Date(virtualClock().now() + seconds * 1_000).toISOString();
   for (const attributes of [{ delay: String(seconds) }, { deliverAt }]) {

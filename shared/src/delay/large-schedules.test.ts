@@ -115,7 +115,7 @@ test('two messages of equal content under one key: replacing the first does not 
   assert.equal(await stored(), 0);
 });
 
-test('five deliveries of 9 MB store it once, before the instant, while it fires and after it', async () => {
+test('five deliveries of 9 MB store it once, before the due time, while it fires and after it', async () => {
   const { clock, payloads, target, message, deliver, dispatch, stored } = world();
   const given = message('1', { delay: String(10 * DAY_S) }, 9_000_000);
   for (let delivery = 0; delivery < 5; delivery += 1) {

@@ -33,8 +33,8 @@ function republisher(options: Partial<RepublishOptions> = {}) {
   const delayed = (change: Partial<Delayed> = {}): Delayed => ({
     key: 'k',
     topic: TOPIC,
-    instantMs: START,
-    scheduleTimeMs: change.instantMs ?? START,
+    dueTimeMs: START,
+    scheduleTimeMs: change.dueTimeMs ?? START,
     attempt: 0,
     hop: 0,
     message: {
@@ -60,7 +60,7 @@ function republisher(options: Partial<RepublishOptions> = {}) {
   };
 }
 
-test('a final task is published at its instant, byte for byte, and answered 204', async () => {
+test('a final task is published at its due time, byte for byte, and answered 204', async () => {
   const { answer, delayed, published } = republisher();
   assert.deepEqual(await answer(delayed(), { etaMs: START }), { status: 204 });
   assert.deepEqual(published, [
@@ -106,18 +106,18 @@ test('B21: the same task run twice publishes the same dedupId', async () => {
 
 test('a final task that wakes up to 5 s early waits in the process and is not early', async () => {
   const { answer, clock, delayed, published, queue } = republisher();
-  const instantMs = START + 4_999;
-  assert.deepEqual(await answer(delayed({ instantMs }), { etaMs: instantMs }), { status: 204 });
-  assert.equal(clock.now(), instantMs);
+  const dueTimeMs = START + 4_999;
+  assert.deepEqual(await answer(delayed({ dueTimeMs }), { etaMs: dueTimeMs }), { status: 204 });
+  assert.equal(clock.now(), dueTimeMs);
   assert.equal(published.length, 1);
   assert.equal(queue.calls(), 0);
 });
 
 test('L9 (b): a final task that seems earlier rests for 5 s and makes the next hop', async () => {
   const { answer, clock, delayed, published, queue } = republisher();
-  const instantMs = START + 20_000;
-  const task = delayed({ instantMs, hop: 3 });
-  assert.deepEqual(await answer(task, { etaMs: instantMs }), { status: 204 });
+  const dueTimeMs = START + 20_000;
+  const task = delayed({ dueTimeMs, hop: 3 });
+  assert.deepEqual(await answer(task, { etaMs: dueTimeMs }), { status: 204 });
   assert.equal(clock.now(), START + 5_000);
   assert.equal(published.length, 0);
   const next = decodeDelayed(queue.created[0]!.body);
@@ -125,20 +125,20 @@ test('L9 (b): a final task that seems earlier rests for 5 s and makes the next h
   assert.notEqual(queue.created[0]!.name, taskFor(task).name);
 });
 
-test('L9 (b): a hop that wakes within 30 s of the instant makes the final task and does not fire', async () => {
-  for (const untilInstant of [22_000, 2_000, 0, -10_000, -86_400_000]) {
+test('L9 (b): a hop that wakes within 30 s of the due time makes the final task and does not fire', async () => {
+  for (const untilDueMs of [22_000, 2_000, 0, -10_000, -86_400_000]) {
     const { answer, delayed, published, queue } = republisher();
-    const instantMs = START + untilInstant;
-    assert.deepEqual(await answer(delayed({ instantMs, scheduleTimeMs: START - 1 })), { status: 204 });
+    const dueTimeMs = START + untilDueMs;
+    assert.deepEqual(await answer(delayed({ dueTimeMs, scheduleTimeMs: START - 1 })), { status: 204 });
     assert.equal(published.length, 0);
-    assert.equal(queue.created[0]?.scheduleTimeMs, instantMs);
+    assert.equal(queue.created[0]?.scheduleTimeMs, dueTimeMs);
     assert.equal(decodeDelayed(queue.created[0]!.body).hop, 1);
   }
 });
 
-test('B22: a hop far from the instant makes the next one 29.5 days ahead, once for two runs', async () => {
+test('B22: a hop far from the due time makes the next one 29.5 days ahead, once for two runs', async () => {
   const { answer, clock, delayed, queue } = republisher();
-  const task = delayed({ instantMs: START + 90 * 86_400_000, scheduleTimeMs: START });
+  const task = delayed({ dueTimeMs: START + 90 * 86_400_000, scheduleTimeMs: START });
   await answer(task);
   await clock.advance(2_000);
   assert.deepEqual(await answer(task, { retryCount: 1 }), { status: 204 });
@@ -225,7 +225,7 @@ test('a publish that hangs is answered 503 after its time limit', async () => {
 test('a next task that cannot be stored is answered 503, or goes to the dead letters when it never can', async () => {
   const { answer, delayed, queue } = republisher();
   queue.failOn(1, 'refused');
-  const hop = delayed({ instantMs: START + 40 * 86_400_000, scheduleTimeMs: START });
+  const hop = delayed({ dueTimeMs: START + 40 * 86_400_000, scheduleTimeMs: START });
   assert.deepEqual(await answer(hop), { status: 503 });
   assert.deepEqual(await answer(hop), { status: 204 });
 });
@@ -247,7 +247,7 @@ test('near the end of a queue that limits its attempts, a topic that is away giv
   assert.deepEqual(await answer(delayed(), { retryCount: 3 }), { status: 204 });
   assert.deepEqual([dead.published.length, queue.created.length], [0, 1]);
   publishWith(undefined);
-  // The task that took its place, and the last one on the way, whose schedule time is the instant.
+  // The task that took its place, and the last one on the way, whose schedule time is the due time.
   for (let index = 0; index < queue.created.length; index += 1) {
     await clock.advance(60_000);
     const { body } = queue.created[index]!;
@@ -267,7 +267,7 @@ test('near the end of a queue that takes no other task, what is in the way is a 
 test('a task that waits when the process stops is answered 503 at once', async () => {
   const stop = new AbortController();
   const { clock, delayed, run, published } = republisher({ stop: stop.signal });
-  const waiting = run({ body: encodeDelayed(delayed({ instantMs: START + 4_000 })) });
+  const waiting = run({ body: encodeDelayed(delayed({ dueTimeMs: START + 4_000 })) });
   await clock.advance(1_000);
   stop.abort();
   assert.deepEqual(await waiting, { status: 503 });
@@ -279,7 +279,7 @@ test('no line of the log holds a payload or an attribute value', async () => {
   const secret = { ...delayed().message, data: Buffer.from('PAYLOAD'), attributes: { a: 'SECRET' } };
   await answer(delayed({ message: secret }));
   await answer(delayed({ message: secret, topic: 'projects/p/topics/other' }));
-  await answer(delayed({ message: secret, instantMs: START + 86_400_000 }));
+  await answer(delayed({ message: secret, dueTimeMs: START + 86_400_000 }));
   // What cannot be read or published goes to the dead letters, and is not quoted.
   const long = { ...secret, attributes: { a: 'SECRET'.repeat(200) } };
   await answer(delayed({ message: long }));
@@ -297,9 +297,9 @@ test('no line of the log holds a payload or an attribute value', async () => {
   assert.doesNotMatch(lines.join('\n'), /SECRET|PAYLOAD/);
 });
 
-test('lateness is counted from the publish of a message whose instant was over by then', async () => {
+test('lateness is counted from the publish of a message whose due time was over by then', async () => {
   const { answer, delayed, lines } = republisher();
-  await answer(delayed({ instantMs: 0 }));
+  await answer(delayed({ dueTimeMs: 0 }));
   assert.match(lines[0]!, /"lateMs":60000\b/);
 });
 

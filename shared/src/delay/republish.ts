@@ -1,5 +1,5 @@
 /**
- * What the republisher does with one task: publish its message, make the next task on the way to its instant, or
+ * What the republisher does with one task: publish its message, make the next task on the way to its due time, or
  * give it to the dead letters. The task is answered with success only after one of these is confirmed.
  *
  * A task that runs twice, or again after a crash or a lost reply, publishes the same message with the same `dedupId`,
@@ -23,14 +23,14 @@ import type { Publisher } from '../publish/publisher.ts';
 import { schemaAttributes } from '../publish/schema.ts';
 import type { Ledger } from '../schedules/ledger.ts';
 import { ATTR, count, record } from '../telemetry/instruments.ts';
-import { observedPublish, observedRepublish } from '../telemetry/stages.ts';
+import { observePublish, observeRepublish } from '../telemetry/stages.ts';
 import { firing } from './fire.ts';
 import { answer, NOT_ALLOWED, report, type TaskAnswer } from './task-answer.ts';
 import { type Delayed, decodeDelayed, taskFor } from '../tasks/task-body.ts';
 import type { TaskQueue } from '../tasks/task-queue.ts';
 import { nextStep, scheduleTimeFor } from '../tasks/timing.ts';
-import { isPayloadLost, wholeMessages } from './whole-message.ts';
-import { bounded, noAnswer } from '../async/time-limit.ts';
+import { isPayloadLost, messageLoader } from './message-loader.ts';
+import { withTimeLimit, noAnswer } from '../async/time-limit.ts';
 import {
   callable,
   checkOptions,
@@ -135,11 +135,11 @@ export function republish(
   const { clock = systemClock(), log: given = consoleLog(), payloads, ledger } = options;
   const { allowedTopics, publishTimeout = '30s', maxAttempts, stop = new AbortController().signal } = options;
   const timeoutMs = toMilliseconds(publishTimeout, 'publishTimeout');
-  const messages = wholeMessages(payloads);
+  const messages = messageLoader(payloads);
   const schedules = firing(ledger, clock, timeoutMs);
   if (allowedTopics.length === 0) throw refused('allowedTopics', allowedTopics, 'at least one topic');
 
-  const publish = async ({ topic, message, instantMs }: Delayed, log: Log): Promise<void> => {
+  const publish = async ({ topic, message, dueTimeMs }: Delayed, log: Log): Promise<void> => {
     const { data, orderingKey } = message;
     const ready = {
       topic,
@@ -148,26 +148,26 @@ export function republish(
       ...(orderingKey !== undefined && orderingKey !== '' && { orderingKey }),
     };
     checkOutgoing(ready);
-    const messageId = await observedPublish(ready, message, LIMITS.messageBytes, (traced) =>
-      bounded(
+    const messageId = await observePublish(ready, message, LIMITS.messageBytes, (traced) =>
+      withTimeLimit(
         clock,
         timeoutMs,
         () => publisher.publish(traced),
         () => noAnswer('the publish', timeoutMs),
       ),
     );
-    // An instant that was over when it was asked for makes nothing late.
-    const lateMs = clock.now() - Math.max(instantMs, message.publishTime.getTime());
+    // A due time that was over when it was asked for makes nothing late.
+    const lateMs = clock.now() - Math.max(dueTimeMs, message.publishTime.getTime());
     record('lateness', lateMs, { [ATTR.capability]: 'republish' });
     log.info('published', { topic, messageId, originId: message.id, lateMs });
   };
 
-  const publishWhole = async (delayed: Delayed, log: Log): Promise<Outcome> => {
+  const loadAndPublish = async (delayed: Delayed, log: Log): Promise<Outcome> => {
     const fired = await schedules.fire(delayed, log);
     if (fired !== undefined) {
-      const whole = await messages.whole(delayed, log);
+      const loaded = await messages.load(delayed, log);
       fired.assertLease();
-      if (whole !== undefined) await publish(whole, log);
+      if (loaded !== undefined) await publish(loaded, log);
       await fired.delivered();
     }
     await messages.done(delayed, log);
@@ -191,7 +191,7 @@ export function republish(
     // The queue's clock has come to the time of the task. One of this process that is far ahead would ask for more than
     // the queue takes.
     const nowMs = Math.min(clock.now(), etaMs ?? delayed.scheduleTimeMs);
-    return next(delayed, scheduleTimeFor(delayed.instantMs, nowMs), log);
+    return next(delayed, scheduleTimeFor(delayed.dueTimeMs, nowMs), log);
   };
 
   const run = async (delayed: Delayed, etaMs: number | undefined, log: Log): Promise<Outcome> => {
@@ -203,17 +203,17 @@ export function republish(
         `the task is for ${delayed.topic}; accepted: ${allowedTopics.join(', ')}`,
       );
     }
-    const { instantMs, scheduleTimeMs } = delayed;
-    const wake = { instantMs, scheduleTimeMs, ...(etaMs !== undefined && { etaMs }) };
+    const { dueTimeMs, scheduleTimeMs } = delayed;
+    const wake = { dueTimeMs, scheduleTimeMs, ...(etaMs !== undefined && { etaMs }) };
     for (let look = 0; look < LOOKS; look += 1) {
       const step = nextStep({ ...wake, nowMs: clock.now() });
-      if (step.kind === 'publish') return publishWhole(delayed, log);
+      if (step.kind === 'publish') return loadAndPublish(delayed, log);
       const pauseMs = step.kind === 'wait' ? step.milliseconds : step.restMs;
       if (pauseMs > 0) await sleep(clock, pauseMs, stop);
       if (stop.aborted) throw new TransientError('STOPPING', 'the republisher is stopping');
       if (step.kind === 'reschedule') return reschedule(delayed, etaMs, log);
     }
-    throw new TransientError('CLOCK_STANDS', 'the instant did not come while it was waited for');
+    throw new TransientError('DUE_TIME_NOT_REACHED', 'the due time did not come while it was waited for');
   };
 
   // A dead letter says through which subscription its message came, as far as the task tells.
@@ -227,27 +227,32 @@ export function republish(
     });
 
   /** `published` once it is confirmed, else a retry. */
-  const bury = (message: Message, error: unknown, log: Log): Promise<Outcome> =>
+  const publishDeadLetter = (message: Message, error: unknown, log: Log): Promise<Outcome> =>
     compose(async () => deadLetter(error), [deadLetters])(message, contextOf(log, message));
 
-  /** Where the payload is lost, or the store is down on the last attempt, the letter holds what the task knows. */
-  const buryWhole = async (delayed: Delayed, error: unknown, log: Log, isLast: boolean): Promise<Outcome> => {
-    let whole: Delayed | undefined = delayed;
+  /** Where the payload is lost, or the store is down on the last attempt, the dead letter holds what the task has. */
+  const loadAndDeadLetter = async (
+    delayed: Delayed,
+    error: unknown,
+    log: Log,
+    isLast: boolean,
+  ): Promise<Outcome> => {
+    let loaded: Delayed | undefined = delayed;
     try {
-      whole = await messages.whole(delayed, log);
+      loaded = await messages.load(delayed, log);
     } catch (failure) {
       if (!isLast && !isPayloadLost(failure)) return retry(failure);
     }
-    if (whole === undefined) return ack();
-    const outcome = await bury(whole.message, error, log);
+    if (loaded === undefined) return ack();
+    const outcome = await publishDeadLetter(loaded.message, error, log);
     if (outcome.kind !== 'deadLetter' || outcome.published !== true) return outcome;
-    await schedules.buried(delayed);
-    if (whole !== delayed) await messages.done(delayed, log);
+    await schedules.deadLettered(delayed);
+    if (loaded !== delayed) await messages.done(delayed, log);
     return outcome;
   };
 
   /** The queue gives the task up soon, for nothing that the message has done: another task takes its place. */
-  const replaced = async (delayed: Delayed, log: Log): Promise<Outcome | undefined> => {
+  const replace = async (delayed: Delayed, log: Log): Promise<Outcome | undefined> => {
     try {
       return await next(delayed, clock.now() + REPLACED_PAUSE_MS, log);
     } catch (error) {
@@ -257,7 +262,7 @@ export function republish(
     }
   };
 
-  const handled = async (
+  const handle = async (
     delayed: Delayed,
     etaMs: number | undefined,
     log: Log,
@@ -265,11 +270,11 @@ export function republish(
   ): Promise<Outcome> => {
     const outcome = await run(delayed, etaMs, log).catch(outcomeOf);
     if (outcome.kind === 'ack') return outcome;
-    if (outcome.kind === 'deadLetter') return buryWhole(delayed, outcome.error, log, isLast);
+    if (outcome.kind === 'deadLetter') return loadAndDeadLetter(delayed, outcome.error, log, isLast);
     // What stands in the ledger is not lost with its task: the sweep makes another.
     if (!isLast || delayed.entry !== undefined) return outcome;
-    const other = faultOf(outcome.error) === 'message' ? undefined : await replaced(delayed, log);
-    return other ?? buryWhole(delayed, outcome.error, log, isLast);
+    const other = faultOf(outcome.error) === 'message' ? undefined : await replace(delayed, log);
+    return other ?? loadAndDeadLetter(delayed, outcome.error, log, isLast);
   };
 
   return async ({ body, etaMs, retryCount = 0 }) => {
@@ -277,11 +282,11 @@ export function republish(
     const isNearlyLast = maxAttempts !== undefined && retryCount + 1 >= Math.max(maxAttempts - 1, 1);
     const task = read(body);
     const message = 'error' in task ? unreadable(body, clock) : task.delayed.message;
-    const outcome = await observedRepublish(message, given, async (log) => {
+    const outcome = await observeRepublish(message, given, async (log) => {
       const work =
         'error' in task
-          ? bury(message, task.error, log)
-          : handled(task.delayed, etaMs, log, isNearlyLast).catch(outcomeOf);
+          ? publishDeadLetter(message, task.error, log)
+          : handle(task.delayed, etaMs, log, isNearlyLast).catch(outcomeOf);
       const said = await work;
       report(said, log);
       return said;

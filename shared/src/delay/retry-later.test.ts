@@ -129,11 +129,11 @@ test('a queue that is down means a plain retry, and the claim is free for it', a
   const message = w.message();
   assert.deepEqual(await w.deliver(message), retry(busy, '10m'));
   assert.equal(w.nacks(), 1);
-  assert.deepEqual(w.warnings, ['not put off: it is delivered again as usual TASK_QUEUE_UNAVAILABLE']);
+  assert.deepEqual(w.warnings, ['not rescheduled: it is delivered again as usual TASK_QUEUE_UNAVAILABLE']);
   assert.deepEqual(await w.deliver(message), ack());
 });
 
-test('the reply is lost: the redelivery asks for a pause too, and meets the one task, although the instant is later', async () => {
+test('the reply is lost: the redelivery asks for a pause too, and meets the one task, although the due time is later', async () => {
   const w = world([retry(busy, '10m'), retry(busy, '10m')]);
   w.queue.failOn(1, 'reply lost');
   const message = w.message();
@@ -227,14 +227,14 @@ test('the delay that was applied does not come back, the ordering key does', asy
   assert.equal(w.runs[1]?.attributes['deliveredAfter'], 'then');
 });
 
-test('a member of a stream keeps its place: it is never put off', async () => {
+test('a member of a stream keeps its place: it is never rescheduled', async () => {
   const w = world([retry(busy, '10m')], { around: (next) => next });
   const message = w.message({ sequence: '1', sequenceKey: 's' });
   assert.deepEqual(await w.deliver(message), retry(busy, '10m'));
   assert.equal(w.queue.calls(), 0);
 });
 
-test('a message that another delivery is at work on is put off where that is configured, and costs no attempt', async () => {
+test('a message that another delivery is at work on is rescheduled where that is configured, and costs no attempt', async () => {
   let calls = 0;
   const around: Middleware = (next) => async (message, context) => {
     calls += 1;

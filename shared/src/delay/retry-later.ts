@@ -25,14 +25,14 @@ import { hashOf } from '../hash.ts';
 import type { Message } from '../message.ts';
 import { ack, deadLetter, type Outcome, retry } from '../outcome.ts';
 import type { PayloadStore } from '../payload/payload-store.ts';
-import { dedupIdOf, named } from '../publish/identity.ts';
+import { dedupIdOf, withDedupId } from '../publish/identity.ts';
 import { ATTR, count } from '../telemetry/instruments.ts';
-import { observedStage } from '../telemetry/stages.ts';
-import { carried } from '../telemetry/trace-context.ts';
-import { packed } from '../tasks/claim-check.ts';
+import { observeStage } from '../telemetry/stages.ts';
+import { withTraceContext } from '../telemetry/trace-context.ts';
+import { encodeTask } from '../tasks/claim-check.ts';
 import { messageKey } from '../tasks/compose-delayed.ts';
 import { MAX_TASK_BYTES, taskBytes, checkRoom } from '../tasks/task-options.ts';
-import { attemptOf, putOffMessage } from './put-off.ts';
+import { attemptOf, rescheduledMessage } from './reschedule.ts';
 import type { TaskQueue } from '../tasks/task-queue.ts';
 import { scheduleTimeFor } from '../tasks/timing.ts';
 import {
@@ -75,7 +75,7 @@ const LONGEST_PAUSE = `${LONGEST_DELAY_SECONDS}s` as const;
 /**
  * Place it inside `deadLettering`, and outside everything that claims, holds or counts the message (`dedup`, `inbox`,
  * in-order delivery): they must see the retry, and have let go of the message, before it is acknowledged here. A message with a
- * `sequence` is never put off, because it would be a gap. Throws ConfigError for an option that is not valid.
+ * `sequence` is never rescheduled, because it would be a gap. Throws ConfigError for an option that is not valid.
  *
  * @example
  * const handler = guarded(book, {
@@ -105,7 +105,7 @@ export function retryLater(queue: TaskQueue, options: RetryLaterOptions): Middle
   const inProgressMs =
     options.inProgress === undefined ? undefined : toMilliseconds(options.inProgress, 'inProgress');
 
-  const putOff = async (
+  const reschedule = async (
     message: Message,
     context: Context,
     pauseMs: number,
@@ -114,33 +114,33 @@ export function retryLater(queue: TaskQueue, options: RetryLaterOptions): Middle
     // A clock that is behind must not cut the pause short: the message was published before now.
     const { publishTime, assumedPublishTime } = message;
     const publishedMs = assumedPublishTime === undefined ? publishTime.getTime() : -Infinity;
-    const instantMs = Math.max(clock.now(), publishedMs) + pauseMs;
+    const dueTimeMs = Math.max(clock.now(), publishedMs) + pauseMs;
     // The message, not its `dedupId`: a dead letter that is sent again begins anew, and meets no name from before.
     const key = messageKey(message, context);
-    const plain = putOffMessage(message, context, attempt);
-    const traced = carried({ ...plain, topic }, message.attributes).attributes;
+    const plain = rescheduledMessage(message, context, attempt);
+    const traced = withTraceContext({ ...plain, topic }, message.attributes).attributes;
     const delayed = {
       key,
       topic,
-      instantMs,
-      scheduleTimeMs: scheduleTimeFor(instantMs, clock.now()),
+      dueTimeMs,
+      scheduleTimeMs: scheduleTimeFor(dueTimeMs, clock.now()),
       attempt,
       hop: 0,
       message: { ...plain, attributes: traced },
     };
-    const task = await packed(delayed, { queue, payloads, maxTaskBytes, plain });
-    // Without the instant, which is another one when the handler runs again: one return for one delivery.
+    const task = await encodeTask(delayed, { queue, payloads, maxTaskBytes, plain });
+    // Without the due time, which is another one when the handler runs again: one return for one delivery.
     const name = hashOf('retry later', key, topic, String(attempt));
     const limits = { deadline: context.deadline, signal: context.signal };
     const answer = await queue.create({ ...task, name }, limits);
-    context.log.info('put off', { messageId: message.id, task: name, topic, instantMs, attempt, answer });
+    context.log.info('rescheduled', { messageId: message.id, task: name, topic, dueTimeMs, attempt, answer });
   };
 
   const stage =
     (next: Handler): Handler =>
     async (message, context) => {
       // Before the claim inside: the message comes back with another ID, and must be the same one there.
-      const received = named(message, dedupIdOf(message, context));
+      const received = withDedupId(message, dedupIdOf(message, context));
       const outcome = await next(received, context);
       const pauseMs = outcome.kind === 'retry' ? pauseOf(outcome, inProgressMs) : 0;
       if (outcome.kind !== 'retry' || pauseMs === 0 || hasItsPlace(message)) return outcome;
@@ -153,16 +153,16 @@ export function retryLater(queue: TaskQueue, options: RetryLaterOptions): Middle
       const attempt = isOwn ? before + 1 : before;
       if (isOwn && attempt >= maxAttempts) return deadLetter(exhausted(attempt, outcome.error));
       try {
-        await putOff(received, context, pauseMs, attempt);
+        await reschedule(received, context, pauseMs, attempt);
       } catch (error) {
         const fields = { messageId: message.id, code: codeOf(error), error: textOf(error) };
-        context.log.warn('not put off: it is delivered again as usual', fields);
+        context.log.warn('not rescheduled: it is delivered again as usual', fields);
         return outcome;
       }
-      count('putOff', { [ATTR.consumer]: context.consumer, [ATTR.reason]: codeOf(outcome.error) });
+      count('rescheduled', { [ATTR.consumer]: context.consumer, [ATTR.reason]: codeOf(outcome.error) });
       return ack('scheduled');
     };
-  return (next) => observedStage('later', stage(next));
+  return (next) => observeStage('later', stage(next));
 }
 
 /** 0: no pause was asked for. Throws ConfigError for one that is not valid. */

@@ -1,12 +1,12 @@
 /**
- * What a task's queue and the log are told. Only a confirmed publish, next task or dead letter is a success; for
+ * What the republisher answers to the queue, and what it logs. Only a confirmed publish, next task or dead letter is a success; for
  * everything else the queue sends the task again.
  */
 import { codeOf, faultOf, stackOf, textOf } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { Outcome } from '../outcome.ts';
 
-/** 204: published or scheduled on. 200: given to the dead letters. 403: for no topic on the list. 503: to be tried again. */
+/** 204: published or scheduled on. 200: dead-lettered. 403: for no topic on the list. 503: to be tried again. */
 export type TaskAnswer = Readonly<{ status: 200 | 204 | 403 | 503 }>;
 
 /** The code of a task for a topic that is not on the list. */
@@ -21,8 +21,8 @@ export function report(outcome: Outcome, log: Log): void {
     error: textOf(outcome.error),
     ...(stack !== undefined && { stack_trace: stack }),
   };
-  const isGivenUp = outcome.kind === 'deadLetter' && outcome.published === true;
-  if (isGivenUp) log.error('given to the dead letters', fields);
+  const isDeadLettered = outcome.kind === 'deadLetter' && outcome.published === true;
+  if (isDeadLettered) log.error('dead-lettered', fields);
   else if (fields.code === NOT_ALLOWED)
     log.error('for a topic that is not on the list', { event: 'topic_not_allowed', ...fields });
   else if (faultOf(outcome.error) === 'deployment')

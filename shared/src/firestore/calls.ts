@@ -3,7 +3,7 @@
  *
  * A call that is given up may still be applied later; the error says that nothing is known, not that nothing happened.
  */
-import { bounded } from '../async/time-limit.ts';
+import { withTimeLimit } from '../async/time-limit.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { ConfigError, PermanentError, storeUnavailable, TransientError } from '../errors.ts';
@@ -70,7 +70,7 @@ export function boundedCalls(options: CallOptions): Calls {
         throw translated(name, error);
       }
     };
-    return bounded(clock, limitMs, call, late);
+    return withTimeLimit(clock, limitMs, call, late);
   };
   return {
     clock,

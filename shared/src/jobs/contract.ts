@@ -76,7 +76,7 @@ export function jobsContract<Tx>(name: string, start: () => Promise<JobsUnderTes
       assert.deepEqual(await claim(role), []);
     });
 
-    test('T1: of claims at one instant each row goes to one, and none waits', async () => {
+    test('T1: of claims at the same time each row goes to one, and none waits', async () => {
       const role = roleOf();
       await enqueue(...Array.from({ length: 5 }, (_, n) => ({ role, kind: 'k', payload: n })));
       const claims = Array.from({ length: 10 }, async (_, n) => {

@@ -9,7 +9,7 @@ import type { JobKit, JobsUnderTest } from './contract-kit.ts';
 export function keyContract<Tx>(opened: () => JobsUnderTest<Tx>, kit: JobKit): void {
   const { roleOf, enqueue, one, idOf, claim, settle, fail } = kit;
 
-  test('T12: one key at one instant is one job', async () => {
+  test('T12: one key at the same time is one job', async () => {
     const job = { role: roleOf(), kind: 'k', payload: { b: 1, a: [2] }, key: randomUUID() };
     const same = { ...job, payload: { a: [2], b: 1 } };
     const answers = await Promise.all(Array.from({ length: 8 }, (_, n) => one(n % 2 === 0 ? job : same)));

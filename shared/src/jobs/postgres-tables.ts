@@ -6,7 +6,7 @@
  *
  * State: 0 ready, 1 running, 2 waiting. `enqueue_jobs` is what every writer calls, in whatever language.
  */
-import { quoted } from '../postgres/names.ts';
+import { quote } from '../postgres/names.ts';
 import { JOB_LIMITS } from './job.ts';
 
 /** Tables of this version, and of the next one, are understood. */
@@ -18,7 +18,7 @@ const NAME = `'^[A-Za-z0-9_.-]{1,${JOB_LIMITS.nameCharacters}}$'`;
 const MOST_SHOWN_BYTES = JOB_LIMITS.payloadBytes * 2;
 
 export function tablesOf(name: string): readonly string[] {
-  const s = quoted(name);
+  const s = quote(name);
   return [
     `create table ${s}.job (
       id bigint generated always as identity primary key,
@@ -218,10 +218,10 @@ export function grantsOf(
   name: string,
   grants: Readonly<Record<string, '*' | readonly string[]>>,
 ): readonly string[] {
-  const s = quoted(name);
+  const s = quote(name);
   const accounts = Object.entries(grants);
   if (accounts.length === 0) return [];
-  const names = accounts.map(([account]) => quoted(account)).join(', ');
+  const names = accounts.map(([account]) => quote(account)).join(', ');
   const rows = accounts.flatMap(([account, roles]) =>
     (roles === '*' ? ['*'] : roles).map((role) => `('${account}', '${role}')`),
   );

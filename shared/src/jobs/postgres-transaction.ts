@@ -5,7 +5,7 @@
 import { ConfigError, PermanentError } from '../errors.ts';
 import type { OutgoingMessage } from '../message.ts';
 import { type Connection, jsonOf, type Statement } from '../postgres/connection.ts';
-import { isUnknown, translated } from '../postgres/errors.ts';
+import { isUnknown, translate } from '../postgres/errors.ts';
 import { type PostgresTransaction, transactionOn } from '../postgres/transaction.ts';
 import { type CheckedJob, checkJobs, type Completion, type Enqueued, type JobState } from './job.ts';
 import { type HeldJob, type JobTransaction, keyConflict, type Settled } from './job-store.ts';
@@ -80,7 +80,7 @@ export function handlerTransaction(
           return settled;
         }
       } catch (error) {
-        const known = translated('a completion', error);
+        const known = translate('a completion', error);
         if (isUnknown(known)) {
           release(true);
           throw known;

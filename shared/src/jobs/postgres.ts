@@ -18,10 +18,10 @@ import {
   durationFrom,
 } from '../options.ts';
 import { connectionsOf, jsonOf, type PostgresPool, type Statement } from '../postgres/connection.ts';
-import { translated } from '../postgres/errors.ts';
+import { translate } from '../postgres/errors.ts';
 import { type ListeningClient, listening } from '../postgres/listen.ts';
 import { checkVersion, migrateBy } from '../postgres/migrations.ts';
-import { checkIdentifier, quoted } from '../postgres/names.ts';
+import { checkIdentifier, quote } from '../postgres/names.ts';
 import type { PostgresTransaction } from '../postgres/transaction.ts';
 import { checkJobs, checkName, type ClaimedJob } from './job.ts';
 import type { HeldJob, JobStore } from './job-store.ts';
@@ -135,7 +135,7 @@ export function postgresJobs(
   const { schema = SCHEMA, clock = systemClock(), log = consoleLog(), outbox, listen } = options;
   const limitMs = options.callTimeout === undefined ? LIMIT_MS : toMilliseconds(options.callTimeout);
   const afterStartMs = toMilliseconds(options.rescueAfterStart ?? '60s', 'rescueAfterStart');
-  const s = quoted(schema);
+  const s = quote(schema);
   const connections = connectionsOf(pool, clock, limitMs);
 
   /** Once for a store: tables of another version are not touched. */
@@ -211,7 +211,7 @@ const statementIn =
     try {
       return (await tx.query(text, [...values])).rows;
     } catch (error) {
-      throw translated(what, error);
+      throw translate(what, error);
     }
   };
 

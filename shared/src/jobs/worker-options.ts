@@ -14,7 +14,7 @@ import {
   isObject,
   log as aLog,
   required,
-  shaped,
+  objectOf,
   whole,
   type RetryPauses,
   durationFrom,
@@ -125,7 +125,7 @@ function roleSettings<Tx>(role: string, given: RoleOptions<Tx>) {
     {
       lease: durationFrom('1s'),
       runTimeout: required(durationFrom('1ms')),
-      retry: shaped(RETRY_SHAPE),
+      retry: objectOf(RETRY_SHAPE),
       handle: required(isObject),
     },
     path,

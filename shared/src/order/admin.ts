@@ -12,7 +12,7 @@ import { silent } from '../log.ts';
 import { checkOptions, oneOf, type Shape, text, whole } from '../options.ts';
 import { type Decided, decidedCommit, type Looked } from './decided-commit.ts';
 import { type StreamPolicy, streamRef } from './options.ts';
-import { burying, isBuried, readable } from './failure.ts';
+import { deadLetterPublisher, isDeadLettered, loadHeld } from './failure.ts';
 import { discard } from './stored-form.ts';
 import {
   hasLiveLease,
@@ -180,9 +180,9 @@ type Skipped =
 
 /**
  * Skips what the stream waits for, up to and with `number`: missing numbers, or the poison at which it is blocked.
- * `buried` is the held message that has its dead letter.
+ * `deadLettered` is the held message that has its dead letter.
  */
-function skipping(number: number, maxAhead: number, buried: HeldMessage | undefined) {
+function skipping(number: number, maxAhead: number, deadLettered: HeldMessage | undefined) {
   return ({ state, first, nowMs }: Looked): Decided<Skipped> => {
     if (!Number.isSafeInteger(number) || number < 1 || number > state.last + maxAhead)
       return { result: { kind: 'tooFar', last: state.last } };
@@ -195,7 +195,7 @@ function skipping(number: number, maxAhead: number, buried: HeldMessage | undefi
     if (first === undefined || first.number > number) return { result, fields };
     const isPoison = first.number === number && number === state.last + 1;
     if (!isPoison || state.blocked === null) return { result: { kind: 'held', number: first.number } };
-    if (buried?.hash !== first.hash)
+    if (deadLettered?.hash !== first.hash)
       return { result: { kind: 'poison', held: first, blocked: state.blocked } };
     return { result, fields: { ...fields, held: state.held - 1 }, remove: [number] };
   };
@@ -211,9 +211,9 @@ async function publishPoison(
   const deadline = clock.monotonic() + PUBLISH_MS;
   await withSignal(clock, PUBLISH_MS, new AbortController().signal, async (signal) => {
     const context = contextFor(clock, { consumer, source: held.source, deadline, signal });
-    const bury = burying(policy, new PermanentError(blocked.code, blocked.text));
-    const outcome = await bury(await readable(payloads, ref, held), context);
-    if (isBuried(outcome)) return;
+    const publishDeadLetter = deadLetterPublisher(policy, new PermanentError(blocked.code, blocked.text));
+    const outcome = await publishDeadLetter(await loadHeld(payloads, ref, held), context);
+    if (isDeadLettered(outcome)) return;
     const cause = outcome.kind === 'ack' ? undefined : outcome.error;
     const text = `the dead letter of number ${held.number} was not published`;
     throw new TransientError('DEAD_LETTER_UNPUBLISHED', text, { cause });

@@ -10,13 +10,21 @@
 import type { Context } from '../handler.ts';
 import { type Outcome, outcomeOf, retry } from '../outcome.ts';
 import type { Message } from '../message.ts';
-import { observedHeld } from '../telemetry/stages.ts';
+import { observeHeld } from '../telemetry/stages.ts';
 import type { Clock } from '../clock.ts';
 import { ConfigError, leaseLost } from '../errors.ts';
 import type { Delivery, Visit, VisitContext } from './mailbox.ts';
 import type { StreamPolicy } from './options.ts';
-import { burying, exhausted, failureOf, isBuried, judgeFailure, readable, type Verdict } from './failure.ts';
-import { loaded } from './stored-form.ts';
+import {
+  deadLetterPublisher,
+  exhausted,
+  failureOf,
+  isDeadLettered,
+  judgeFailure,
+  loadHeld,
+  type Verdict,
+} from './failure.ts';
+import { load } from './stored-form.ts';
 import type { HeldMessage, StreamRef } from './stream-store.ts';
 
 /** One number of a batch: a delivery, or a message that is held. */
@@ -117,9 +125,9 @@ function runEntry(
     runUnderLease(clock, lease, lost, sourceOf(entry), host.context, async (inner) => {
       if (held === undefined) return host.next(delivery.message, inner);
       // Decoded inside the run: bytes that no reader understands are a failure of their number like any other.
-      const message = await loaded(payloads, held);
+      const message = await load(payloads, held);
       assertInTime(clock, inner);
-      return observedHeld(message, () => host.next(message, inner));
+      return observeHeld(message, () => host.next(message, inner));
     }),
   );
 }
@@ -143,19 +151,19 @@ async function ended(
     const outcome: Outcome = { kind: 'deadLetter', error: failure.error, published: true };
     return { kind: 'skipped', entry, verdict, outcome };
   }
-  const bury = burying(ports, failure.error);
+  const publishDeadLetter = deadLetterPublisher(ports, failure.error);
   const message = (): Promise<Message> =>
     entry.held === undefined
       ? Promise.resolve(entry.delivery.message)
-      : readable(ports.payloads, ref, entry.held);
+      : loadHeld(ports.payloads, ref, entry.held);
   const ran = await host.within(() =>
     runUnderLease(ports.clock, lease, lost, sourceOf(entry), host.context, async (inner: Context) => {
       const poison = await message();
       assertInTime(ports.clock, inner);
-      return bury(poison, inner);
+      return publishDeadLetter(poison, inner);
     }),
   );
-  if (ran.kind !== 'finished' || !isBuried(ran.outcome)) return failed;
+  if (ran.kind !== 'finished' || !isDeadLettered(ran.outcome)) return failed;
   return { kind: 'skipped', entry, verdict, outcome: ran.outcome };
 }
 

@@ -31,7 +31,7 @@ import { heldView, type HeldView, type Page } from './held-view.ts';
 import type { StreamPolicy } from './options.ts';
 import { type Complete, plan, type Plan } from './plan.ts';
 import { storedForm } from './stored-form.ts';
-import { freshStream, openingStream, patched, type StreamState } from './stream-state.ts';
+import { freshStream, openingStream, applyPatch, type StreamState } from './stream-state.ts';
 import type { StreamChange, StreamRef, StreamTransaction } from './stream-store.ts';
 
 /** What the worker knows when a plan is made. It is asked each time, so that a plan has all that has arrived. */
@@ -276,7 +276,7 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef, fits: (bytes: 
   }
 
   function adopt(seen: Seen, { fields, create, remove }: Complete, id: string, version?: string): void {
-    const state = patched({ ...seen.state, commit: id }, fields, clock.monotonic() + seen.offsetMs);
+    const state = applyPatch({ ...seen.state, commit: id }, fields, clock.monotonic() + seen.offsetMs);
     seen.view.changed(
       create,
       remove.map(({ number }) => number),

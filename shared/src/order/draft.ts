@@ -6,7 +6,7 @@ import type { Batch, BatchEnd, Progress } from './batch.ts';
 import type { HeldView, Page } from './held-view.ts';
 import type { Delivery, Visit } from './mailbox.ts';
 import type { StreamPolicy } from './options.ts';
-import { patched, type StreamFields, type StreamState } from './stream-state.ts';
+import { applyPatch, type StreamFields, type StreamState } from './stream-state.ts';
 import type { HeldMessage } from './stream-store.ts';
 
 export type Situation = Readonly<{
@@ -74,7 +74,7 @@ export const newDraft = ({ state, progress }: Situation): Draft => ({
 
 export function write(draft: Draft, fields: StreamFields, nowMs: number): void {
   draft.fields = { ...draft.fields, ...fields };
-  draft.state = patched(draft.state, fields, nowMs);
+  draft.state = applyPatch(draft.state, fields, nowMs);
 }
 
 export const isWritten = ({ fields, create, remove }: Draft): boolean =>

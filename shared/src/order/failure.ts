@@ -13,7 +13,7 @@ import type { Message } from '../message.ts';
 import { cutText } from '../dead-letter/cut-text.ts';
 import { askedPauseMs, deadLetter, type Outcome } from '../outcome.ts';
 import type { StreamPolicy } from './options.ts';
-import { loaded } from './stored-form.ts';
+import { load } from './stored-form.ts';
 import type { Blocked } from './stream-state.ts';
 import type { HeldMessage, StreamRef } from './stream-store.ts';
 
@@ -86,28 +86,28 @@ const isMissingHere = (error: unknown): boolean =>
   error instanceof PermanentError && error.code === 'NO_PAYLOAD_STORE';
 
 /** Publishes the dead letter of a message. What it answers says whether that is confirmed. */
-export const burying = (
+export const deadLetterPublisher = (
   { deadLetters }: Pick<StreamPolicy, 'deadLetters'>,
   error: unknown,
 ): ((message: Message, context: Context) => Promise<Outcome>) => {
-  const bury: Handler = compose(async () => deadLetter(error), [deadLetters]);
-  return bury;
+  const publishDeadLetter: Handler = compose(async () => deadLetter(error), [deadLetters]);
+  return publishDeadLetter;
 };
 
-export const isBuried = (outcome: Outcome): boolean =>
+export const isDeadLettered = (outcome: Outcome): boolean =>
   outcome.kind === 'deadLetter' && outcome.published === true;
 
 /**
  * What is held; or, for bytes that no reader understands or that are gone, a message under the name of its number.
  * Rejects with TransientError where the payload store does not answer, and `NO_PAYLOAD_STORE` where there is none.
  */
-export async function readable(
+export async function loadHeld(
   payloads: StreamPolicy['payloads'],
   ref: StreamRef,
   held: HeldMessage,
 ): Promise<Message> {
   try {
-    return await loaded(payloads, held);
+    return await load(payloads, held);
   } catch (error) {
     if (!(error instanceof PermanentError) || error.code === 'NO_PAYLOAD_STORE') throw error;
     return {

@@ -59,8 +59,8 @@ const MOST_SHARDS = 100;
 const TOLERATED_SKEW_MS = 5_000;
 
 /**
- * The caller owns `firestore` and closes it. Throws ConfigError for a client of another copy of its package
- * (`FOREIGN_FIRESTORE`), and `INVALID_OPTION`.
+ * The caller owns `firestore` and closes it. Throws ConfigError `INVALID_OPTION`, also for a client of
+ * another copy of its package.
  *
  * @example
  * const store = firestoreStreams(new Firestore());

@@ -8,7 +8,7 @@
 import { ATTR, count } from '../telemetry/instruments.ts';
 import { type Decided, decidedCommit, type Looked } from './decided-commit.ts';
 import type { StreamPolicy } from './options.ts';
-import { named } from './report.ts';
+import { logFieldsOf } from './report.ts';
 import { hasNotBegun, isOpening, isSkipped, NO_GAP, skippingTo, type StreamState } from './stream-state.ts';
 import type { HeldMessage, StreamRef } from './stream-store.ts';
 import type { VisitContext } from './mailbox.ts';
@@ -16,17 +16,17 @@ import type { VisitContext } from './mailbox.ts';
 /** The numbers that are missing before the first held one, both ends included. */
 export type Gap = Readonly<{ from: number; to: number }>;
 
-export type Mended = Readonly<{
+export type GapsClosed = Readonly<{
   /** Numbers that were published again. */
   repaired: number;
   /** Numbers that were skipped. */
   skipped: number;
 }>;
 
-const NOTHING: Mended = { repaired: 0, skipped: 0 };
+const NOTHING: GapsClosed = { repaired: 0, skipped: 0 };
 
 /** Whether anything is ever done about gaps. */
-export const mendsGaps = ({ repair, onGap, counter }: StreamPolicy): boolean =>
+export const closesGaps = ({ repair, onGap, counter }: StreamPolicy): boolean =>
   repair !== undefined || onGap === 'skip' || counter !== undefined;
 
 /** The gap in front of the first held message, if there is one and no process works on the stream. */
@@ -37,13 +37,13 @@ function gapOf(state: StreamState, first: HeldMessage | undefined): Gap | undefi
 }
 
 /** Does what is to be done about the gap of one stream, as it was read, if its time is over. */
-export async function mendGap(
+export async function closeGap(
   policy: StreamPolicy,
   ref: StreamRef,
   state: StreamState,
   nowMs: number,
   context: VisitContext,
-): Promise<Mended> {
+): Promise<GapsClosed> {
   const { store, gapTimeoutMs } = policy;
   // The next message is due, and may be what is missing: a visit comes first.
   if (state.readyAt !== null || !mayRepair(state, gapTimeoutMs, nowMs)) return NOTHING;
@@ -60,7 +60,7 @@ export async function mendGap(
     for (let index = 0; index < repaired; index += 1) count('gapRepairs', { [ATTR.consumer]: ref.consumer });
     if (repaired > 0 || onGap === 'wait') {
       const event = repaired > 0 ? 'order_gap_repaired' : 'order_gap_not_found';
-      const fields = { event, ...named(ref), ...missing, numbers: repaired };
+      const fields = { event, ...logFieldsOf(ref), ...missing, numbers: repaired };
       context.log.warn('in order: numbers that never came were looked for at their publisher', fields);
       await decidedCommit(policy, ref, markingRepair(missing));
       return { repaired, skipped: 0 };
@@ -72,16 +72,16 @@ export async function mendGap(
   return gap === undefined ? NOTHING : skipped(ref, state, gap, context);
 }
 
-function skipped(ref: StreamRef, before: StreamState, gap: Gap, { log }: VisitContext): Mended {
+function skipped(ref: StreamRef, before: StreamState, gap: Gap, { log }: VisitContext): GapsClosed {
   if (isOpening(before, gap.from) && hasNotBegun(before)) {
     // Nothing is missed: it is from before this consumer's time.
-    const fields = { event: 'order_stream_began', ...named(ref), first: gap.to + 1 };
+    const fields = { event: 'order_stream_began', ...logFieldsOf(ref), first: gap.to + 1 };
     log.info('in order: a stream that is older than its consumer begins', fields);
     return NOTHING;
   }
   const numbers = gap.to - gap.from + 1;
   count('gapSkips', { [ATTR.consumer]: ref.consumer });
-  const fields = { event: 'order_gap_skipped', ...named(ref), ...gap, numbers };
+  const fields = { event: 'order_gap_skipped', ...logFieldsOf(ref), ...gap, numbers };
   log.error('in order: a stream goes on without numbers that never came', fields);
   return { repaired: 0, skipped: numbers };
 }

@@ -9,8 +9,8 @@
  */
 import { parseDeliveryOptions, type Sequence } from '../attributes.ts';
 import { type Context, type Handler, leastTimeOf, type Middleware } from '../handler.ts';
-import { observedStage } from '../telemetry/stages.ts';
-import { bounded } from '../async/time-limit.ts';
+import { observeStage } from '../telemetry/stages.ts';
+import { withTimeLimit } from '../async/time-limit.ts';
 import { leaseLost, refused, TransientError } from '../errors.ts';
 import type { Message } from '../message.ts';
 import { type Outcome, retry } from '../outcome.ts';
@@ -87,7 +87,7 @@ export function orderedDelivery(
   const [sweepWith, wakeWith] = [streamSweep(policy, workers.visit), streamWake(policy, workers.visit)];
   return {
     ...streamAdmin(policy, options.deadLetters !== undefined),
-    middleware: (next) => observedStage('in_order', stage(fitting(next))),
+    middleware: (next) => observeStage('in_order', stage(fitting(next))),
     sweep: (handler) => sweepWith(fitting(handler)),
     wake: (handler) => wakeWith(fitting(handler)),
     stop: workers.stop,
@@ -208,7 +208,7 @@ export function streamWorkers(policy: StreamPolicy): StreamWorkers {
       const late = (): Error =>
         new TransientError('TIMED_OUT', `not every stream was released in ${STOP_MS} ms`);
       const all = [...busy.values()].map((one) => one.stop());
-      await bounded(clock, STOP_MS, () => Promise.allSettled([...all, ...unanswered]), late).catch(
+      await withTimeLimit(clock, STOP_MS, () => Promise.allSettled([...all, ...unanswered]), late).catch(
         () => undefined,
       );
     },
@@ -239,7 +239,7 @@ function turns(clock: Clock): InTurn {
     let isOver = false;
     const left = context.deadline - clock.monotonic();
     try {
-      await bounded(
+      await withTimeLimit(
         clock,
         left,
         () => before,

@@ -7,7 +7,7 @@
 import { checkOptions, clock as aClock, whole } from '../options.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { storeUnavailable } from '../errors.ts';
-import { patched, type StreamState } from './stream-state.ts';
+import { applyPatch, type StreamState } from './stream-state.ts';
 import type {
   HeldMessage,
   ListedState,
@@ -85,7 +85,7 @@ export function memoryStreams(options: MemoryStreamsOptions = {}): MemoryStreams
     for (const one of create) held.set(one.number, one);
     heldBy.set(id, held);
     lastVersion = Math.max(Math.ceil(clock.now() * 1_000), lastVersion + 1);
-    const state = patched(entries.get(id)?.state ?? base, patch, clock.now());
+    const state = applyPatch(entries.get(id)?.state ?? base, patch, clock.now());
     entries.set(id, { ref, state, version: lastVersion });
     return String(lastVersion);
   };

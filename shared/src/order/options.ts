@@ -21,7 +21,7 @@ import {
   type RetryPauses,
   retryPauses,
   type Shape,
-  shaped,
+  objectOf,
   whole,
 } from '../options.ts';
 import type { GapRepair } from '../outbox/gap-repair.ts';
@@ -158,10 +158,10 @@ const SHAPE: Shape<Required<StreamOptions>> = {
   lease: durationFrom('1s'),
   start: beginning,
   maxAhead: whole(1),
-  retry: shaped<Required<RetryOptions>>({ ...RETRY_SHAPE, maxAttempts: whole(1) }),
+  retry: objectOf<Required<RetryOptions>>({ ...RETRY_SHAPE, maxAttempts: whole(1) }),
   onPoison: oneOf('block', 'skip'),
   onGap: oneOf('wait', 'skip'),
-  gap: shaped<Required<GapOptions>>({
+  gap: objectOf<Required<GapOptions>>({
     timeout: durationFrom('1s'),
     repair: port(['republish'], 'a repair, for example that of relay(store, publisher)'),
   }),

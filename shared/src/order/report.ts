@@ -12,7 +12,7 @@ import type { StreamRef } from './stream-store.ts';
 type Logging = Pick<Context, 'log'>;
 
 /** The fields by which every line names its stream. */
-export const named = ({ consumer, source, key }: StreamRef): Readonly<Record<string, string>> => ({
+export const logFieldsOf = ({ consumer, source, key }: StreamRef): Readonly<Record<string, string>> => ({
   consumer,
   ...(source !== '' && { source }),
   sequenceKey: key,
@@ -48,7 +48,7 @@ function reportFailure(
   count('nextFailures', { [ATTR.consumer]: ref.consumer, [ATTR.reason]: errorType(error) });
   const stack = stackOf(error);
   log.error('in order: a stream waits for its next message, which failed', {
-    ...named(ref),
+    ...logFieldsOf(ref),
     sequence,
     attempts,
     code: codeOf(error),
@@ -73,7 +73,7 @@ function reportPoison(
       : 'in order: a stream goes on without a message that cannot succeed and was dead-lettered';
   log.error(text, {
     event: policy === 'block' ? 'order_blocked' : 'order_skipped',
-    ...named(ref),
+    ...logFieldsOf(ref),
     sequence,
     attempts,
     code: codeOf(error),
@@ -84,7 +84,7 @@ function reportPoison(
 /** No warning: in a stream that arrives shuffled this is every moment, and most gaps close by themselves. */
 function reportGap({ log }: Logging, ref: StreamRef, missing: number): void {
   count('gaps', { [ATTR.consumer]: ref.consumer });
-  log.info('in order: messages wait for a number that has not come', { ...named(ref), missing });
+  log.info('in order: messages wait for a number that has not come', { ...logFieldsOf(ref), missing });
 }
 
 /** Another process died, or lost its lease, in the stream that this one takes over. */
@@ -103,7 +103,7 @@ export async function requestWake(
     await wake(ref, atMs);
   } catch (error) {
     log.warn('in order: a wake-up could not be asked for; the sweep will do it', {
-      ...named(ref),
+      ...logFieldsOf(ref),
       error: textOf(error),
     });
   }
@@ -114,6 +114,6 @@ function reportUnknownStale({ log }: Logging, ref: StreamRef, sequence: number):
   count('unknownStale', { [ATTR.consumer]: ref.consumer });
   log.warn(
     'in order: a message was acknowledged as stale, and whether its number had this content is not remembered',
-    { event: 'order_stale_unknown', ...named(ref), sequence },
+    { event: 'order_stale_unknown', ...logFieldsOf(ref), sequence },
   );
 }

@@ -51,7 +51,7 @@ export async function storedForm(
  * The message that is held. Rejects with PermanentError where its content is gone, damaged or of another format, or
  * `NO_PAYLOAD_STORE`; with TransientError where nothing is known.
  */
-export async function loaded(payloads: StreamPolicy['payloads'], held: HeldMessage): Promise<Message> {
+export async function load(payloads: StreamPolicy['payloads'], held: HeldMessage): Promise<Message> {
   return decodeMessage(await contentOf(payloads, held));
 }
 

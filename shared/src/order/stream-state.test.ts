@@ -5,7 +5,7 @@ import {
   freshStream,
   isSkipped,
   MAX_RANGES,
-  patched,
+  applyPatch,
   type Range,
   skippingTo,
   type StreamState,
@@ -35,7 +35,7 @@ test('ranges are bounded, and what was skipped stays skipped', () => {
 
 test('skipped numbers are late, and the recent hashes still belong to the numbers done', () => {
   let state: StreamState = { ...freshStream(1), last: 3, recentHashes: ['a', 'b', 'c'] };
-  state = patched(state, skippingTo(state, 100_003), 0);
+  state = applyPatch(state, skippingTo(state, 100_003), 0);
   assert.deepEqual(
     [state.last, state.recentHashes.length, state.skipped],
     [100_003, 100, [{ from: 4, to: 100_003 }]],

@@ -123,7 +123,7 @@ export const isOpening = ({ opening }: StreamState, number: number): boolean =>
 export const hasNotBegun = (state: StreamState): boolean => state.recentHashes.length === 0;
 
 /** `state` after `patch` was committed at `nowMs`. */
-export function patched(state: StreamState, patch: StreamFields, nowMs: number): StreamState {
+export function applyPatch(state: StreamState, patch: StreamFields, nowMs: number): StreamState {
   const { lease, ...fields } = patch;
   const merged = { ...state, ...fields };
   if (lease === undefined) return merged;

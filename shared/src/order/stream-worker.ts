@@ -13,7 +13,7 @@
  * instance may be frozen then, and would take a lease with it.
  */
 import assert from 'node:assert/strict';
-import { bounded } from '../async/time-limit.ts';
+import { withTimeLimit } from '../async/time-limit.ts';
 import { type Cancel, elapsedMs } from '../clock.ts';
 import { leaseLost } from '../errors.ts';
 import { silent } from '../log.ts';
@@ -203,7 +203,7 @@ export function streamWorker(
     const chores = choresOf(plan);
     if (chores.length === 0) return answer();
     // Awaited before the answers, because a function may get no time after the last one.
-    void bounded(
+    void withTimeLimit(
       clock,
       CHORES_MS,
       () => Promise.all(chores),

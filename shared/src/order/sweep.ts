@@ -1,5 +1,5 @@
 /**
- * The sweep of in-order delivery: mends or skips gaps whose time is over, and visits the streams that are due: next
+ * The sweep of in-order delivery: repairs or skips gaps whose time is over, and visits the streams that are due: next
  * messages that failed, streams whose process died, and streams that were released with something left to do. Streams
  * that are blocked are none of these.
  *
@@ -11,9 +11,9 @@ import { codeOf, textOf } from '../errors.ts';
 import type { Handler } from '../handler.ts';
 import type { Sweep } from '../sweep.ts';
 import { ATTR, gauge, isMeasured } from '../telemetry/instruments.ts';
-import { mendGap, mendsGaps } from './gaps.ts';
+import { closeGap, closesGaps } from './gaps.ts';
 import type { StreamPolicy } from './options.ts';
-import { named } from './report.ts';
+import { logFieldsOf } from './report.ts';
 import type { ListedStream, StreamAdmin, StreamQuery } from './stream-store.ts';
 import type { VisitContext, VisitStream } from './mailbox.ts';
 
@@ -49,20 +49,20 @@ export function streamSweep(policy: StreamPolicy, visit: VisitStream): (next: Ha
         await work(stream);
       } catch (error) {
         total.failed += 1;
-        const fields = { ...named(stream.ref), code: codeOf(error), error: textOf(error) };
+        const fields = { ...logFieldsOf(stream.ref), code: codeOf(error), error: textOf(error) };
         context.log.warn('in order: a stream was not looked after; the next sweep tries again', fields);
       }
     };
     // First, so that what a gap kept waiting runs in this very sweep. What is wrong with the list of gaps (an index that
     // was turned off, for one) keeps nothing that is due from its turn.
-    if (mendsGaps(policy)) {
-      const mend = each(async ({ ref, state, nowMs }) => {
-        const { repaired, skipped } = await mendGap(policy, ref, state, nowMs, context);
+    if (closesGaps(policy)) {
+      const close = each(async ({ ref, state, nowMs }) => {
+        const { repaired, skipped } = await closeGap(policy, ref, state, nowMs, context);
         total.repaired += repaired;
         total.skipped += skipped;
       });
       try {
-        await forEachAtMost(CONCURRENCY, waiting(context.consumer, isOver), mend);
+        await forEachAtMost(CONCURRENCY, waiting(context.consumer, isOver), close);
       } catch (error) {
         total.failed += 1;
         total.isWhole = false;
@@ -101,7 +101,7 @@ async function reportWaiting({ store, gapTimeoutMs }: StreamPolicy, context: Vis
     if (first !== undefined && waitedMs >= gapTimeoutMs) {
       log.warn('in order: a stream has waited for a number for longer than the gap timeout', {
         event: 'order_gap_old',
-        ...named(first.ref),
+        ...logFieldsOf(first.ref),
         missing: first.state.last + 1,
         waitedSeconds: Math.floor(waitedMs / 1_000),
       });

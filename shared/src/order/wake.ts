@@ -21,9 +21,9 @@ import type { TaskQueue } from '../tasks/task-queue.ts';
 import { PermanentError, textOf } from '../errors.ts';
 import { hashOf } from '../hash.ts';
 import { consoleLog, type Log, withoutIdentifiers } from '../log.ts';
-import { mendGap, mendsGaps } from './gaps.ts';
+import { closeGap, closesGaps } from './gaps.ts';
 import { type StreamPolicy, streamRef } from './options.ts';
-import { named, requestWake } from './report.ts';
+import { logFieldsOf, requestWake } from './report.ts';
 import { hasLiveLease, type StreamState } from './stream-state.ts';
 import type { VisitContext, VisitStream } from './mailbox.ts';
 
@@ -57,13 +57,13 @@ export function streamWake(policy: StreamPolicy, visit: VisitStream): (next: Han
     async ({ source = '', key }, context) => {
       const ref = streamRef(policy, context.consumer, source, key);
       let total = { drained: 0, repaired: 0, skipped: 0 };
-      let [hasWaited, hasMended] = [false, !mendsGaps(policy)];
+      let [hasWaited, hasClosed] = [false, !closesGaps(policy)];
       while (true) {
         const { state, nowMs } = await store.read(ref);
         if (state === undefined) return { kind: 'unknown', ...total };
-        if (!hasMended) {
-          total = { ...total, ...(await mendGap(policy, ref, state, nowMs, context)) };
-          hasMended = true;
+        if (!hasClosed) {
+          total = { ...total, ...(await closeGap(policy, ref, state, nowMs, context)) };
+          hasClosed = true;
           if (total.skipped > 0) continue;
         }
         const dueAt = dueTime(state, nowMs);
@@ -146,7 +146,7 @@ export function wakeTasks(queue: TaskQueue, options: WakeTasksOptions): WakeTask
       const limits = { deadline: clock.monotonic() + LIMIT_MS };
       await queue.create({ name, scheduleTimeMs: second * 1_000, body }, limits);
     } catch (error) {
-      const fields = { ...named({ consumer, source, key }), error: textOf(error) };
+      const fields = { ...logFieldsOf({ consumer, source, key }), error: textOf(error) };
       log.warn('in order: a wake-up could not be asked for; the sweep will do it', fields);
     }
   };

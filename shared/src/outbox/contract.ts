@@ -114,9 +114,9 @@ export function outboxContract<Tx extends object>(name: string, open: () => Prom
       assert.deepEqual([first.numbers, first.isRepeat], [[1, 2], false]);
       assert.deepEqual([again.numbers, again.isRepeat], [[1, 2], true]);
       assert.equal((await opened.store.after(await streamOf(key), 0, 10)).length, 2);
-      const loose = randomUUID();
-      assert.equal((await add(['a'], { id: loose })).isRepeat, false);
-      assert.equal((await add(['a'], { id: loose })).isRepeat, true);
+      const unordered = randomUUID();
+      assert.equal((await add(['a'], { id: unordered })).isRepeat, false);
+      assert.equal((await add(['a'], { id: unordered })).isRepeat, true);
     });
 
     test('transactions of one key at the same time leave no number out and use none twice', async () => {
@@ -215,7 +215,7 @@ export function outboxContract<Tx extends object>(name: string, open: () => Prom
       assert.equal(await store.claim(id, 'you', 60_000), undefined);
       await store.markSent([id, 'no such row']);
       assert.equal(await store.claim(id, 'you', 60_000), undefined);
-      await store.putOff(id, mine?.version ?? '', { attempts: 1, nextTryMs: 0 });
+      await store.reschedule(id, mine?.version ?? '', { attempts: 1, nextTryMs: 0 });
       assert.ok(!(await pendingRows(100)).some((row) => row.id === id));
     });
 
@@ -225,7 +225,7 @@ export function outboxContract<Tx extends object>(name: string, open: () => Prom
       const mine = await store.claim(id, 'me', 0);
       const yours = await store.claim(id, 'you', 0);
       assert.ok(mine !== undefined && yours !== undefined);
-      await store.putOff(id, mine.version, { code: 'C', text: 't' });
+      await store.reschedule(id, mine.version, { code: 'C', text: 't' });
       assert.equal((await store.claim(id, 'me', 0))?.attempts, 0);
     });
 
@@ -234,11 +234,11 @@ export function outboxContract<Tx extends object>(name: string, open: () => Prom
       const id = await rowIdOf(randomUUID());
       const first = await store.claim(id, 'me', 60_000);
       assert.ok(first !== undefined);
-      await store.putOff(id, first.version, { attempts: 1, nextTryMs: first.nowMs + 60_000 });
+      await store.reschedule(id, first.version, { attempts: 1, nextTryMs: first.nowMs + 60_000 });
       assert.equal(await store.claim(id, 'me', 60_000), undefined);
       const other = await rowIdOf(randomUUID());
       const second = await store.claim(other, 'me', 60_000);
-      await store.putOff(other, second?.version ?? '', { code: 'C', text: 'never' });
+      await store.reschedule(other, second?.version ?? '', { code: 'C', text: 'never' });
       assert.ok(!(await pendingRows(100)).some((row) => row.id === other));
       const failed = (await store.listFailures(100)).rows.filter((row) => row.id === other);
       assert.deepEqual(failed, [{ id: other, code: 'C', text: 'never' }]);
@@ -303,13 +303,13 @@ export function outboxContract<Tx extends object>(name: string, open: () => Prom
       assert.deepEqual([await mine(), (await store.readStream(ref)).state?.parkedMs], [[], undefined]);
     });
 
-    test('a row that is put off stands behind the others, and so does one that cannot be used', async () => {
+    test('a row that is rescheduled stands behind the others, and so does one that cannot be used', async () => {
       const { store } = opened;
       const id = await rowIdOf(randomUUID());
       const claimed = await store.claim(id, 'me', 60_000);
       assert.ok(claimed !== undefined);
       const seen = async () => (await pendingRows(100)).some((row) => row.id === id);
-      await store.putOff(id, claimed.version, { attempts: 1, nextTryMs: claimed.nowMs + 60_000 });
+      await store.reschedule(id, claimed.version, { attempts: 1, nextTryMs: claimed.nowMs + 60_000 });
       assert.equal(await seen(), false);
       const other = await rowIdOf(randomUUID());
       const stale = { id: other, version: '1000000000' };
@@ -360,13 +360,15 @@ export function outboxContract<Tx extends object>(name: string, open: () => Prom
       );
       assert.deepEqual((await store.behind(name, idOf(0), 1)).length, 1);
       const moved = { removed: [idOf(0)], next: idOf(1) };
-      await store.putOff(idOf(0), 'no such version', { attempts: 1, nextTryMs: 0 }, moved).catch(() => {});
+      await store
+        .reschedule(idOf(0), 'no such version', { attempts: 1, nextTryMs: 0 }, moved)
+        .catch(() => {});
       assert.deepEqual(await selected(), [idOf(0)]);
-      await store.putOff(idOf(0), claimed?.version, { attempts: 1, nextTryMs: 0 }, moved);
+      await store.reschedule(idOf(0), claimed?.version, { attempts: 1, nextTryMs: 0 }, moved);
       assert.deepEqual([await selected(), (await store.first(`${name}.`))?.id], [[idOf(1)], idOf(1)]);
       const next = await store.claim(idOf(1), 'you', 60_000);
       assert.equal(next?.attempts, 1);
-      await store.putOff(idOf(1), next?.version, { code: 'C', text: 'never' });
+      await store.reschedule(idOf(1), next?.version, { code: 'C', text: 'never' });
       assert.deepEqual([await selected(), (await store.first(`${name}.`))?.isFailed], [[], true]);
       await store.reopen(idOf(1));
       assert.deepEqual(await selected(), [idOf(1)]);

@@ -15,18 +15,18 @@ export const UNKNOWN: StreamState = {
   blocked: undefined,
 };
 
-export type Standing = 'free' | 'busy' | 'waiting' | 'blocked';
+export type Availability = 'free' | 'busy' | 'waiting' | 'blocked';
 
 /** Judged on the store's clock alone. An owner whose lease is over is as good as none: it stops before that. */
-export function standing({ state = UNKNOWN, nowMs }: StreamView): Standing {
+export function availabilityOf({ state = UNKNOWN, nowMs }: StreamView): Availability {
   if (state.blocked !== undefined) return 'blocked';
   if (state.owner !== undefined && state.untilMs > nowMs) return 'busy';
   return state.nextTryMs > nowMs ? 'waiting' : 'free';
 }
 
 /**
- * `missing`: a row between the last one sent and this one is gone, which only a hand can do. Publishing on would give
- * the consumer a gap for good, unseen.
+ * `missing`: a row between the last one sent and this one is gone: only an operator can have removed
+ * it. Publishing on would leave the consumer with a permanent gap without a trace.
  */
 export function next({ place, isSent }: StreamRow, sent: number): 'publish' | 'skip' | 'missing' {
   if (isSent) return 'skip';
@@ -49,8 +49,8 @@ export function permanentFailureOf(number: number, error: unknown): RowFailure |
   return { number, code: codeOf(error), text: textOf(error).slice(0, TEXT_CHARACTERS) };
 }
 
-/** Lets go of the stream with `sent` as its last number; `failure` is of the number after it. */
-export function letGo(
+/** The stream released with `sent` as its last number; `failure` is of the number after it. */
+export function released(
   before: StreamState,
   sent: number,
   failure: Readonly<{ number: number; error: unknown }> | undefined,

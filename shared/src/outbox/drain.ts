@@ -1,31 +1,31 @@
 /**
- * Publishes the rows of one stream in their order, one publish outstanding. Everybody does it this way: the pass of a
- * relay, the fast path of a publisher, the sweep.
+ * Publishes the rows of one stream in their order, one publish outstanding. A relay's pass, a publisher's fast path
+ * and the sweep all publish this way.
  *
  * The stream is leased, not its rows. What is confirmed is recorded in one commit with the lease's renewal; a publish of
  * unknown outcome ends the run, and its row is the first of the next one. A crash at any point leaves a lease that runs
  * out and rows that are published again under their `dedupId`; none is passed over, and none goes before another.
  */
-import { bounded } from '../async/time-limit.ts';
+import { withTimeLimit } from '../async/time-limit.ts';
 import { elapsedMs } from '../clock.ts';
 import { codeOf, PermanentError, textOf, TransientError } from '../errors.ts';
 import type { Log } from '../log.ts';
-import { letGo, next, type Standing } from './decide.ts';
-import { readable } from './large.ts';
+import { released, next, type Availability } from './decide.ts';
+import { load } from './large.ts';
 import type { StreamRow, StreamWrite } from './outbox-store.ts';
 import type { StreamRef } from './rows.ts';
-import { commit, type DrainPorts, type Held, take, unpark } from './stream-lease.ts';
-import { told, toldFailure } from './told.ts';
+import { commit, type DrainPorts, type Held, acquire, unpark } from './stream-lease.ts';
+import { recordPublished, recordFailure } from './metrics.ts';
 
 export type Drained = Readonly<{
   /** `drained`: nothing was left. `failed`: a row could not be published. `stopped`: the time or the lease was over. */
-  kind: 'drained' | 'failed' | 'stopped' | Exclude<Standing, 'free'>;
+  kind: 'drained' | 'failed' | 'stopped' | Exclude<Availability, 'free'>;
   /** The last number that is known to be published. */
   sent: number;
   published: number;
   /** When the first row that was to be published had been committed. */
   createdMs?: number | undefined;
-  /** It was selected in place of its rows, and is no more. */
+  /** The stream was selected in place of its rows, and is selected no more. */
   isOver?: boolean;
 }>;
 
@@ -52,7 +52,7 @@ export async function drain(
     const { held, ...round } = await drainOnce(ports, ref, signal, progress);
     published += round.published;
     if (round.kind !== 'drained' || signal.aborted) return { ...round, published };
-    // Who committed a row while the stream was leased has left it to the owner, who may have looked before.
+    // A publisher that committed a row while the stream was leased left it to the owner, which may have read before that.
     if ((await ports.store.after(ref, round.sent, 1)).length === 0) {
       const isOver = held !== undefined && (await unpark(ports, ref, held));
       return { ...round, published, isOver };
@@ -68,7 +68,7 @@ async function drainOnce(
   progress: (sent: number) => void,
 ): Promise<Drained & Readonly<{ held?: Held }>> {
   const { store, clock, leaseMs, pageSize } = ports;
-  const held = await take(ports, ref);
+  const held = await acquire(ports, ref);
   if ('kind' in held) return { ...held, published: 0 };
   let published = 0;
   let createdMs: number | undefined;
@@ -83,7 +83,7 @@ async function drainOnce(
     const isLast = run.failure !== undefined || isOver || (!run.isCut && rows.length < limit);
     const nowMs = storeTime(ports, held);
     const write: StreamWrite = isLast
-      ? letGo(held.state, run.sent, run.failure, nowMs, ports)
+      ? released(held.state, run.sent, run.failure, nowMs, ports)
       : { ...held.state, sent: run.sent, attempts: 0, nextTryMs: 0, leaseMs };
     if (run.failure !== undefined) report(ports.log, ref, run.failure, write);
     if (!(await commit(ports, ref, held, write, run.ids)))
@@ -127,17 +127,17 @@ async function publishRun(
       if (step === 'publish') {
         // Beyond the lease another may publish what comes after: its outcome would come too late to count.
         const limitMs = Math.min(publishTimeoutMs, leftMs);
-        await bounded(
+        await withTimeLimit(
           clock,
           limitMs,
-          async () => publisher.publish(await readable(row, payloads)),
+          async () => publisher.publish(await load(row, payloads)),
           () => timedOut(limitMs),
         );
         ids.push(row.id);
-        told(storeTime(ports, held) - row.createdMs);
+        recordPublished(storeTime(ports, held) - row.createdMs);
       }
     } catch (error) {
-      toldFailure(error);
+      recordFailure(error);
       return { sent, ids, failure: { number: step === 'missing' ? after : number, error }, isCut: true };
     }
     sent = number;
@@ -169,7 +169,7 @@ function report(
 const storeTime = ({ clock }: DrainPorts, { storeOffsetMs }: Held): number =>
   clock.monotonic() + storeOffsetMs;
 
-/** Only a hand removes a row that is pending, and only a hand can say what follows. */
+/** Only an operator removes a pending row, and only an operator can say what follows. */
 const missing = ({ place }: StreamRow, sent: number): PermanentError =>
   new PermanentError(
     'OUTBOX_ROW_MISSING',

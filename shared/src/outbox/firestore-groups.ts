@@ -16,12 +16,12 @@ export function firestoreGroups(
   calls: Calls,
   rows: CollectionReference,
   shards: number,
-): Pick<RelayStore, 'putOff' | 'remove' | 'first' | 'behind' | 'defer'> {
+): Pick<RelayStore, 'reschedule' | 'remove' | 'first' | 'behind' | 'defer'> {
   const { call } = calls;
   const unlessRefused = refusable(calls);
   const byName = rows.orderBy(FieldPath.documentId());
   return {
-    async putOff(id, version, how, { removed, next } = { removed: [], next: id }) {
+    async reschedule(id, version, how, { removed, next } = { removed: [], next: id }) {
       const failed = 'code' in how;
       const fields = failed
         ? { state: 'failed', pendingAt: FieldValue.delete(), failedAt: FieldValue.serverTimestamp() }

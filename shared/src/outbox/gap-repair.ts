@@ -5,7 +5,7 @@
 import { PermanentError, TransientError } from '../errors.ts';
 import { identifierHash } from '../hash.ts';
 import { drain } from './drain.ts';
-import { readable } from './large.ts';
+import { load } from './large.ts';
 import type { Row, StreamRef } from './rows.ts';
 import type { DrainPorts } from './stream-lease.ts';
 
@@ -80,7 +80,7 @@ async function drained(ports: DrainPorts, ref: StreamRef): Promise<number> {
 /** False for one that no topic takes any more: it stays a gap, and the others are repaired. */
 async function published({ publisher, payloads }: DrainPorts, row: Row): Promise<boolean> {
   try {
-    await publisher.publish(await readable(row, payloads));
+    await publisher.publish(await load(row, payloads));
     return true;
   } catch (error) {
     if (error instanceof PermanentError) return false;

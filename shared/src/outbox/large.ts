@@ -2,8 +2,8 @@
  * Messages that are larger than a row: their data waits in the payload store, and the row refers to it.
  *
  * The data is stored before the transaction begins, for nothing outside of a transaction can be written with its commit:
- * a process that gives the transaction up, or dies, leaves data that no row refers to. It ends by its expiry, as the data of what
- * was published does, from which a gap is repaired meanwhile; nothing ends it sooner, so that no copy finds a hole.
+ * a process that abandons the transaction, or dies, leaves data that no row refers to. That data expires, as the data of
+ * published messages does, from which a gap is repaired until then; nothing removes it sooner, so that a copy always finds it.
  */
 import { TransientError } from '../errors.ts';
 import type { OutgoingMessage } from '../message.ts';
@@ -11,8 +11,8 @@ import type { PayloadRef, PayloadStore } from '../payload/payload-store.ts';
 import { outgoingOf, type Row, type RowLimits, rowOf } from './rows.ts';
 
 /**
- * With what the payload store adds (`KEEP_MS`) 90 days: three times what Pub/Sub keeps at most. A row that is still pending then
- * blocks its stream (`PAYLOAD_MISSING`).
+ * With what the payload store adds (`KEEP_MS`) 90 days: three times what Pub/Sub keeps at most. A row that is still
+ * pending then blocks its stream (`PAYLOAD_MISSING`).
  */
 const NEEDED_MS = 30 * 86_400_000;
 
@@ -22,7 +22,7 @@ const ID = 'i'.repeat(43);
 const PLACE_BYTES = 3_000;
 
 /** The data of a message in the payload store; undefined where its row has room for it. */
-export async function storedApart(
+export async function offload(
   payloads: PayloadStore,
   owner: string,
   message: OutgoingMessage,
@@ -39,7 +39,7 @@ export function isLarge(message: OutgoingMessage, limits: RowLimits): boolean {
 }
 
 /** As `outgoingOf`; TransientError where it is not known whether the data is there, or the relay has no payload store. */
-export async function readable(row: Row, payloads: PayloadStore | undefined): Promise<OutgoingMessage> {
+export async function load(row: Row, payloads: PayloadStore | undefined): Promise<OutgoingMessage> {
   const outgoing = outgoingOf(row);
   if (row.payload === undefined) return outgoing;
   if (payloads !== undefined) return { ...outgoing, data: await payloads.get(row.payload) };

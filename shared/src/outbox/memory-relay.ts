@@ -4,7 +4,14 @@
 import type { Clock } from '../clock.ts';
 import type { MemoryRow, MemoryWatch, Network, Table } from './memory-table.ts';
 
-import type { Head, PendingRow, RelayStore, StreamRow, StreamState, StreamWrite } from './outbox-store.ts';
+import type {
+  CounterHead,
+  PendingRow,
+  RelayStore,
+  StreamRow,
+  StreamState,
+  StreamWrite,
+} from './outbox-store.ts';
 import type { StreamRef } from './rows.ts';
 import { shardOf } from '../shards.ts';
 
@@ -96,7 +103,7 @@ export function memoryRelayStore(table: Table, clock: Clock, network: Network, s
       ),
     streamOf: (key) =>
       network('counter', async () => {
-        const head = table.get(`counter/${key}`)?.value as Head | undefined;
+        const head = table.get(`counter/${key}`)?.value as CounterHead | undefined;
         return head === undefined ? undefined : { key, epoch: head.epoch };
       }),
     bound: () => network('bound', async () => Number(table.get(BOUND)?.value ?? 0)),
@@ -145,8 +152,8 @@ export function memoryRelayStore(table: Table, clock: Clock, network: Network, s
       network('remove', async () => {
         for (const id of ids) table.remove(`row/${id}`);
       }),
-    putOff: (id, version, how, { removed, next } = { removed: [], next: id }) =>
-      network('put off', async () => {
+    reschedule: (id, version, how, { removed, next } = { removed: [], next: id }) =>
+      network('reschedule', async () => {
         if (version !== undefined && versionOf(`row/${id}`) !== version) return;
         if (rowOf(next) === undefined) return;
         for (const gone of removed) table.remove(`row/${gone}`);
@@ -201,5 +208,5 @@ function nameOfWrite(
   if (isOver) return 'unpark';
   if (parked.length > 0) return 'park';
   if (owner === undefined) return 'release';
-  return ids.length > 0 ? 'record' : 'take';
+  return ids.length > 0 ? 'record' : 'acquire';
 }

@@ -14,7 +14,7 @@ import {
   type Network,
   type Table,
 } from './memory-table.ts';
-import type { Head, OutboxStore } from './outbox-store.ts';
+import type { CounterHead, OutboxStore } from './outbox-store.ts';
 import { anything, callable, checkOptions, clock as aClock, whole } from '../options.ts';
 import { SHARDS, someShards } from '../shards.ts';
 
@@ -112,7 +112,7 @@ export function memoryOutbox(options: MemoryOutboxOptions = {}): MemoryOutbox {
         ...(row !== undefined && {
           committed: { count: row.count, ...(row.row.place !== undefined && { place: row.row.place }) },
         }),
-        ...(head !== undefined && { head: head.value as Head }),
+        ...(head !== undefined && { head: head.value as CounterHead }),
       };
     },
     writeSlot(transaction, { rows, head, lease }) {

@@ -7,7 +7,7 @@
 import type { TransientError } from '../errors.ts';
 import type { Place, Row, StreamRef } from './rows.ts';
 
-export type Head = Readonly<{
+export type CounterHead = Readonly<{
   epoch: string;
   /** The next number of the sequencer's counter. */
   next: number;
@@ -34,7 +34,7 @@ export type OutboxWriter<Tx> = Readonly<{
     transaction: Tx,
     firstRow: string,
     key: string | undefined,
-  ): Promise<Readonly<{ committed?: Written; head?: Head }>>;
+  ): Promise<Readonly<{ committed?: Written; head?: CounterHead }>>;
   /**
    * Creates the rows as pending, stamped with the store's time of the commit, and moves the counter to `head`.
    * `isNew`: the counter is created. `lease`: rows without order belong to their writer for so long after the commit.
@@ -45,7 +45,7 @@ export type OutboxWriter<Tx> = Readonly<{
 
 type SlotWrite = Readonly<{
   rows: readonly Row[];
-  head?: Head & Readonly<{ key: string; isNew: boolean }>;
+  head?: CounterHead & Readonly<{ key: string; isNew: boolean }>;
   lease?: Readonly<{ owner: string; leaseMs: number }>;
 }>;
 
@@ -188,7 +188,7 @@ export type RelayStore = Readonly<{
    * or failed for good. `group`: the rows before `next` are published and go, and it is `next` that waits now, for all of
    * its group. All or nothing.
    */
-  putOff(
+  reschedule(
     id: string,
     version: string | undefined,
     how: Readonly<{ attempts: number; nextTryMs: number }> | Readonly<{ code: string; text: string }>,

@@ -19,8 +19,8 @@ import { LIMITS, type OutgoingMessage } from '../message.ts';
 import { checkSequenceKey } from '../sequence/sequencer.ts';
 import type { PayloadRef, PayloadStore } from '../payload/payload-store.ts';
 import { callsOf, checkAdd, checkId } from './calls.ts';
-import { storedApart } from './large.ts';
-import type { Head, OutboxWriter, Written } from './outbox-store.ts';
+import { offload } from './large.ts';
+import type { CounterHead, OutboxWriter, Written } from './outbox-store.ts';
 import type { Relay } from './relay.ts';
 import { type Place, type Row, type RowLimits, rowOf } from './rows.ts';
 import {
@@ -148,7 +148,7 @@ export function outbox<Tx extends object>(writer: OutboxWriter<Tx>, options: Out
     async prepare(...messages) {
       if (payloads === undefined) return;
       for (const message of messages) {
-        const ref = await storedApart(
+        const ref = await offload(
           payloads,
           hashOf('outbox payload', newId()),
           message,
@@ -185,7 +185,7 @@ export function outbox<Tx extends object>(writer: OutboxWriter<Tx>, options: Out
             const afterCommit = async () => relay?.publishRows(rows);
             return { numbers: [], isRepeat: false, afterCommit };
           }
-          const { epoch, next, outboxed }: Head = head ?? { epoch: newId(), next: 1, outboxed: 0 };
+          const { epoch, next, outboxed }: CounterHead = head ?? { epoch: newId(), next: 1, outboxed: 0 };
           const rows = messages.map((message, index): Row => {
             const place = { key: sequenceKey, epoch, number: next + index };
             const after = index === 0 ? outboxed : next + index - 1;

@@ -9,7 +9,7 @@ import type { Log } from '../log.ts';
 
 export type PassContext = Readonly<{
   signal: AbortSignal;
-  /** Monotonic instant at which the pass ends; a publish that is under way is waited for. Default: none. */
+  /** Time of the monotonic clock at which the pass ends; a publish that is in flight is waited for. Default: none. */
   deadline?: number;
 }>;
 
@@ -36,7 +36,7 @@ export const withinPass = <Result>(
 ): Promise<Result> => withSignal(clock, Math.min(limitMs, deadline - clock.monotonic()), signal, work);
 
 /** Undefined where `work` rejects, which is logged and counted: the next pass tries again. */
-export async function tried<Result>(
+export async function attempt<Result>(
   log: Log,
   fields: Readonly<Record<string, string>>,
   failed: (error: unknown) => void,

@@ -5,17 +5,17 @@
  * row that is committed late is not missed, however long all relays were down. What a pass could not publish is due
  * again later, behind the rest; rows behind a stream that is blocked or backs off leave the selection, and the stream takes
  * their place. So a pass begins where the last one ended, at what was not tried for longest. A long stream has one turn
- * at a time. A pass that dies has moved nothing but what it published or put off.
+ * at a time. A pass that dies has moved nothing but what it published or rescheduled.
  */
 import { codeOf } from '../errors.ts';
 import { drain, type Drained } from './drain.ts';
-import { type Loose, publishLoose } from './loose-rows.ts';
+import { type UnorderedAnswer, publishUnordered } from './unordered-rows.ts';
 import type { PendingRow } from './outbox-store.ts';
-import { inParallel, type PassContext, tried, withinPass } from './pass-work.ts';
+import { inParallel, type PassContext, attempt, withinPass } from './pass-work.ts';
 import type { StreamRef } from './rows.ts';
 import { type DrainPorts, park } from './stream-lease.ts';
 import type { Swept, Tally } from '../sweep.ts';
-import { toldPass } from './told.ts';
+import { recordPass } from './metrics.ts';
 
 /** `due`: rows that were pending and due when they were seen, and streams that were tried in place of theirs. */
 type Blocked = {
@@ -77,7 +77,7 @@ export async function passOver(
   const total: Tally<Blocked> = { due: 0, done: 0, failed: 0, isWhole: false, blocked: 0 };
   const isOver = (): boolean => signal.aborted || clock.monotonic() >= deadline;
   const streams = new Map<string, Stream>();
-  const loose = new Map<string, Loose | undefined>();
+  const unordered = new Map<string, UnorderedAnswer | undefined>();
   const moved = new Set<string>();
   const unreadable = new Set<string>();
   const failed = (): void => void (total.failed += 1);
@@ -88,7 +88,7 @@ export async function passOver(
     stream.isCut = false;
     const { ref } = stream;
     const turn = (limited: AbortSignal): Promise<Drained> => drain(ports, ref, limited);
-    const drained = await tried(
+    const drained = await attempt(
       log,
       { sequenceKey: ref.key },
       (error) => {
@@ -112,12 +112,12 @@ export async function passOver(
       failed();
       if (isUnreadable(error)) unreadable.add(id);
     };
-    const how = await tried(log, { row: id }, fails, () => publishLoose(ports, id, { signal }));
-    loose.set(id, how);
+    const how = await attempt(log, { row: id }, fails, () => publishUnordered(ports, id, { signal }));
+    unordered.set(id, how);
     if (how === 'sent') total.done += 1;
     if (how === 'failed') total.failed += 1;
   };
-  const refuse = (problem: Error) => tried(log, {}, failed, () => Promise.reject(problem));
+  const refuse = (problem: Error) => attempt(log, {}, failed, () => Promise.reject(problem));
   const jobOf = (row: PendingRow, readMs: number): (() => Promise<unknown>) | undefined => {
     const { id, place, stream: ref = place, problem } = row;
     if (problem !== undefined) return () => refuse(problem);
@@ -149,7 +149,7 @@ export async function passOver(
     );
     await inParallel(
       stuck.map((row) => async () => {
-        await tried(log, { row: row.id }, failed, () => store.defer(row, readMs + UNREADABLE_PAUSE_MS));
+        await attempt(log, { row: row.id }, failed, () => store.defer(row, readMs + UNREADABLE_PAUSE_MS));
       }),
     );
   };
@@ -165,7 +165,7 @@ export async function passOver(
         for (let from = 0; from < all.length; from += PARKED_AT_ONCE) {
           const some = all.slice(from, from + PARKED_AT_ONCE);
           const fields = { sequenceKey: ref.key };
-          if ((await tried(log, fields, failed, () => park(ports, ref, some))) !== true) return;
+          if ((await attempt(log, fields, failed, () => park(ports, ref, some))) !== true) return;
           for (const { id } of some) moved.add(id);
         }
       }),
@@ -175,7 +175,7 @@ export async function passOver(
     const stream = streamOf(row);
     if (row.stream !== undefined) return stream?.kind === 'drained';
     if (row.place !== undefined) return (stream?.sent ?? 0) >= row.place.number;
-    return loose.get(row.id) === 'sent';
+    return unordered.get(row.id) === 'sent';
   };
   /** What may stand where it was seen holds the bound. That a stream is selected no more, or later, is known of a failure alone. */
   const isGone = (row: PendingRow): boolean => {
@@ -183,7 +183,7 @@ export async function passOver(
       const stream = streamOf(row);
       return stream !== undefined && (stream.isOver || stream.kind === 'failed' || stream.kind === 'blocked');
     }
-    return isDone(row) || moved.has(row.id) || loose.get(row.id) === 'failed';
+    return isDone(row) || moved.has(row.id) || unordered.get(row.id) === 'failed';
   };
   const createdMsOf = (row: PendingRow): number | undefined => {
     const stream = row.stream && streamOf(row);
@@ -231,7 +231,7 @@ export async function passOver(
       if (createdMs !== undefined) oldestMs = Math.max(oldestMs, readMs - createdMs);
       remember(row, readMs);
     }
-    loose.clear();
+    unordered.clear();
     for (const [shard, page] of pages) {
       bound = Math.min(bound, page.readMs - LAG_MS);
       const lastMs = page.rows.at(-1)?.dueMs ?? from;
@@ -252,7 +252,7 @@ export async function passOver(
   }
   total.isWhole = open.size === 0 && !isOver();
   total.blocked = await store.countBlocked();
-  if (total.isWhole) toldPass(total.blocked, Math.max(oldestMs, oldestOf(waiting, readMs)));
+  if (total.isWhole) recordPass(total.blocked, Math.max(oldestMs, oldestOf(waiting, readMs)));
   if (bound >= from + STEP_MS) await store.raiseBound(bound);
   return total;
 }

@@ -222,7 +222,7 @@ export function postgresRelay(s: string, query: Statement, shards: number): Rela
     async remove(ids) {
       await query('rows', `delete from ${s}.outbox_row where id = any ($1)`, [ids]);
     },
-    async putOff(id, seen, how, group = { removed: [], next: id }) {
+    async reschedule(id, seen, how, group = { removed: [], next: id }) {
       const failed = 'code' in how;
       const change = failed
         ? `state = 2, due_ms = null, failure = $5::jsonb`

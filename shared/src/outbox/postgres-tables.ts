@@ -4,12 +4,12 @@
  * State of a row: 0 pending, 1 sent, 2 failed for good. `due_ms` is set for what a pass is to find, and is what the index of
  * each shard has; a row that is sent, parked or failed stands in none.
  */
-import { quoted } from '../postgres/names.ts';
+import { quote } from '../postgres/names.ts';
 
 export const OUTBOX_VERSION = 1;
 
 export function outboxTables(name: string): readonly string[] {
-  const s = quoted(name);
+  const s = quote(name);
   return [
     `create sequence ${s}.outbox_write as bigint`,
     `create table ${s}.outbox_row (

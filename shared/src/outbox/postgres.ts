@@ -9,12 +9,12 @@ import { type Clock, systemClock } from '../clock.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { checkOptions, clock as aClock, duration, port, required, text } from '../options.ts';
 import { connectionsOf, jsonOf, type PostgresPool, type Statement } from '../postgres/connection.ts';
-import { translated } from '../postgres/errors.ts';
+import { translate } from '../postgres/errors.ts';
 import { checkVersion, migrateBy } from '../postgres/migrations.ts';
-import { checkIdentifier, quoted } from '../postgres/names.ts';
+import { checkIdentifier, quote } from '../postgres/names.ts';
 import type { PostgresTransaction } from '../postgres/transaction.ts';
 import { shardOf, SHARDS, someShards } from '../shards.ts';
-import type { Head, OutboxStore, Written } from './outbox-store.ts';
+import type { CounterHead, OutboxStore, Written } from './outbox-store.ts';
 import { NOW, postgresRelay } from './postgres-relay.ts';
 import { OUTBOX_VERSION, outboxTables } from './postgres-tables.ts';
 import type { Row } from './rows.ts';
@@ -98,7 +98,7 @@ export function postgresOutbox(pool: PostgresPool, options: PostgresOutboxOption
   const { projectId, schema = SCHEMA, clock = systemClock(), retention = '7d', shards = SHARDS } = options;
   const retentionMs = toMilliseconds(retention, 'retention');
   const limitMs = options.callTimeout === undefined ? LIMIT_MS : toMilliseconds(options.callTimeout);
-  const s = quoted(schema);
+  const s = quote(schema);
   const connections = connectionsOf(pool, clock, limitMs);
   const writes = new WeakMap<PostgresTransaction, Promise<void>>();
 
@@ -120,7 +120,7 @@ export function postgresOutbox(pool: PostgresPool, options: PostgresOutboxOption
     try {
       return (await tx.query(text, values)).rows;
     } catch (error) {
-      throw translated(what, error);
+      throw translate(what, error);
     }
   };
 
@@ -143,7 +143,7 @@ export function postgresOutbox(pool: PostgresPool, options: PostgresOutboxOption
       const [row] = await inTx(tx, 'a slot', look, [firstRow, key ?? null]);
       type Found = Readonly<{
         committed: (Omit<Written, 'place'> & Readonly<{ place: Written['place'] | null }>) | null;
-        head: Head | null;
+        head: CounterHead | null;
       }>;
       const { committed, head } = jsonOf<Found>(row, 'answer');
       return {

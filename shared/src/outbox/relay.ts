@@ -15,8 +15,8 @@ import type { PayloadStore } from '../payload/payload-store.ts';
 import type { Publisher } from '../publish/publisher.ts';
 import { drain } from './drain.ts';
 import { type GapRepair, gapRepair } from './gap-repair.ts';
-import { publishLoose, publishOwn } from './loose-rows.ts';
-import { resume, skip } from './operate.ts';
+import { publishUnordered, publishOwn } from './unordered-rows.ts';
+import { resume, skip } from './operations.ts';
 import type { RelayStore, OutboxFailures } from './outbox-store.ts';
 import { passOver, type OutboxSwept, type Waiting } from './pass.ts';
 import type { PassContext } from './pass-work.ts';
@@ -37,7 +37,7 @@ import {
   type RetryPauses,
   retryPauses,
   type Shape,
-  shaped,
+  objectOf,
   signal as aSignal,
   whole,
 } from '../options.ts';
@@ -148,7 +148,7 @@ export function relay(store: RelayStore, publisher: Publisher, options: RelayOpt
     },
     publishRows: (rows) => quietly({ row: rows[0]?.id ?? '' }, () => publishOwn(ports, rows)),
     async flushRows(ids) {
-      for (const id of ids) await quietly({ row: id }, () => publishLoose(ports, id));
+      for (const id of ids) await quietly({ row: id }, () => publishUnordered(ports, id));
     },
     async sweep(context) {
       checkPass(context);
@@ -184,7 +184,7 @@ const DRAIN_SHAPE: Shape<Required<DrainOptions>> = {
   payloads: somePayloads,
   lease: durationFrom('3s'),
   publishTimeout: durationFrom('1ms'),
-  retry: shaped(RETRY_SHAPE),
+  retry: objectOf(RETRY_SHAPE),
   pageSize: whole(1),
   newId: callable,
 };

@@ -1,5 +1,5 @@
 /**
- * The lease of a stream: taken, renewed and let go of by writes under the version that its holder has seen.
+ * The lease of a stream: acquired, renewed and released by writes under the version that its holder has seen.
  *
  * The lease is believed from the send of the last confirmed write, so it is over here before it is in the store. Google's
  * client repeats commits by itself, so a refusal may be one's own write: it is read once, and adopted if it is.
@@ -8,7 +8,7 @@ import { type Clock, type Moment, momentOf } from '../clock.ts';
 import type { Log } from '../log.ts';
 import type { PayloadStore } from '../payload/payload-store.ts';
 import type { Publisher } from '../publish/publisher.ts';
-import { type Pauses, standing, type Standing, UNKNOWN } from './decide.ts';
+import { type Pauses, availabilityOf, type Availability, UNKNOWN } from './decide.ts';
 import type { RelayStore, StreamState, StreamWrite } from './outbox-store.ts';
 import type { StreamRef } from './rows.ts';
 
@@ -35,30 +35,30 @@ export type Held = {
   storeOffsetMs: number;
 };
 
-export type NotTaken = Readonly<{ kind: Exclude<Standing, 'free'>; sent: number }>;
+export type NotAcquired = Readonly<{ kind: Exclude<Availability, 'free'>; sent: number }>;
 
 /** Refusals of one's own writes that are followed up. */
 const ROUNDS = 3;
 
 /** By a conditional write; a refusal that is one's own write applied is recognised by its owner. */
-export async function take(
+export async function acquire(
   { store, clock, leaseMs, newId }: DrainPorts,
   ref: StreamRef,
-): Promise<Held | NotTaken> {
+): Promise<Held | NotAcquired> {
   const owner = newId();
   const since = momentOf(clock);
   let view = await store.readStream(ref);
   for (let round = 0; ; round += 1) {
     const { state = UNKNOWN, version } = view;
     const isMine = state.owner === owner && version !== undefined;
-    const stands = isMine ? 'free' : standing(view);
-    if (stands !== 'free') return { kind: stands, sent: state.sent };
+    const availability = isMine ? 'free' : availabilityOf(view);
+    if (availability !== 'free') return { kind: availability, sent: state.sent };
     const storeOffsetMs = view.nowMs - since.monotonicMs;
     if (isMine) return { owner, version, state, since, storeOffsetMs };
     if (round === ROUNDS) return { kind: 'busy', sent: state.sent };
-    const taken = { ...state, owner };
-    const written = await store.writeStream(ref, version, { ...taken, leaseMs }, []);
-    if (written !== undefined) return { owner, version: written, state: taken, since, storeOffsetMs };
+    const acquired = { ...state, owner };
+    const written = await store.writeStream(ref, version, { ...acquired, leaseMs }, []);
+    if (written !== undefined) return { owner, version: written, state: acquired, since, storeOffsetMs };
     view = await store.readStream(ref);
   }
 }
@@ -104,8 +104,8 @@ export async function park(
   const view = await store.readStream(ref);
   const { state, version } = view;
   if (state === undefined || version === undefined) return false;
-  const stands = standing(view);
-  if (stands !== 'waiting' && stands !== 'blocked') return false;
+  const availability = availabilityOf(view);
+  if (availability !== 'waiting' && availability !== 'blocked') return false;
   const oldestMs = rows.reduce((least, { createdMs }) => Math.min(least, createdMs), Infinity);
   const { untilMs: _over, ...rest } = state;
   const write = { ...rest, owner: undefined, leaseMs: 0, parkedMs: state.parkedMs ?? oldestMs };

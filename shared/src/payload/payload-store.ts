@@ -50,7 +50,7 @@ const DAY_MS = 86_400_000;
 
 /**
  * 60 days. Cloud Tasks keeps a task for at most 31 days (https://cloud.google.com/tasks/docs/quotas), so the last task
- * for an instant is gone by 31 days after it; the rest is for clocks and for a sweep that puts lost tasks back.
+ * for a due time is gone by 31 days after it; the rest is for clocks and for a sweep that puts lost tasks back.
  */
 export const KEEP_MS = 60 * DAY_MS;
 

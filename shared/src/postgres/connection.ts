@@ -5,10 +5,10 @@
  * Statements are unnamed and leave no state behind in their session, so that all of this works through a pooler in
  * transaction mode.
  */
-import { bounded } from '../async/time-limit.ts';
+import { withTimeLimit } from '../async/time-limit.ts';
 import type { Clock } from '../clock.ts';
 import { storeUnavailable, TransientError } from '../errors.ts';
-import { isUnknown, translated } from './errors.ts';
+import { isUnknown, translate } from './errors.ts';
 
 export type PostgresRow = Readonly<Record<string, unknown>>;
 
@@ -65,9 +65,9 @@ export function connectionsOf(pool: PostgresPool, clock: Clock, limitMs: number)
   const within = async <Value>(what: string, work: () => Promise<Value>): Promise<Value> => {
     const late = (): Error => storeUnavailable(`Postgres: no answer to ${what} within ${limitMs} ms`);
     try {
-      return await bounded(clock, limitMs, work, late);
+      return await withTimeLimit(clock, limitMs, work, late);
     } catch (error) {
-      throw translated(what, error);
+      throw translate(what, error);
     }
   };
 
@@ -103,7 +103,7 @@ export function connectionsOf(pool: PostgresPool, clock: Clock, limitMs: number)
           try {
             return await inTurn(() => client.query(text, values));
           } catch (error) {
-            const known = translated('a statement', error);
+            const known = translate('a statement', error);
             throw known instanceof TransientError && known.code !== 'STORE_REFUSED' ? known : error;
           }
         },

@@ -27,7 +27,7 @@ const VERDICTS: Readonly<Record<string, Verdict>> = {
   // Serialization failures, deadlocks, a lock that is not to be had in time: another try may go through.
   '40': 'contention',
   '55P03': 'contention',
-  // A standby takes no writes: an address that points to the wrong server, or a failover under way.
+  // A standby takes no writes: an address that points to the wrong server, or a failover in progress.
   '25006': 'unknown',
   '28': 'denied',
   '42501': 'denied',
@@ -43,7 +43,7 @@ const VERDICTS: Readonly<Record<string, Verdict>> = {
 };
 
 /** Errors of the library itself stay as they are. */
-export function translated(what: string, error: unknown): Error {
+export function translate(what: string, error: unknown): Error {
   if (error instanceof TransientError || error instanceof PermanentError || error instanceof ConfigError)
     return error;
   const text = `Postgres: ${what}: ${textOf(error)}`;

@@ -12,4 +12,4 @@ export function checkIdentifier(path: string, name: unknown): void {
 }
 
 /** Quoted, of a checked name. */
-export const quoted = (name: string): string => `"${name}"`;
+export const quote = (name: string): string => `"${name}"`;

@@ -114,7 +114,7 @@ test('B41: refuses every other delay', () => {
   }
 });
 
-test('B41: an instant is a Date or RFC 3339 with a zone, at most ten years ahead', () => {
+test('B41: a due time is a Date or RFC 3339 with a zone, at most ten years ahead', () => {
   assert.equal(attributeOf({ deliverAt: new Date(NOW + 1_500) }, 'deliverAt'), '2026-01-02T00:00:01.500Z');
   assert.equal(
     attributeOf({ deliverAt: '2026-03-29T02:30:00+01:00' }, 'deliverAt'),

@@ -126,7 +126,7 @@ function deliveryOptions(parts: MessageParts): Attributes {
   const texts: Readonly<Record<string, string | undefined>> = {
     [ATTRIBUTE.dedupId]: parts.dedupId,
     [ATTRIBUTE.delay]: parts.delay === undefined ? undefined : seconds(parts.delay),
-    [ATTRIBUTE.deliverAt]: parts.deliverAt === undefined ? undefined : instant(parts.deliverAt),
+    [ATTRIBUTE.deliverAt]: parts.deliverAt === undefined ? undefined : dueTimeText(parts.deliverAt),
     [ATTRIBUTE.scheduleKey]: parts.scheduleKey,
     [ATTRIBUTE.cancel]: parts.cancel === undefined ? undefined : String(parts.cancel),
     [ATTRIBUTE.sequence]: parts.sequence === undefined ? undefined : String(parts.sequence),
@@ -174,7 +174,7 @@ function toSeconds(delay: Duration): number {
   }
 }
 
-function instant(deliverAt: Date | string): string {
+function dueTimeText(deliverAt: Date | string): string {
   if (!(deliverAt instanceof Date)) return deliverAt;
   if (Number.isNaN(deliverAt.getTime())) throw refuse(ATTRIBUTE.deliverAt, 'an invalid Date', 'a valid one');
   return deliverAt.toISOString();

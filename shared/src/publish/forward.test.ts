@@ -55,7 +55,7 @@ test('B25: sends the data on as it is, with what names the message', async () =>
   });
 });
 
-test('how often a message was put off goes no further', async () => {
+test('how often a message was rescheduled goes no further', async () => {
   const { attributes } = await forwarded(message({ retryAttempt: '3', tenant: 'a' }));
   assert.deepEqual(Object.keys(attributes).sort(), ['dedupId', 'originPublishTime', 'tenant']);
 });

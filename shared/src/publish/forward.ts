@@ -42,7 +42,7 @@ export function forward(topic: string, options: ForwardOptions = {}): Handler {
     refuseSchedule(deliveryOptions);
     const { sequence } = deliveryOptions;
     const { attributes } = message;
-    // How often the message was put off says nothing to the next subscriber, and would be counted on there.
+    // How often the message was rescheduled says nothing to the next subscriber, and would be counted on there.
     const theirs = without(publishable(attributes), [ATTRIBUTE.retryAttempt, ...CARRIED]);
     // The most needed first.
     const ours = [

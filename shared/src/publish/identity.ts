@@ -26,7 +26,7 @@ export const identityOf = (
  * `message`, still as it was received, under a name that it keeps wherever it goes from here. Unchanged where there is
  * no room for one: a later publish must not take the name for the publisher's, which is never left out.
  */
-export function named(message: Message, dedupId: string): Message {
+export function withDedupId(message: Message, dedupId: string): Message {
   const { attributes } = message;
   if (attributes[ATTRIBUTE.dedupId] !== undefined) return message;
   const identity = { [ATTRIBUTE.dedupId]: dedupId };

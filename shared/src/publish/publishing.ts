@@ -9,7 +9,7 @@ import type { Context, Middleware } from '../handler.ts';
 import { hashOf } from '../hash.ts';
 import { checkTypes, LIMITS, type Message, type OutgoingMessage } from '../message.ts';
 import { ack, outcomeOf } from '../outcome.ts';
-import { observedPublish } from '../telemetry/stages.ts';
+import { observePublish } from '../telemetry/stages.ts';
 import { annotate } from './annotate.ts';
 import type { Publisher } from './publisher.ts';
 import { checkOptions, publisher as aPublisher, whole } from '../options.ts';
@@ -39,7 +39,7 @@ export function publishing(publisher: Publisher, options: PublishingOptions = {}
         // Without the lease another delivery may be at work on the same message.
         if (context.signal.aborted) throw aborted(context.signal.reason);
         const named = identified(outgoing, position, message, context, maxBytes);
-        await observedPublish(named, message, maxBytes, (traced) => publisher.publish(traced));
+        await observePublish(named, message, maxBytes, (traced) => publisher.publish(traced));
       }
     } catch (error) {
       return outcomeOf(error);

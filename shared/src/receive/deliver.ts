@@ -11,7 +11,7 @@ import { type Log, type LogFields, withoutIdentifiers, consoleLog } from '../log
 import { ATTRIBUTE } from '../attributes.ts';
 import type { Message } from '../message.ts';
 import { type Outcome, retry } from '../outcome.ts';
-import { observedDelivery } from '../telemetry/stages.ts';
+import { observeDelivery } from '../telemetry/stages.ts';
 import { checkTimeout } from './check-timeout.ts';
 import { isPublished } from './settle.ts';
 import {
@@ -84,7 +84,7 @@ export async function deliver(handler: Handler, message: Message, options: Deliv
     log: given = consoleLog(),
   } = options;
   const parts = { consumer, source: source ?? 'unknown', clock, log: withoutIdentifiers(given) };
-  return observedDelivery(message, parts, async (log) => {
+  return observeDelivery(message, parts, async (log) => {
     if (message.assumedPublishTime !== undefined) {
       log.warn('the publish time is not usable: the time of arrival counts', {
         event: 'publish_time_assumed',

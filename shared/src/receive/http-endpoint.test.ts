@@ -90,12 +90,12 @@ test('a delivery that cannot be read is dead-lettered as it came, and then ackno
   assert.equal(json(response)['deadLetterReason'], 'INVALID_BODY');
   assert.match(json(response)['deadLetterError'] ?? '', /^message.messageId is missing/);
   assert.equal(handled.length, 0);
-  const [letter] = publisher.published;
-  assert.deepEqual(Buffer.from(letter?.data ?? []), raw);
-  assert.equal(letter?.topic, 'dead-letters');
-  assert.equal(letter.attributes['deadLetterReason'], 'INVALID_BODY');
-  assert.match(letter.attributes['deadLetterError'] ?? '', /^message.messageId is missing/);
-  assert.equal(letter.attributes['contentType'], 'application/json');
+  const [deadLetter] = publisher.published;
+  assert.deepEqual(Buffer.from(deadLetter?.data ?? []), raw);
+  assert.equal(deadLetter?.topic, 'dead-letters');
+  assert.equal(deadLetter.attributes['deadLetterReason'], 'INVALID_BODY');
+  assert.match(deadLetter.attributes['deadLetterError'] ?? '', /^message.messageId is missing/);
+  assert.equal(deadLetter.attributes['contentType'], 'application/json');
 });
 
 test('what an unwrapped push or a CloudEvent says in headers is kept with the dead letter', async () => {

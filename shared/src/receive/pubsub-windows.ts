@@ -4,7 +4,7 @@
  * its topic's snapshots (`pubsub.snapshots.list` in the project).
  */
 import type { PubSub } from '@google-cloud/pubsub';
-import { bounded } from '../async/time-limit.ts';
+import { withTimeLimit } from '../async/time-limit.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import type { SubscriptionWindows } from '../dedup/windows.ts';
 import { type Duration, toMilliseconds } from '../duration.ts';
@@ -36,7 +36,7 @@ export async function subscriptionWindows(
   const guarded = guardedPubsub(client);
   const quietly = async <Value>(read: () => Promise<Value>): Promise<Value | undefined> => {
     try {
-      return await bounded(clock, timeoutMs, read, () => new Error('too slow'));
+      return await withTimeLimit(clock, timeoutMs, read, () => new Error('too slow'));
     } catch {
       return undefined;
     }

@@ -37,7 +37,7 @@ import {
   RETRY_SHAPE,
   type RetryPauses,
   type Shape,
-  shaped,
+  objectOf,
   whole,
 } from '../options.ts';
 import { checkTimeout } from './check-timeout.ts';
@@ -288,7 +288,7 @@ const RECEIVE_SHAPE: Shape<Required<ReceiveOptions>> = {
   log: aLog,
   handlerTimeout: durationFrom('1ms'),
   concurrency: whole(1),
-  retry: shaped(RETRY_SHAPE),
+  retry: objectOf(RETRY_SHAPE),
   maxWaiting: whole(0),
   maxExtension: duration,
   closeTimeout: duration,
@@ -298,7 +298,7 @@ const RECEIVE_SHAPE: Shape<Required<ReceiveOptions>> = {
 
 type Arrived = Readonly<{
   received: ClientMessage;
-  /** Monotonic instant. */
+  /** Time of the monotonic clock. */
   at: number;
 }>;
 

@@ -14,7 +14,7 @@ export type SagasUnderTest<Tx> = Readonly<{
   store: SagaStore<Tx>;
   inbox: InboxStore<Tx>;
   /** Writes a record that is not the library's. */
-  plantForeign?(ref: SagaRef): Promise<void>;
+  plantUnrecognised?(ref: SagaRef): Promise<void>;
   close(): Promise<void>;
 }>;
 
@@ -176,9 +176,9 @@ export function sagaStoreContract<Tx>(name: string, start: () => Promise<SagasUn
     });
 
     test('a record that is not ours is refused whole, and changed by nothing', async (t) => {
-      if (subject.plantForeign === undefined) return t.diagnostic('nothing else writes there');
+      if (subject.plantUnrecognised === undefined) return t.diagnostic('nothing else writes there');
       const ref = refOf(randomUUID());
-      await subject.plantForeign(ref);
+      await subject.plantUnrecognised(ref);
       const refusal = { code: 'UNREADABLE_SAGA' };
       await assert.rejects(store.read(ref), refusal);
       await assert.rejects(

@@ -17,7 +17,7 @@ export type RecordsUnderTest<Tx> = Readonly<{
   set(transaction: Tx, id: string, value: number): void;
   /** What is committed; 0 where there is nothing. */
   read(id: string): Promise<number>;
-  plantForeign?(ref: StepRef): Promise<void>;
+  plantUnrecognised?(ref: StepRef): Promise<void>;
   close(): Promise<void>;
 }>;
 
@@ -108,9 +108,9 @@ export function stepRecordsContract<Tx>(name: string, start: () => Promise<Recor
     });
 
     test('a record that is not ours is refused whole', async (t) => {
-      if (subject.plantForeign === undefined) return t.diagnostic('nothing else writes there');
+      if (subject.plantUnrecognised === undefined) return t.diagnostic('nothing else writes there');
       const { ref } = aRecord();
-      await subject.plantForeign(ref);
+      await subject.plantUnrecognised(ref);
       await assert.rejects(look(ref), { code: 'UNREADABLE_STEP' });
     });
   });

@@ -22,7 +22,7 @@ export type SagaQuery = Readonly<{
   state?: SagaState;
   parked?: boolean;
   version?: number;
-  /** Only what was started before this instant, milliseconds since the epoch. */
+  /** Only what was started before this time, milliseconds since the epoch. */
   startedBeforeMs?: number;
   limit: number;
   /** `next` of the page before, with the same query. */

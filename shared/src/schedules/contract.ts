@@ -14,7 +14,7 @@ export type LedgerUnderTest<Transaction> = Readonly<{
   ledger: TransactionalLedger<Transaction>;
   transact<Result>(work: (transaction: Transaction) => Promise<Result>): Promise<Result>;
   /** Writes an entry that no rule made. */
-  plantForeign?(id: string): Promise<void>;
+  plantUnrecognised?(id: string): Promise<void>;
   close(): Promise<void>;
 }>;
 
@@ -135,7 +135,7 @@ export function ledgerContract<Transaction>(
     });
 
     test('what is no longer pending is neither due nor listed', async () => {
-      const { id, generation, ref } = await scheduled({ instantMs: 1_000, atMs: 1_000 });
+      const { id, generation, ref } = await scheduled({ dueTimeMs: 1_000, atMs: 1_000 });
       const query = { ...ref, prefix: '', limit: 10 };
       assert.equal((await ledger.list(query)).items.length, 1);
       await ledger.change(id, fire({ generation, token: 't', leaseMs: 30_000 }));
@@ -147,7 +147,7 @@ export function ledgerContract<Transaction>(
 
     test('what is refused with its message is listed and not due; without it, it is neither', async () => {
       const consumer = randomUUID();
-      const past = { instantMs: 1_000, atMs: 1_000 } as const;
+      const past = { dueTimeMs: 1_000, atMs: 1_000 } as const;
       const refOf = (key: string) => ({ consumer, source: 's', key });
       await plant(randomUUID(), anEntry({ ref: refOf('kept'), state: 'refused', ...past }));
       const { delayed: _, ...given } = anEntry({ ref: refOf('given up'), state: 'refused', ...past });
@@ -160,12 +160,12 @@ export function ledgerContract<Transaction>(
       assert.deepEqual([await allDue(consumer, 10), await ledger.pending(consumer)], [[], 0]);
     });
 
-    test('pending entries are listed by prefix in the order of keys, before an instant in its order', async () => {
+    test('pending entries are listed by prefix in the order of keys, before a due time in its order', async () => {
       const consumer = randomUUID();
       const keys = ['a/2', 'a/1', 'b/1', 'a/10', 'a', 'Łódź 🚀'];
       for (const [index, key] of keys.entries()) {
         const ref = { consumer, source: 's', key };
-        await plant(entryId(ref), anEntry({ ref, instantMs: 1_000_000 * (10 - index) }));
+        await plant(entryId(ref), anEntry({ ref, dueTimeMs: 1_000_000 * (10 - index) }));
       }
       const ours = { consumer, source: 's', limit: 2 };
       const all = async (query: { prefix: string; beforeMs?: number }): Promise<string[]> => {
@@ -187,9 +187,9 @@ export function ledgerContract<Transaction>(
     });
 
     test('a document that is not ours is refused whole, and found by the sweep as such', async (t) => {
-      if (subject.plantForeign === undefined) return t.diagnostic('no other program writes there');
+      if (subject.plantUnrecognised === undefined) return t.diagnostic('no other program writes there');
       const id = randomUUID();
-      await subject.plantForeign(id);
+      await subject.plantUnrecognised(id);
       const refusal = { code: 'UNREADABLE_ENTRY' };
       const ours = { consumer: randomUUID(), source: 's', key: id };
       const due = anEntry({ ref: ours, state: 'unscheduled', atMs: 1_000 });
@@ -256,13 +256,13 @@ const cancelledFields = {
 
 export function anEntry(change: Partial<Entry> = {}): Entry {
   const generation = change.generation ?? randomUUID();
-  const instantMs = change.instantMs ?? 1_893_456_000_004;
+  const dueTimeMs = change.dueTimeMs ?? 1_893_456_000_004;
   const ref = change.ref ?? { consumer: 'c', source: 'projects/p/subscriptions/s', key: randomUUID() };
   const delayed: Delayed = {
     key: entryId(ref),
     topic: 'projects/p/topics/t',
-    instantMs,
-    scheduleTimeMs: instantMs,
+    dueTimeMs,
+    scheduleTimeMs: dueTimeMs,
     attempt: 0,
     hop: 0,
     entry: { id: entryId(ref), generation },
@@ -276,5 +276,5 @@ export function anEntry(change: Partial<Entry> = {}): Entry {
   };
   const version = { atMs: 1_893_456_000_001, id: '17' };
   const fixed = { ref, version, state: 'scheduled', generation, attempt: 0 } as const;
-  return { ...fixed, instantMs, delayed, atMs: 1_893_456_000_002, ...change };
+  return { ...fixed, dueTimeMs, delayed, atMs: 1_893_456_000_002, ...change };
 }

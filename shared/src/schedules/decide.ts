@@ -10,7 +10,7 @@ import {
   compareVersions,
   type Entry,
   isPending,
-  isUnderWay,
+  isInFlight,
   type LedgerTimes,
   runsLeftBy,
   type ScheduleRef,
@@ -94,13 +94,13 @@ export const cancelByMessage =
 
 export type Answered<Done extends string> = Done | 'tooLate' | 'superseded';
 
-/** A program schedules, in its own transaction. Nothing is written when a delivery is under way. */
+/** A program schedules, in its own transaction. Nothing is written when a delivery is in flight. */
 export const putByProgram =
   (asked: NewSchedule): Rule<Answered<'scheduled'>> =>
   (entry, nowMs) => {
     const ran = rerun(entry, asked.version);
     if (ran !== undefined) return { answer: ran === 'mine' ? 'scheduled' : ran };
-    if (entry?.state === 'firing' || isUnderWay(entry, nowMs)) return { answer: 'tooLate' };
+    if (entry?.state === 'firing' || isInFlight(entry, nowMs)) return { answer: 'tooLate' };
     return { answer: 'scheduled', entry: begun(asked, 'unscheduled', nowMs), ...givenWay(entry) };
   };
 
@@ -108,7 +108,7 @@ export const cancelByProgram =
   (asked: Writer & Readonly<{ generation: string }>): Rule<Answered<'cancelled'>> =>
   (entry, nowMs) => {
     const ran = rerun(entry, asked.version);
-    if (ran === 'mine') return { answer: isUnderWay(entry, nowMs) ? 'tooLate' : 'cancelled' };
+    if (ran === 'mine') return { answer: isInFlight(entry, nowMs) ? 'tooLate' : 'cancelled' };
     if (ran !== undefined) return { answer: ran };
     return cancelled(entry, asked, nowMs);
   };
@@ -142,7 +142,7 @@ export const markDelivered =
   ({ generation, token }: Firing): Rule<'delivered' | 'movedOn'> =>
   (entry, nowMs) => {
     const underWay = (entry?.underWay ?? []).filter((run) => run.token !== token);
-    // Its schedule was replaced while it fired: nothing of that is under way any more.
+    // Its schedule was replaced while it fired: nothing of that is in flight any more.
     if (entry?.underWay?.some((run) => run.token === token)) {
       return { answer: 'movedOn', entry: { ...entry, underWay } };
     }
@@ -213,7 +213,7 @@ function begun(
   before?: Entry,
 ): Entry {
   const underWay = before === undefined ? [] : runsLeftBy(before, nowMs);
-  const fresh = { ref, version, state, generation, attempt: 0, instantMs: delayed.instantMs, delayed };
+  const fresh = { ref, version, state, generation, attempt: 0, dueTimeMs: delayed.dueTimeMs, delayed };
   return { ...fresh, ...(underWay.length > 0 && { underWay }), atMs: nowMs };
 }
 
@@ -234,7 +234,7 @@ function cancelled(
   }
   const { entry: over, ...rest } = ended(entry, 'cancelled', nowMs);
   // What it withdraws is withdrawn, and yet what was replaced before may still be published.
-  const answer = isUnderWay(entry, nowMs) ? 'tooLate' : 'cancelled';
+  const answer = isInFlight(entry, nowMs) ? 'tooLate' : 'cancelled';
   return { answer, entry: { ...over, version }, ...rest };
 }
 

@@ -18,7 +18,7 @@ function taskOf({ delayed, generation, attempt, atMs }: Entry, nowMs: number): T
   }
   // The store's clock has come to the time of the entry. One of this process that is far ahead would ask for more than the
   // queue takes, which is refused for good.
-  const scheduleTimeMs = scheduleTimeFor(delayed.instantMs, Math.min(nowMs, atMs));
+  const scheduleTimeMs = scheduleTimeFor(delayed.dueTimeMs, Math.min(nowMs, atMs));
   return taskFor({ ...delayed, attempt, hop: 0, scheduleTimeMs });
 }
 

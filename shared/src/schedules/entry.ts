@@ -59,7 +59,7 @@ export type Entry = Readonly<{
   /** Sweeps that could not give it a task, and when the last one tried. None once it has one. */
   tried?: Readonly<{ times: number; atMs: number }>;
   /** While pending; for information afterwards. */
-  instantMs?: number;
+  dueTimeMs?: number;
   /** What its tasks carry: there while the entry is pending, and while it is refused and nothing else has the message. */
   delayed?: Delayed;
   firing?: Run;
@@ -124,7 +124,7 @@ export const PUBLISH_MS = 30_000;
 const runsUnderWay = ({ underWay = [] }: Entry, nowMs: number): readonly Run[] =>
   underWay.filter(({ untilMs }) => untilMs > nowMs);
 
-export const isUnderWay = (entry: Entry | undefined, nowMs: number): boolean =>
+export const isInFlight = (entry: Entry | undefined, nowMs: number): boolean =>
   entry !== undefined && runsUnderWay(entry, nowMs).length > 0;
 
 /** The runs that what takes its place must tell of. */
@@ -142,14 +142,14 @@ const grown = (minMs: number, times: number): number =>
 
 /** When the sweep must look at it unless it has moved on by then; undefined once it has ended. */
 export function sweepAtMs(entry: Entry, times: LedgerTimes): number | undefined {
-  const { state, atMs, attempt, firing, tried, instantMs = atMs } = entry;
+  const { state, atMs, attempt, firing, tried, dueTimeMs = atMs } = entry;
   const lostGraceMs = grown(times.lostGraceMs, attempt);
   switch (state) {
     case 'unscheduled':
       if (tried === undefined) return atMs + times.unscheduledGraceMs;
       return tried.atMs + grown(times.unscheduledGraceMs, tried.times);
     case 'scheduled':
-      return Math.max(instantMs, atMs) + lostGraceMs;
+      return Math.max(dueTimeMs, atMs) + lostGraceMs;
     case 'firing':
       return Math.max(firing?.untilMs ?? atMs, atMs) + lostGraceMs;
     case 'delivered':

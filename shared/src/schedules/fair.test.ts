@@ -40,7 +40,7 @@ function world(stuck: number, good: number) {
       ref,
       state: 'unscheduled',
       atMs: clock.now(),
-      instantMs: clock.now() + 3_600_000,
+      dueTimeMs: clock.now() + 3_600_000,
     });
     const data = Buffer.from(name);
     const delayed = entry.delayed && { ...entry.delayed, message: { ...entry.delayed.message, data } };

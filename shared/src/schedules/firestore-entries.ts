@@ -33,7 +33,7 @@ const STATES: ReadonlySet<unknown> = new Set<EntryState>([
 
 /** The whole document: what is not in it is gone. */
 export function fieldsOf(id: string, entry: Entry, times: LedgerTimes, shards: number): DocumentData {
-  const { ref, version, floor, state, generation, attempt, instantMs, delayed, firing, atMs } = entry;
+  const { ref, version, floor, state, generation, attempt, dueTimeMs, delayed, firing, atMs } = entry;
   const { underWay = [], tried } = entry;
   const endsMs = expiresAtMs(entry, times);
   return {
@@ -47,7 +47,7 @@ export function fieldsOf(id: string, entry: Entry, times: LedgerTimes, shards: n
     floor: floor === undefined ? null : { ...floor },
     generation,
     attempt,
-    instantAt: instantMs === undefined ? null : timestampAt(instantMs),
+    dueAt: dueTimeMs === undefined ? null : timestampAt(dueTimeMs),
     delayed: delayed === undefined ? null : encodeDelayed(delayed),
     token: firing?.token ?? null,
     until: firing === undefined ? null : timestampAt(firing.untilMs),
@@ -78,7 +78,7 @@ export function entryOf(snapshot: DocumentSnapshot): Entry | undefined {
     state: data['state'],
     generation: data['generation'],
     attempt: data['attempt'],
-    ...(data['instantAt'] !== null && { instantMs: millisOf(data['instantAt']) }),
+    ...(data['dueAt'] !== null && { dueTimeMs: millisOf(data['dueAt']) }),
     ...(data['delayed'] !== null && { delayed: delayedOf(snapshot, data['delayed']) }),
     ...(data['token'] !== null && { firing: { token: data['token'], untilMs: millisOf(data['until']) } }),
     ...(data['underWay'].length > 0 && { underWay: data['underWay'] }),
@@ -102,7 +102,7 @@ function wrongField(data: DocumentData): string | undefined {
     floor: data['floor'] === null || isVersion(data['floor']),
     generation: typeof data['generation'] === 'string' && data['generation'] !== '',
     attempt: Number.isSafeInteger(data['attempt']) && data['attempt'] >= 0,
-    instantAt: data['instantAt'] === null || data['instantAt'] instanceof Timestamp,
+    dueAt: data['dueAt'] === null || data['dueAt'] instanceof Timestamp,
     delayed: isPending
       ? data['delayed'] instanceof Uint8Array
       : data['delayed'] === null || (data['state'] === 'refused' && data['delayed'] instanceof Uint8Array),

@@ -1,11 +1,11 @@
 /**
  * The schedule ledger in Firestore, one document a key, named by a hash.
  *
- * Queries are over one field each (`sweep`, `byKey`, `byInstant`), which Firestore indexes by itself; all other fields
+ * Queries are over one field each (`sweep`, `byKey`, `byDueTime`), which Firestore indexes by itself; all other fields
  * should be exempt from indexing, and `expiresAt` wants a TTL policy. The indexed texts begin with a hash of the
  * consumer. Times grow, and Firestore splits a range of an index that grows only gradually beyond 500 writes per second
  * (https://cloud.google.com/firestore/docs/best-practices#hotspots): `sweep` has one for each shard, so the entries of one
- * consumer have sixteen. `byInstant` has what has a key alone, and one range for each consumer and source.
+ * consumer have sixteen. `byDueTime` has what has a key alone, and one range for each consumer and source.
  *
  * A lost reply makes the client run a transaction again; the rules answer as they did. Time is the store's read time.
  */

@@ -54,8 +54,8 @@ export type Ledger = Readonly<{
   /** Of one consumer: how many entries are pending. */
   pending(consumer: string): Promise<number>;
   /**
-   * Entries that have a business key and are pending, or refused with what they were to deliver: by key, or by instant where `beforeMs` is given without a prefix. A page
-   * may hold fewer than `limit` and still have a next one.
+   * Entries that have a business key and are pending, or refused with what they were to deliver: by key, or by due time
+   * where `beforeMs` is given without a prefix. A page may hold fewer than `limit` and still have a next one.
    */
   list(query: ListQuery): Promise<Page<Entry>>;
 }>;

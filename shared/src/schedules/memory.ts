@@ -11,7 +11,7 @@ import { type Entry, expiresAtMs, type LedgerTimes, sweepAtMs } from './entry.ts
 import { type Found, LEDGER_TIMES, type Page, type TransactionalLedger } from './ledger.ts';
 import { SHARDS, someShards } from '../shards.ts';
 import { dueRange, isListed, listRange, pendingRange, type Range, sortKeys } from './sort-keys.ts';
-import { checkOptions, clock as aClock, type Shape, shaped, whole } from '../options.ts';
+import { checkOptions, clock as aClock, type Shape, objectOf, whole } from '../options.ts';
 
 type MemoryLedgerTransaction = Readonly<{
   reads: Map<string, number>;
@@ -54,7 +54,7 @@ const TIMES: Shape<LedgerTimes> = {
 export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
   checkOptions<MemoryLedgerOptions>(options, {
     clock: aClock,
-    times: shaped(TIMES),
+    times: objectOf(TIMES),
     shards: someShards,
   });
   const { clock = systemClock(), times: given = {}, shards = SHARDS } = options;

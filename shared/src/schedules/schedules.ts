@@ -8,7 +8,7 @@
 import { randomUUID } from 'node:crypto';
 import { parseDeliveryOptions } from '../attributes.ts';
 import { type Clock, systemClock } from '../clock.ts';
-import { stowed } from '../tasks/claim-check.ts';
+import { offload } from '../tasks/claim-check.ts';
 import { composeDelayed } from '../tasks/compose-delayed.ts';
 import { MAX_TASK_BYTES, taskBytes, checkRoom } from '../tasks/task-options.ts';
 import type { Delayed } from '../tasks/task-body.ts';
@@ -184,7 +184,7 @@ export function schedules<Transaction extends object>(
       throw new PermanentError('INVALID_MESSAGE', text);
     }
     const dedupId = dedupIdOf(received, { source });
-    const place = { key: id, topic, instantMs: deliverAtMs, dedupId, entry: { id, generation } };
+    const place = { key: id, topic, dueTimeMs: deliverAtMs, dedupId, entry: { id, generation } };
     return composeDelayed(received, place);
   };
   const create = async (id: string, entry: Entry): Promise<void> => {
@@ -236,7 +236,7 @@ export function schedules<Transaction extends object>(
           return { answer, afterCommit: after(id, answer, isMine ? found : undefined) };
         }
         const { answer, entry, released } = written(
-          rule(await stowed(delayed, { queue, payloads, maxTaskBytes, plain })),
+          rule(await offload(delayed, { queue, payloads, maxTaskBytes, plain })),
         );
         return { answer, afterCommit: after(id, answer, entry, released) };
       },

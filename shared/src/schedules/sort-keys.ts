@@ -7,7 +7,7 @@ import { dueText, dueUntil, LAST, sortedMs } from '../shards.ts';
 import { type Entry, isPending, type LedgerTimes, sweepAtMs } from './entry.ts';
 import type { ListQuery } from './ledger.ts';
 
-export type SortKeys = Readonly<{ sweep: string | null; byKey: string | null; byInstant: string | null }>;
+export type SortKeys = Readonly<{ sweep: string | null; byKey: string | null; byDueTime: string | null }>;
 
 /** `from` inclusive, `to` exclusive. */
 export type Range = Readonly<{ field: keyof SortKeys; from: string; to: string }>;
@@ -23,7 +23,7 @@ export function sortKeys(id: string, entry: Entry, times: LedgerTimes, shards: n
   return {
     sweep: sweepMs === undefined ? null : dueText(id, consumer, sweepMs, shards),
     byKey: listed === undefined ? null : `${listed}/${key}`,
-    byInstant: listed === undefined ? null : `${listed}/${sortedMs(entry.instantMs ?? 0)}/${id}`,
+    byDueTime: listed === undefined ? null : `${listed}/${sortedMs(entry.dueTimeMs ?? 0)}/${id}`,
   };
 }
 
@@ -42,11 +42,11 @@ export const pendingRange = (consumer: string): Range => ({
 export function listRange({ consumer, source, prefix, beforeMs }: ListQuery): Range {
   const base = scopeOf(consumer, source);
   if (prefix === '' && beforeMs !== undefined) {
-    return { field: 'byInstant', from: `${base}/`, to: `${base}/${sortedMs(beforeMs)}` };
+    return { field: 'byDueTime', from: `${base}/`, to: `${base}/${sortedMs(beforeMs)}` };
   }
   return { field: 'byKey', from: `${base}/${prefix}`, to: `${base}/${prefix}${LAST}` };
 }
 
 /** What the range alone does not say. */
 export const isListed = (entry: Entry, { beforeMs }: ListQuery): boolean =>
-  beforeMs === undefined || (entry.instantMs ?? 0) < beforeMs;
+  beforeMs === undefined || (entry.dueTimeMs ?? 0) < beforeMs;

@@ -39,12 +39,12 @@ const PAGE = 100;
 const LARGEST_PAGE = 500;
 
 export function viewOf(entry: Entry): ScheduleView {
-  const { ref, state, instantMs } = entry;
+  const { ref, state, dueTimeMs } = entry;
   return {
     key: ref.key ?? '',
     state,
     isPending: isPending(entry),
-    ...(instantMs !== undefined && { deliverAt: new Date(instantMs) }),
+    ...(dueTimeMs !== undefined && { deliverAt: new Date(dueTimeMs) }),
   };
 }
 

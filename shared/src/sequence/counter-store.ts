@@ -25,7 +25,7 @@ export type CounterStore = Readonly<{
 }>;
 
 /**
- * More than the requests that can be under way at once: a process has one for each key. A ring of 2 leaked numbers
+ * More than the requests that can be in flight at once: a process has one for each key. A ring of 2 leaked numbers
  * in a model with 8 concurrent requests, a ring of 50 none.
  */
 const REMEMBERED_REQUESTS = 50;

@@ -1,7 +1,7 @@
 /**
  * Numbers for ordered streams, without holes: 1, 2, 3, … per key over all processes that share the counters.
  *
- * A number is handed out only after its transaction is committed. In a process one transaction is under way per key;
+ * A number is handed out only after its transaction is committed. In a process one transaction is in flight per key;
  * what asks meanwhile joins the next one, so a hot key costs one transaction for many numbers.
  *
  * A process that dies between taking a number and publishing with it leaves a gap: consumers wait there, visibly.

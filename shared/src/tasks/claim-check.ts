@@ -11,10 +11,10 @@ import { type Attributes, LIMITS, type Message, messageBytes } from '../message.
 import { payloadRef, type PayloadRef, type PayloadStore } from '../payload/payload-store.ts';
 import { decodeMessage, encodeMessage } from '../stored-message.ts';
 import { type Delayed, decodeDelayed, deliveryOf, encodeDelayed, taskFor } from './task-body.ts';
-import { checkedMessage } from './task-header.ts';
+import { checkMessage } from './task-header.ts';
 import type { Task, TaskQueue } from './task-queue.ts';
 
-export type Packing = Readonly<{
+export type EncodeOptions = Readonly<{
   queue: Pick<TaskQueue, 'overheadBytes'>;
   /** Absent: what does not fit a task is a permanent error. */
   payloads?: PayloadStore | undefined;
@@ -30,13 +30,13 @@ export type Packing = Readonly<{
  * `delayed` as its tasks will carry it: as it is where that fits, else without its trace, else with a `payload` that is
  * stored when this resolves. Throws PermanentError `TASK_TOO_LARGE` where nothing fits.
  */
-export async function stowed(delayed: Delayed, packing: Packing): Promise<Delayed> {
-  return (await pack(delayed, packing)).delayed;
+export async function offload(delayed: Delayed, encoding: EncodeOptions): Promise<Delayed> {
+  return (await encodeOrOffload(delayed, encoding)).delayed;
 }
 
-/** The task for it, with its payload stored where it needs one. Throws as `stowed` does. */
-export async function packed(delayed: Delayed, packing: Packing): Promise<Task> {
-  const ready = await pack(delayed, packing);
+/** The task for it, with its payload stored where it needs one. Throws as `offload` does. */
+export async function encodeTask(delayed: Delayed, encoding: EncodeOptions): Promise<Task> {
+  const ready = await encodeOrOffload(delayed, encoding);
   return taskFor(ready.delayed, ready.body);
 }
 
@@ -44,7 +44,7 @@ export async function packed(delayed: Delayed, packing: Packing): Promise<Task> 
  * The message of it whole, from the payload store where it stands there. Throws what `PayloadStore.get` throws, and
  * TransientError `PAYLOAD_STORE_MISSING` without a payload store: the task must still be there when the deployment is mended.
  */
-export async function fetched(delayed: Delayed, payloads: PayloadStore | undefined): Promise<Delayed> {
+export async function load(delayed: Delayed, payloads: PayloadStore | undefined): Promise<Delayed> {
   const { payload, message } = delayed;
   if (payload === undefined) return delayed;
   if (payloads === undefined) {
@@ -53,47 +53,47 @@ export async function fetched(delayed: Delayed, payloads: PayloadStore | undefin
       `the message stands in payload ${payload.id}; accepted until a payload store is configured: tasks that carry their message`,
     );
   }
-  const whole = checkedMessage(decodeMessage(await payloads.get(payload)));
+  const whole = checkMessage(decodeMessage(await payloads.get(payload)));
   return { ...delayed, message: { ...whole, attributes: withTrace(whole, message.attributes) } };
 }
 
-/** What a task's body stands for, its message whole. Throws as `decodeDelayed` and `fetched` do. */
-export async function unpacked(body: Uint8Array, payloads?: PayloadStore): Promise<Delayed> {
-  return fetched(decodeDelayed(body), payloads);
+/** What a task's body stands for, its message whole. Throws as `decodeDelayed` and `load` do. */
+export async function loadTask(body: Uint8Array, payloads?: PayloadStore): Promise<Delayed> {
+  return load(decodeDelayed(body), payloads);
 }
 
 /** As its tasks will carry it without anything stored: as it is, or without its trace. Undefined where it is too large. */
-export const fitting = (delayed: Delayed, packing: Packing): Delayed | undefined =>
-  fits(delayed, packing)?.delayed;
+export const withinLimit = (delayed: Delayed, encoding: EncodeOptions): Delayed | undefined =>
+  encodePlain(delayed, encoding)?.delayed;
 
 /** What the content of `delayed` is called where it is stored for `owner`, whether or not it is. */
-export const contentOf = (delayed: Delayed, owner: string, plain: Message = delayed.message): PayloadRef =>
+export const payloadRefOf = (delayed: Delayed, owner: string, plain: Message = delayed.message): PayloadRef =>
   payloadRef(owner, encodeMessage(plain));
 
 type Ready = Readonly<{ delayed: Delayed; body: Buffer }>;
 
-function fits(delayed: Delayed, packing: Packing): Ready | undefined {
-  const { plain = delayed.message } = packing;
-  const asItIs = encoded(delayed, packing);
+function encodePlain(delayed: Delayed, encoding: EncodeOptions): Ready | undefined {
+  const { plain = delayed.message } = encoding;
+  const asItIs = encodeWithinLimit(delayed, encoding);
   if (asItIs !== undefined || plain === delayed.message || delayed.payload !== undefined) return asItIs;
-  return encoded({ ...delayed, message: plain }, packing);
+  return encodeWithinLimit({ ...delayed, message: plain }, encoding);
 }
 
-async function pack(delayed: Delayed, packing: Packing): Promise<Ready> {
-  const { payloads, plain = delayed.message, owner = deliveryOf(delayed) } = packing;
-  const small = fits(delayed, packing);
+async function encodeOrOffload(delayed: Delayed, encoding: EncodeOptions): Promise<Ready> {
+  const { payloads, plain = delayed.message, owner = deliveryOf(delayed) } = encoding;
+  const small = encodePlain(delayed, encoding);
   if (small !== undefined) return small;
-  if (delayed.payload !== undefined) throw tooLarge(delayed, packing);
-  if (payloads === undefined) throw tooLarge({ ...delayed, message: plain }, packing);
-  const payload = await payloads.put(owner, encodeMessage(plain), delayed.instantMs);
+  if (delayed.payload !== undefined) throw tooLarge(delayed, encoding);
+  if (payloads === undefined) throw tooLarge({ ...delayed, message: plain }, encoding);
+  const payload = await payloads.put(owner, encodeMessage(plain), delayed.dueTimeMs);
   const checked = { ...delayed, payload };
-  const ready = encoded(checked, packing);
-  if (ready === undefined) throw tooLarge(checked, packing);
+  const ready = encodeWithinLimit(checked, encoding);
+  if (ready === undefined) throw tooLarge(checked, encoding);
   return ready;
 }
 
 /** Undefined where the task would be too large; what is too large by its data alone is not even encoded. */
-function encoded(delayed: Delayed, { queue, maxTaskBytes }: Packing): Ready | undefined {
+function encodeWithinLimit(delayed: Delayed, { queue, maxTaskBytes }: EncodeOptions): Ready | undefined {
   const room = maxTaskBytes - queue.overheadBytes;
   if (delayed.payload === undefined && delayed.message.data.length > room) return undefined;
   const body = encodeDelayed(delayed);
@@ -117,7 +117,7 @@ function withTrace(message: Message, envelope: Attributes): Attributes {
   return hasRoom ? attributes : message.attributes;
 }
 
-function tooLarge(delayed: Delayed, { queue, maxTaskBytes }: Packing): PermanentError {
+function tooLarge(delayed: Delayed, { queue, maxTaskBytes }: EncodeOptions): PermanentError {
   const bytes = encodeDelayed(delayed).length + queue.overheadBytes;
   return new PermanentError(
     'TASK_TOO_LARGE',

@@ -14,7 +14,7 @@ import { guardedStart } from '../google-client.ts';
 import { retryMomentary } from '../async/backoff.ts';
 import { isAlreadyThere, isMomentary, translate } from './cloud-tasks-errors.ts';
 import type { TaskQueue } from './task-queue.ts';
-import { bounded, noAnswer } from '../async/time-limit.ts';
+import { withTimeLimit, noAnswer } from '../async/time-limit.ts';
 import {
   address,
   callable,
@@ -27,7 +27,7 @@ import {
   number,
   port,
   required,
-  shaped,
+  objectOf,
   text,
 } from '../options.ts';
 
@@ -118,7 +118,7 @@ export function cloudTasksQueue(client: CloudTasksClient, options: CloudTasksOpt
           const limitMs = Math.min(callMs, Math.max(end - clock.monotonic(), LEAST_CALL_MS));
           // The client's own time limit does not cover its search for credentials, so the call has one of ours as well.
           const call = client.createTask({ parent: queue, task }, { timeout: limitMs });
-          return bounded(
+          return withTimeLimit(
             clock,
             limitMs,
             () => call,
@@ -190,7 +190,7 @@ const taskTarget: Check = (path, value) => {
     const own = { url: required(text), serviceAccount: required(account), audience: text };
     return checkOptions<{ url: string; serviceAccount: string; audience: string }>(value, own, path);
   }
-  const service = shaped<{ service: string }>({ service: text });
+  const service = objectOf<{ service: string }>({ service: text });
   checkOptions<{ appEngine: object }>(value, { appEngine: required(service) }, path);
 };
 

@@ -6,10 +6,10 @@ import type { Context } from '../handler.ts';
 import { hashOf } from '../hash.ts';
 import type { Message } from '../message.ts';
 import { annotate, type Annotated, outgoing } from '../publish/annotate.ts';
-import { named, publishable } from '../publish/identity.ts';
+import { withDedupId, publishable } from '../publish/identity.ts';
 import { originOf } from '../publish/origin.ts';
 import { schemaAttributes } from '../publish/schema.ts';
-import { carried } from '../telemetry/trace-context.ts';
+import { withTraceContext } from '../telemetry/trace-context.ts';
 import type { Delayed } from './task-body.ts';
 
 /** An option is removed from the message once it is applied. */
@@ -23,7 +23,7 @@ export function composeDue(
   message: Message,
   dedupId: string,
 ): Readonly<{ message: Message; dropped: readonly string[] }> {
-  const due = named({ ...message, attributes: without(message.attributes, ASKED) }, dedupId);
+  const due = withDedupId({ ...message, attributes: without(message.attributes, ASKED) }, dedupId);
   const dropped = due.attributes[ATTRIBUTE.dedupId] === undefined ? [ATTRIBUTE.dedupId] : [];
   return { message: due, dropped };
 }
@@ -31,28 +31,31 @@ export function composeDue(
 export type DelayedParts = Readonly<{
   key: string;
   topic: string;
-  instantMs: number;
+  dueTimeMs: number;
   dedupId: string;
   entry?: Delayed['entry'];
 }>;
 
 /**
- * The first attempt, not yet on its way: `scheduleTimeMs` is the instant. `plain` is its message without this delivery's
+ * The first attempt, not yet on its way: `scheduleTimeMs` is the due time. `plain` is its message without this delivery's
  * trace, `dropped` are attributes of ours that found no room.
  */
 export function composeDelayed(
   message: Message,
-  { key, topic, instantMs, dedupId, entry }: DelayedParts,
+  { key, topic, dueTimeMs, dedupId, entry }: DelayedParts,
 ): Readonly<{ delayed: Delayed; plain: Message; dropped: readonly string[] }> {
   const {
     message: { attributes },
     dropped,
-  } = annotated(message, dedupId, instantMs);
+  } = annotated(message, dedupId, dueTimeMs);
   const plain = { ...message, attributes };
   // The attributes of the task's message are what the next hop reads its trace from.
-  const traced = { ...plain, attributes: carried({ ...plain, topic }, message.attributes).attributes };
-  const start = { attempt: 0, hop: 0, scheduleTimeMs: instantMs };
-  const delayed = { key, topic, instantMs, ...start, ...(entry !== undefined && { entry }), message: traced };
+  const traced = {
+    ...plain,
+    attributes: withTraceContext({ ...plain, topic }, message.attributes).attributes,
+  };
+  const start = { attempt: 0, hop: 0, scheduleTimeMs: dueTimeMs };
+  const delayed = { key, topic, dueTimeMs, ...start, ...(entry !== undefined && { entry }), message: traced };
   return { delayed, plain, dropped };
 }
 
@@ -60,7 +63,7 @@ export function composeDelayed(
  * Removing what was asked leaves room for one attribute more, but at the size limit not for its bytes: then the identity
  * is what is left out last, and a repeat of this message is not recognised.
  */
-function annotated(message: Message, dedupId: string, instantMs: number): Annotated {
+function annotated(message: Message, dedupId: string, dueTimeMs: number): Annotated {
   const { attributes } = message;
   const isNamed = attributes[ATTRIBUTE.dedupId] !== undefined;
   const theirs = without(publishable(attributes), [
@@ -71,7 +74,7 @@ function annotated(message: Message, dedupId: string, instantMs: number): Annota
   return annotate(outgoing('-', message, theirs), [
     isNamed ? {} : { [ATTRIBUTE.dedupId]: dedupId },
     schemaAttributes(attributes),
-    { [ATTRIBUTE.deliveredAfter]: new Date(instantMs).toISOString() },
+    { [ATTRIBUTE.deliveredAfter]: new Date(dueTimeMs).toISOString() },
     originOf(attributes, message),
   ]);
 }

@@ -10,7 +10,7 @@
 import { refused, refusedAs } from '../errors.ts';
 import { hashOf } from '../hash.ts';
 import type { TaskQueue } from './task-queue.ts';
-import { listOf, required, shaped, taskQueue as aQueue, text } from '../options.ts';
+import { listOf, required, objectOf, taskQueue as aQueue, text } from '../options.ts';
 
 export type NamedQueue = Readonly<{
   /** What the choice goes by: keep it for as long as the queue is the same one. Its full name is good. */
@@ -30,7 +30,7 @@ export type NamedQueue = Readonly<{
  */
 export function severalQueues(queues: readonly NamedQueue[]): TaskQueue {
   listOf(
-    shaped<NamedQueue>({ name: required(text), queue: required(aQueue) }),
+    objectOf<NamedQueue>({ name: required(text), queue: required(aQueue) }),
     'a list of queues with their names',
   )('queues', queues);
   const [first, ...others] = queues;

@@ -6,7 +6,7 @@ import { type Delayed, decodeDelayed, deliveryOf, encodeDelayed, taskFor } from 
 const delayed: Delayed = {
   key: 'k',
   topic: 'projects/p/topics/t',
-  instantMs: 1_900_000_000_123,
+  dueTimeMs: 1_900_000_000_123,
   scheduleTimeMs: 1_900_000_000_000,
   attempt: 0,
   hop: 3,
@@ -60,8 +60,8 @@ test('B39: bytes of another form are a permanent error', () => {
     null: withHeader('null'),
     'no topic': withHeader(JSON.stringify({ ...header, topic: undefined })),
     'topic of another type': withHeader(JSON.stringify({ ...header, topic: 7 })),
-    'no instant': withHeader(JSON.stringify({ ...header, instantMs: null })),
-    'an instant as text': withHeader(JSON.stringify({ ...header, instantMs: '5' })),
+    'no due time': withHeader(JSON.stringify({ ...header, dueTimeMs: null })),
+    'a due time as text': withHeader(JSON.stringify({ ...header, dueTimeMs: '5' })),
   };
   for (const [name, bytes] of Object.entries(bad)) {
     assert.throws(() => decodeDelayed(bytes), PermanentError, name);
@@ -127,9 +127,9 @@ test('B39: an entry or a payload that is none is a permanent error', () => {
   }
 });
 
-test('a delivery is the same at every hop and instant, and another for every key, topic, attempt and generation', () => {
+test('a delivery is the same at every hop and due time, and another for every key, topic, attempt and generation', () => {
   const delivery = deliveryOf(delayed);
-  assert.equal(deliveryOf({ ...delayed, hop: 9, instantMs: 1, scheduleTimeMs: 2 }), delivery);
+  assert.equal(deliveryOf({ ...delayed, hop: 9, dueTimeMs: 1, scheduleTimeMs: 2 }), delivery);
   const others = [
     { key: 'l' },
     { topic: 'projects/p/topics/u' },
@@ -158,14 +158,14 @@ test('a stored message without an ID, attributes or a publish time is a permanen
   }
 });
 
-test('B20: a name is legal, the same for a repeat, and another for every other key, topic, instant, attempt and hop', () => {
+test('B20: a name is legal, the same for a repeat, and another for every other key, topic, due time, attempt and hop', () => {
   const { name } = taskFor(delayed);
   assert.match(name, /^[A-Za-z0-9_-]{1,500}$/);
   assert.equal(taskFor({ ...delayed, scheduleTimeMs: 1 }).name, name);
   const others = [
     { key: 'orders/42 ü' },
     { topic: 'projects/p/topics/u' },
-    { instantMs: delayed.instantMs + 1 },
+    { dueTimeMs: delayed.dueTimeMs + 1 },
     { attempt: 1 },
     { hop: 4 },
     { entry: { id: 'e', generation: 'g' } },

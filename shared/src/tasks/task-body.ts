@@ -13,7 +13,7 @@ import { hashOf } from '../hash.ts';
 import { type Attributes, byteLength, type Message } from '../message.ts';
 import type { PayloadRef } from '../payload/payload-store.ts';
 import { decodeMessage, encodeMessage } from '../stored-message.ts';
-import { checkedMessage, entryIn, parseHeader, payloadIn, text, unreadable, whole } from './task-header.ts';
+import { checkMessage, entryIn, parseHeader, payloadIn, text, unreadable, whole } from './task-header.ts';
 import type { Task } from './task-queue.ts';
 
 export type Delayed = Readonly<{
@@ -22,18 +22,18 @@ export type Delayed = Readonly<{
   /** `projects/…/topics/…`: where the message goes. */
   topic: string;
   /** Milliseconds since the epoch: when the message goes, not before. */
-  instantMs: number;
-  /** What the task was scheduled for: the instant, or a hop on the way to it. */
+  dueTimeMs: number;
+  /** What the task was scheduled for: the due time, or a hop on the way to it. */
   scheduleTimeMs: number;
   /** Counts deliberate schedulings of the same message anew. From 0. */
   attempt: number;
-  /** Counts the tasks on the way to one instant. From 0. */
+  /** Counts the tasks on the way to one due time. From 0. */
   hop: number;
   /** Where a ledger entry decides whether it may go: the entry's document ID and the generation that this task is for. */
   entry?: Readonly<{ id: string; generation: string }>;
   /**
    * As it will be published; `id` and `publishTime` are those of the message that asked for the delay. With a `payload`
-   * the task carries it without its data, and without most attributes where they are many: `unpacked` gives it whole.
+   * the task carries it without its data, and without most attributes where they are many: `load` gives it whole.
    */
   message: Message;
   /** Where the message stands whole, when it is too large for a task. */
@@ -58,14 +58,14 @@ const ENVELOPE_ATTRIBUTES: readonly string[] = [
  * `body` is what `encodeDelayed` gives for it, where the caller has it already.
  */
 export function taskFor(delayed: Delayed, body: Uint8Array = encodeDelayed(delayed)): Task {
-  const { key, topic, instantMs, attempt, hop, entry } = delayed;
-  const parts = [key, topic, String(instantMs), String(attempt), String(hop)];
+  const { key, topic, dueTimeMs, attempt, hop, entry } = delayed;
+  const parts = [key, topic, String(dueTimeMs), String(attempt), String(hop)];
   const name = hashOf(...parts, ...(entry === undefined ? [] : [entry.generation]));
   return { name, scheduleTimeMs: delayed.scheduleTimeMs, body };
 }
 
 /**
- * Names the delivery itself, whatever hop it is at and however its instant was worked out: what owns its payload, so that
+ * Names the delivery itself, whatever hop it is at and however its due time was worked out: what owns its payload, so that
  * a redelivery comes to the same one, and two deliveries never share one.
  */
 export const deliveryOf = ({ key, topic, attempt, entry }: Delayed): string =>
@@ -94,12 +94,12 @@ export function decodeDelayed(bytes: Uint8Array): Delayed {
   return {
     key: text(header, 'key'),
     topic: text(header, 'topic'),
-    instantMs: whole(header, 'instantMs'),
+    dueTimeMs: whole(header, 'dueTimeMs'),
     scheduleTimeMs: whole(header, 'scheduleTimeMs'),
     attempt: whole(header, 'attempt'),
     hop: whole(header, 'hop'),
     ...(version === VERSION && { ...entryIn(header), ...payloadIn(header) }),
-    message: checkedMessage(decodeMessage(buffer.subarray(end))),
+    message: checkMessage(decodeMessage(buffer.subarray(end))),
   };
 }
 

@@ -56,7 +56,7 @@ export function payloadIn(header: Header): { payload?: PayloadRef } {
 }
 
 /** The stored message's header is taken as it stands by its own codec; what is published from it must have the types. */
-export function checkedMessage(message: Message): Message {
+export function checkMessage(message: Message): Message {
   const { id, attributes, orderingKey, publishTime } = message as Readonly<Record<keyof Message, unknown>>;
   const isFlat = typeof attributes === 'object' && attributes !== null && !Array.isArray(attributes);
   const areTexts = isFlat && Object.values(attributes).every((value) => typeof value === 'string');

@@ -1,5 +1,5 @@
 /**
- * The port behind delayed delivery: a queue that keeps a few bytes until an instant and then calls the republisher
+ * The port behind delayed delivery: a queue that keeps a few bytes until a due time and then calls the republisher
  * with them, again and again until it answers with success.
  *
  * A crash between a task's creation and the acknowledgement of its message leads to the same name again, and so to
@@ -18,7 +18,7 @@ export type Task = Readonly<{
 
 /** How long the caller can wait for an answer. */
 export type CreateLimits = Readonly<{
-  /** Monotonic instant, as a delivery's `context.deadline`: the answer is there some time before it. */
+  /** Time of the monotonic clock, as a delivery's `context.deadline`: the answer is there some time before it. */
   deadline?: number;
   /** Aborted when the answer is of no use any more. */
   signal?: AbortSignal;

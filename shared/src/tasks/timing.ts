@@ -45,9 +45,9 @@ export function agreedTime(clock: Pick<Clock, 'now'>): AgreedTime {
   };
 }
 
-/** The schedule time of the next task: the instant itself where the queue takes it, else a hop on the way. */
-export const scheduleTimeFor = (instantMs: number, nowMs: number): number =>
-  Math.min(instantMs, nowMs + LONGEST_HOP_MS);
+/** The schedule time of the next task: the due time itself where the queue takes it, else a hop on the way. */
+export const scheduleTimeFor = (dueTimeMs: number, nowMs: number): number =>
+  Math.min(dueTimeMs, nowMs + LONGEST_HOP_MS);
 
 export type Step =
   | Readonly<{ kind: 'publish' }>
@@ -57,7 +57,7 @@ export type Step =
   | Readonly<{ kind: 'reschedule'; restMs: number }>;
 
 export type Wake = Readonly<{
-  instantMs: number;
+  dueTimeMs: number;
   /** The schedule time that the task was created with. */
   scheduleTimeMs: number;
   /** The schedule time that the queue says it had, where it says so: later than asked for on a repeat. */
@@ -66,16 +66,16 @@ export type Wake = Readonly<{
 }>;
 
 /**
- * Only a final task (one whose schedule time is the instant) may wait or fire. Everything else makes the next task,
- * even a hop that wakes seconds before the instant by the local clock, which may be fast.
+ * Only a final task (one whose schedule time is the due time) may wait or fire. Everything else makes the next task,
+ * even a hop that wakes seconds before the due time by the local clock, which may be fast.
  */
-export function nextStep({ instantMs, scheduleTimeMs, etaMs, nowMs }: Wake): Step {
-  if (scheduleTimeMs !== instantMs) return { kind: 'reschedule', restMs: 0 };
+export function nextStep({ dueTimeMs, scheduleTimeMs, etaMs, nowMs }: Wake): Step {
+  if (scheduleTimeMs !== dueTimeMs) return { kind: 'reschedule', restMs: 0 };
   // The queue ran it before the time that was asked for: by hand, or because it cut the schedule time short. Then the
   // local clock would be the only one to say that the time has come; the next task has the queue's word again.
-  const ranAhead = etaMs !== undefined && etaMs < instantMs - ETA_ROUNDING_MS;
+  const ranAhead = etaMs !== undefined && etaMs < dueTimeMs - ETA_ROUNDING_MS;
   if (ranAhead) return { kind: 'reschedule', restMs: REST_MS };
-  const early = instantMs - nowMs;
+  const early = dueTimeMs - nowMs;
   if (early <= 0) return { kind: 'publish' };
   return early <= REST_MS ? { kind: 'wait', milliseconds: early } : { kind: 'reschedule', restMs: REST_MS };
 }

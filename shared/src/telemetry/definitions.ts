@@ -12,8 +12,8 @@ export const COUNTERS = {
   leasesLost: counter('leases.lost', '{lease}', 'Leases lost while a handler ran under them'),
   recoveries: counter('recoveries', '{recovery}', 'Take-overs of work whose owner had died'),
   conflicts: counter('conflicts', '{message}', 'Messages under an identity that was used with other content'),
-  foreignRecords: counter(
-    'foreign_records',
+  unrecognisedRecords: counter(
+    'unrecognised_records',
     '{record}',
     'Records in the claim store that are not the library’s',
   ),
@@ -28,8 +28,8 @@ export const COUNTERS = {
     '{attribute}',
     'Attributes that look like those of the wire contract and are not',
   ),
-  putOff: counter(
-    'retries.put_off',
+  rescheduled: counter(
+    'retries.rescheduled',
     '{message}',
     'Messages that come back after a pause, without a delivery attempt',
   ),
@@ -38,7 +38,7 @@ export const COUNTERS = {
     '{request}',
     'Requests and payloads that were refused because too many bytes are in flight',
   ),
-  hops: counter('hops', '{task}', 'Tasks on the way to an instant that one task cannot reach'),
+  hops: counter('hops', '{task}', 'Tasks on the way to a due time that one task cannot reach'),
   schedules: counter(
     'schedules',
     '{change}',
@@ -81,14 +81,14 @@ export const HISTOGRAMS = {
   wait: histogram('claim.wait.duration', 'Time that a delivery waited for another of the same message'),
   handler: histogram('handler.duration', 'Time that a handler took under its claim'),
   outboxLag: histogram('outbox.lag', 'From the commit of a row of the outbox to its publish'),
-  lateness: histogram('lateness', 'From the instant that was asked for to the publish'),
+  lateness: histogram('lateness', 'From the due time that was asked for to the publish'),
 } satisfies Readonly<Record<string, Definition>>;
 
 export const GAUGES = {
   pendingSchedules: counter(
     'schedules.pending',
     '{entry}',
-    'Entries of the ledger that wait for their instant',
+    'Entries of the ledger that wait for their due time',
   ),
   blockedStreams: counter('streams.blocked', '{stream}', 'Streams that are blocked at poison'),
   waitingStreams: counter('streams.waiting', '{stream}', 'Streams that wait for a number that has not come'),

@@ -11,14 +11,14 @@ import type { Message, OutgoingMessage } from '../message.ts';
 import { type Outcome, outcomeOf } from '../outcome.ts';
 import { ATTR, type Capability, count, isMeasured, record } from './instruments.ts';
 import { errorType, inSpan, isTracing, outcomeAttributes, setOutcome, type SpanParts } from './spans.ts';
-import { carried, remoteContext } from './trace-context.ts';
+import { withTraceContext, remoteContext } from './trace-context.ts';
 
 const SYSTEM = { 'messaging.system': 'gcp_pubsub' };
 
 export type DeliveryParts = Readonly<{ consumer: string; source: string; clock: Clock; log: Log }>;
 
 /** `work` gets a log that names the trace. Its outcome is the delivery's. */
-export function observedDelivery(
+export function observeDelivery(
   message: Message,
   { consumer, source, clock, log }: DeliveryParts,
   work: (log: Log) => Promise<Outcome>,
@@ -51,14 +51,14 @@ export function observedDelivery(
       const failure = outcome.kind === 'ack' ? {} : { 'error.type': errorType(outcome.error) };
       record('process', clock.monotonic() - began, { ...operation(), ...failure });
     }
-    told(span, 'delivery', consumer, outcome);
-    toldFault(consumer, outcome);
+    recordOutcome(span, 'delivery', consumer, outcome);
+    recordFault(consumer, outcome);
     return outcome;
   });
 }
 
 /** One guarantee: a span of its name, and a count of what it hands outward. */
-export function observedStage(
+export function observeStage(
   capability: Exclude<Capability, 'delivery' | 'republish'>,
   handler: Handler,
 ): Handler {
@@ -70,10 +70,10 @@ export function observedStage(
       async (span) => {
         try {
           const outcome = await handler(message, context);
-          told(span, capability, context.consumer, outcome);
+          recordOutcome(span, capability, context.consumer, outcome);
           return outcome;
         } catch (error) {
-          told(span, capability, context.consumer, outcomeOf(error));
+          recordOutcome(span, capability, context.consumer, outcomeOf(error));
           throw error;
         }
       },
@@ -82,7 +82,7 @@ export function observedStage(
 }
 
 /** A message that waited runs in another's delivery: its own trace goes on, and that delivery is linked. */
-export function observedHeld(message: Message, work: () => Promise<Outcome>): Promise<Outcome> {
+export function observeHeld(message: Message, work: () => Promise<Outcome>): Promise<Outcome> {
   const attributes = { ...SYSTEM, 'messaging.message.id': message.id };
   const parts = (): SpanParts => ({ name: 'process held', kind: SpanKind.CONSUMER, attributes });
   return inSpan(parts, remoteContext(message.attributes), async (span) => {
@@ -93,7 +93,7 @@ export function observedHeld(message: Message, work: () => Promise<Outcome>): Pr
 }
 
 /** A task of the republisher: the trace of its message goes on, however long that waited. */
-export function observedRepublish(
+export function observeRepublish(
   message: Message,
   log: Log,
   work: (log: Log) => Promise<Outcome>,
@@ -101,14 +101,14 @@ export function observedRepublish(
   const parts = (): SpanParts => ({ name: 'republish', kind: SpanKind.CONSUMER, attributes: SYSTEM });
   return inSpan(parts, remoteContext(message.attributes), async (span) => {
     const outcome = await work(logOf(contextOf(span), log));
-    told(span, 'republish', 'republisher', outcome);
-    toldFault('republisher', outcome);
+    recordOutcome(span, 'republish', 'republisher', outcome);
+    recordFault('republisher', outcome);
     return outcome;
   });
 }
 
 /** A publish, with the trace in the message's attributes. `received` is the message that it was made from. */
-export function observedPublish(
+export function observePublish(
   outgoing: OutgoingMessage,
   received: Message,
   maxBytes: number,
@@ -124,10 +124,12 @@ export function observedPublish(
       'messaging.destination.name': shortName(outgoing.topic),
     },
   });
-  return inSpan(parts, undefined, async () => publish(carried(outgoing, received.attributes, maxBytes)));
+  return inSpan(parts, undefined, async () =>
+    publish(withTraceContext(outgoing, received.attributes, maxBytes)),
+  );
 }
 
-function told(span: Span, capability: Capability, consumer: string, outcome: Outcome): void {
+function recordOutcome(span: Span, capability: Capability, consumer: string, outcome: Outcome): void {
   setOutcome(span, outcome);
   if (!isMeasured()) return;
   const attributes = { [ATTR.consumer]: consumer, [ATTR.capability]: capability };
@@ -135,7 +137,7 @@ function told(span: Span, capability: Capability, consumer: string, outcome: Out
 }
 
 /** Of a delivery or a task as a whole, so that what several stages hand outward counts once. */
-function toldFault(consumer: string, outcome: Outcome): void {
+function recordFault(consumer: string, outcome: Outcome): void {
   if (outcome.kind === 'ack') return;
   const fault = faultOf(outcome.error);
   if (fault === 'message' || fault === 'process') return;

@@ -3,7 +3,7 @@ import test from 'node:test';
 import { createTraceState, ROOT_CONTEXT, trace, context } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import type { OutgoingMessage } from '../message.ts';
-import { carried, remoteContext } from './trace-context.ts';
+import { withTraceContext, remoteContext } from './trace-context.ts';
 
 const TRACE = 'a'.repeat(32);
 const SPAN = 'b'.repeat(16);
@@ -61,29 +61,29 @@ test('what is not valid counts as absent', () => {
 });
 
 test('without a span the received context goes on, of Google’s client under the standard name', () => {
-  assert.deepEqual(carried(outgoing({ a: '1' }), { googclient_traceparent: PARENT }).attributes, {
+  assert.deepEqual(withTraceContext(outgoing({ a: '1' }), { googclient_traceparent: PARENT }).attributes, {
     a: '1',
     traceparent: PARENT,
   });
   const own = outgoing({ traceparent: PARENT });
-  assert.equal(carried(own, own.attributes), own);
+  assert.equal(withTraceContext(own, own.attributes), own);
   const plain = outgoing({ a: '1' });
-  assert.equal(carried(plain, {}), plain);
+  assert.equal(withTraceContext(plain, {}), plain);
 });
 
 test('with a span its context replaces the received one, trace state and all', () => {
   const received = { traceparent: PARENT, tracestate: 'old=1' };
-  const sent = active(() => carried(outgoing({ ...received, a: '1' }), received), 'new=2');
+  const sent = active(() => withTraceContext(outgoing({ ...received, a: '1' }), received), 'new=2');
   const traceparent = `00-${ACTIVE.traceId}-${ACTIVE.spanId}-01`;
   assert.deepEqual(sent.attributes, { a: '1', traceparent, tracestate: 'new=2' });
-  const without = active(() => carried(outgoing({ ...received, a: '1' }), received));
+  const without = active(() => withTraceContext(outgoing({ ...received, a: '1' }), received));
   assert.deepEqual(without.attributes, { a: '1', traceparent });
 });
 
 test('context that the maker of a message wrote itself stays', () => {
   const own = outgoing({ traceparent: `00-${'9'.repeat(32)}-${SPAN}-01` });
   assert.equal(
-    active(() => carried(own, { traceparent: PARENT })),
+    active(() => withTraceContext(own, { traceparent: PARENT })),
     own,
   );
 });
@@ -91,15 +91,15 @@ test('context that the maker of a message wrote itself stays', () => {
 test('without room the trace is left out: attributes, size, and an overlong trace state', () => {
   const full = outgoing(Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`k${index}`, 'v'])));
   assert.equal(
-    active(() => carried(full)),
+    active(() => withTraceContext(full)),
     full,
   );
   const nearly = outgoing(Object.fromEntries(Array.from({ length: 99 }, (_, index) => [`k${index}`, 'v'])));
-  const sent = active(() => carried(nearly), 'a=1').attributes;
+  const sent = active(() => withTraceContext(nearly), 'a=1').attributes;
   assert.deepEqual([Object.keys(sent).length, sent['tracestate']], [100, undefined]);
   const exact = outgoing({ a: '1' });
   assert.equal(
-    active(() => carried(exact, {}, 3)),
+    active(() => withTraceContext(exact, {}, 3)),
     exact,
   );
 });

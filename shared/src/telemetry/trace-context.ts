@@ -29,7 +29,7 @@ export function remoteContext(attributes: Attributes): SpanContext | undefined {
  * `outgoing` with the active span as its trace context; with that of `received`, the message it was made from, where
  * nothing traces. Context that the maker of the message wrote itself stays. Unchanged where there is no room.
  */
-export function carried(
+export function withTraceContext(
   outgoing: OutgoingMessage,
   received: Attributes = {},
   maxBytes: number = LIMITS.messageBytes,

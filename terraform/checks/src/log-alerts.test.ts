@@ -136,7 +136,7 @@ const task =
       { port: 0, host: '127.0.0.1' },
     );
     const message = { id: '7', data: Buffer.from('x'), attributes: {}, publishTime: new Date(0) };
-    const due = { instantMs: 0, scheduleTimeMs: 0, attempt: 0, hop: 0 };
+    const due = { dueTimeMs: 0, scheduleTimeMs: 0, attempt: 0, hop: 0 };
     const body = encodeDelayed({ key: 'k', topic: 'projects/p/topics/other', ...due, message });
     try {
       await fetch(`http://127.0.0.1:${port}/republish`, { method: 'POST', headers, body });

@@ -16,7 +16,7 @@ locals {
     outbox-streams = { indexed = { blockedAt = "DESCENDING" }, ttl = null }
     payload        = { indexed = { expiresAt = "ASCENDING" }, ttl = "expiresAt" }
     payload-chunks = { indexed = { expiresAt = "ASCENDING", unfinishedAt = "ASCENDING" }, ttl = "expiresAt" }
-    schedules      = { indexed = { sweep = "ASCENDING", byKey = "ASCENDING", byInstant = "ASCENDING" }, ttl = "expiresAt" }
+    schedules      = { indexed = { sweep = "ASCENDING", byKey = "ASCENDING", byDueTime = "ASCENDING" }, ttl = "expiresAt" }
   }
 
   # "*" is every field that is not named.

@@ -4,7 +4,7 @@
 import type { Clock } from '../clock.ts';
 import { storeUnavailable } from '../errors.ts';
 
-export type Watched = <Value>(attempt: () => Promise<Value>) => Promise<Value>;
+export type WatchAttempt = <Value>(attempt: () => Promise<Value>) => Promise<Value>;
 
 /**
  * From the last attempt to its answer, or to the next attempt. Firestore's client pauses for at most 5 s between five
@@ -13,15 +13,18 @@ export type Watched = <Value>(attempt: () => Promise<Value>) => Promise<Value>;
 const ANSWER_MS = 15_000;
 
 /** Rejects when nothing has been heard for 15 s while no attempt was running. */
-export async function answered(clock: Clock, call: (watched: Watched) => Promise<void>): Promise<void> {
+export async function withSilenceLimit(
+  clock: Clock,
+  call: (watch: WatchAttempt) => Promise<void>,
+): Promise<void> {
   const silence = Promise.withResolvers<never>();
   const listen = () =>
     clock.after(ANSWER_MS, () => {
-      const text = `the transaction was not answered within ${ANSWER_MS} ms; whether it was done is not known`;
+      const text = `the transaction was not withSilenceLimit within ${ANSWER_MS} ms; whether it was done is not known`;
       silence.reject(storeUnavailable(text));
     });
   let cancel = listen();
-  const watched: Watched = async (attempt) => {
+  const watch: WatchAttempt = async (attempt) => {
     cancel();
     try {
       return await attempt();
@@ -30,7 +33,7 @@ export async function answered(clock: Clock, call: (watched: Watched) => Promise
     }
   };
   try {
-    await Promise.race([call(watched), silence.promise]);
+    await Promise.race([call(watch), silence.promise]);
   } finally {
     cancel();
   }

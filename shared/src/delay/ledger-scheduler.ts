@@ -34,12 +34,12 @@ import { enqueue } from '../schedules/enqueue.ts';
 import { type Entry, entryId, MAX_ENTRY_BYTES, type ScheduleRef, type Version } from '../schedules/entry.ts';
 import type { Ledger } from '../schedules/ledger.ts';
 import { ATTR, count } from '../telemetry/instruments.ts';
-import { contentOf, fitting, type Packing, stowed } from '../tasks/claim-check.ts';
+import { payloadRefOf, withinLimit, type EncodeOptions, offload } from '../tasks/claim-check.ts';
 import { composeDelayed, messageKey, warnOfDropped } from '../tasks/compose-delayed.ts';
 import type { Delayed } from '../tasks/task-body.ts';
 import type { TaskQueue } from '../tasks/task-queue.ts';
 
-export type LedgeredParts = Readonly<{
+export type LedgerSchedulerParts = Readonly<{
   ledger: Ledger;
   clock: Clock;
   topic: string;
@@ -53,14 +53,14 @@ type Asked = Parameters<typeof scheduleByMessage>[0];
 /** Of a message whose other deliveries are refused by the queue at the same time. */
 const ROUNDS = 3;
 
-export type Ledgered = (
+export type LedgerScheduler = (
   message: Message,
   context: Context,
   deliveryOptions: DeliveryOptions,
 ) => Promise<Outcome>;
 
 /** Rejects with what the ledger, the payload store and the queue reject with. */
-export function ledgered(queue: TaskQueue, parts: LedgeredParts): Ledgered {
+export function ledgerScheduler(queue: TaskQueue, parts: LedgerSchedulerParts): LedgerScheduler {
   const { ledger, clock, topic, payloads, newGeneration = randomUUID } = parts;
   const maxTaskBytes = Math.min(parts.maxTaskBytes, MAX_ENTRY_BYTES);
 
@@ -68,7 +68,7 @@ export function ledgered(queue: TaskQueue, parts: LedgeredParts): Ledgered {
     const asked = { ref, version: versionOf(message), generation: newGeneration() };
     const { answer, released } = await ledger.change(entryId(ref), cancelByMessage(asked));
     if (released !== undefined) await payloads?.done(released);
-    told(context, answer, { messageId: message.id });
+    countAndLog(context, answer, { messageId: message.id });
     return ack(answer === 'cancelled' ? 'cancelled' : 'stale');
   };
 
@@ -93,7 +93,7 @@ export function ledgered(queue: TaskQueue, parts: LedgeredParts): Ledgered {
   const scheduleLarge = async (
     id: string,
     asked: Asked,
-    packing: Packing & Readonly<{ plain: Message }>,
+    encoding: EncodeOptions & Readonly<{ plain: Message }>,
   ): Promise<Decision<Scheduled>> => {
     const { version, delayed } = asked;
     const ownerAfter = (after: string): string =>
@@ -102,10 +102,10 @@ export function ledgered(queue: TaskQueue, parts: LedgeredParts): Ledgered {
       const { answer: look } = await ledger.change(id, lookByMessage(asked));
       // A delivery that died before the entry may have stored it.
       if (look === 'stale')
-        return { answer: look, released: contentOf(delayed, ownerAfter(''), packing.plain) };
+        return { answer: look, released: payloadRefOf(delayed, ownerAfter(''), encoding.plain) };
       if (look === 'settled' || look.kind === 'enqueue') return { answer: look };
       const { after } = look;
-      const ready = await stowed(delayed, { ...packing, owner: ownerAfter(after) });
+      const ready = await offload(delayed, { ...encoding, owner: ownerAfter(after) });
       const decision = await ledger.change(id, scheduleStored({ ...asked, delayed: ready }, after));
       const { answer, ...rest } = decision;
       if (answer === 'again') continue;
@@ -130,7 +130,7 @@ export function ledgered(queue: TaskQueue, parts: LedgeredParts): Ledgered {
     message: Message,
     context: Context,
     ref: ScheduleRef,
-    instantMs: number,
+    dueTimeMs: number,
   ): Promise<Outcome> => {
     const id = entryId(ref);
     const generation = newGeneration();
@@ -139,32 +139,32 @@ export function ledgered(queue: TaskQueue, parts: LedgeredParts): Ledgered {
     const composed = composeDelayed(unkeyed, {
       key: id,
       topic,
-      instantMs,
+      dueTimeMs,
       dedupId,
       entry: { id, generation },
     });
     warnOfDropped(message, context, composed);
     // Before the entry: what is too large is refused before anything stands in the ledger.
-    const packing = { queue, payloads, maxTaskBytes, plain: composed.plain };
+    const encoding = { queue, payloads, maxTaskBytes, plain: composed.plain };
     const asked = { ref, version: versionOf(message), generation, delayed: composed.delayed };
-    const small = fitting(composed.delayed, packing);
+    const small = withinLimit(composed.delayed, encoding);
     const { answer, released, replaced } =
       small === undefined
-        ? await scheduleLarge(id, asked, packing)
+        ? await scheduleLarge(id, asked, encoding)
         : await ledger.change(id, scheduleByMessage({ ...asked, delayed: small }));
     await free(payloads, released);
     const stands = typeof answer === 'string' ? undefined : answer.entry;
     if (stands === undefined) {
-      told(context, 'stale', { messageId: message.id });
+      countAndLog(context, 'stale', { messageId: message.id });
       return ack(answer === 'settled' ? 'duplicate' : 'stale');
     }
     const task = await create(stands, context);
     if (replaced) count('schedules', { [ATTR.consumer]: context.consumer, [ATTR.answer]: 'replaced' });
-    told(context, 'scheduled', {
+    countAndLog(context, 'scheduled', {
       messageId: message.id,
       task,
       topic,
-      instantMs: stands.instantMs ?? instantMs,
+      dueTimeMs: stands.dueTimeMs ?? dueTimeMs,
     });
     return ack('scheduled');
   };
@@ -177,7 +177,7 @@ export function ledgered(queue: TaskQueue, parts: LedgeredParts): Ledgered {
     }
     const ref = { consumer, source, key: scheduleKey };
     if (isCancel) return cancel(message, context, ref);
-    // Without a delay it is due when it was published: the same instant in every delivery of it.
+    // Without a delay it is due when it was published: the same time in every delivery of it.
     return schedule(message, context, ref, deliverAtMs ?? message.publishTime.getTime());
   };
 }
@@ -195,7 +195,7 @@ async function free(payloads: PayloadStore | undefined, payload: Delayed['payloa
   if (payload !== undefined) await payloads?.done(payload);
 }
 
-function told(context: Context, answer: string, fields: LogFields): void {
+function countAndLog(context: Context, answer: string, fields: LogFields): void {
   count('schedules', { [ATTR.consumer]: context.consumer, [ATTR.answer]: answer });
   context.log.info(answer, fields);
 }

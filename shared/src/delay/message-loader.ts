@@ -1,6 +1,6 @@
 /**
- * The republisher's side of the claim check: the message whole before it is published or dead-lettered, and the payload
- * marked as done only after either is confirmed.
+ * The republisher's side of the claim check: a message is loaded before it is published or dead-lettered, and its payload
+ * is marked as done only after either is confirmed.
  *
  * A crash before the mark costs a repeat with the same `dedupId`; a mark that fails costs storage until the payload
  * expires, and never a second publish.
@@ -8,13 +8,13 @@
 import { codeOf, textOf } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { PayloadStore } from '../payload/payload-store.ts';
-import { fetched } from '../tasks/claim-check.ts';
+import { load as loadPayload } from '../tasks/claim-check.ts';
 import type { Delayed } from '../tasks/task-body.ts';
 
-export type WholeMessages = Readonly<{
-  /** With its message whole; `undefined` where an earlier run had finished it. Throws as `fetched` does. */
-  whole(delayed: Delayed, log: Log): Promise<Delayed | undefined>;
-  /** After a confirmed publish or dead letter, and after the ledger was told. Never rejects. */
+export type MessageLoader = Readonly<{
+  /** With its message loaded; `undefined` where an earlier run has finished it. Throws as `load` of the claim check does. */
+  load(delayed: Delayed, log: Log): Promise<Delayed | undefined>;
+  /** After a confirmed publish or dead letter, and after the ledger has it. Never rejects. */
   done(delayed: Delayed, log: Log): Promise<void>;
 }>;
 
@@ -23,10 +23,10 @@ const LOST: ReadonlySet<string> = new Set(['PAYLOAD_MISSING', 'PAYLOAD_DAMAGED',
 /** No later attempt finds it. */
 export const isPayloadLost = (error: unknown): boolean => LOST.has(codeOf(error));
 
-export function wholeMessages(payloads: PayloadStore | undefined): WholeMessages {
-  const whole: WholeMessages['whole'] = async (delayed, log) => {
+export function messageLoader(payloads: PayloadStore | undefined): MessageLoader {
+  const load: MessageLoader['load'] = async (delayed, log) => {
     try {
-      return await fetched(delayed, payloads);
+      return await loadPayload(delayed, payloads);
     } catch (error) {
       if (codeOf(error) !== 'PAYLOAD_DONE') throw error;
       log.info('finished by an earlier run', { topic: delayed.topic, originId: delayed.message.id });
@@ -34,7 +34,7 @@ export function wholeMessages(payloads: PayloadStore | undefined): WholeMessages
     }
   };
 
-  const done: WholeMessages['done'] = async ({ payload }, log) => {
+  const done: MessageLoader['done'] = async ({ payload }, log) => {
     if (payload === undefined || payloads === undefined) return;
     try {
       await payloads.done(payload);
@@ -44,5 +44,5 @@ export function wholeMessages(payloads: PayloadStore | undefined): WholeMessages
     }
   };
 
-  return { whole, done };
+  return { load, done };
 }

@@ -1,5 +1,5 @@
 /**
- * A message on its way back to its own topic: its name, and how often it has been put off, travel in attributes of the
+ * A message on its way back to its own topic: its name, and how often it was rescheduled, travel in attributes of the
  * toolkit, because it comes back with another ID and another publish time.
  */
 import { ATTRIBUTE, without } from '../attributes.ts';
@@ -12,7 +12,7 @@ import { schemaAttributes } from '../publish/schema.ts';
 
 const ATTEMPT = /^[1-9][0-9]{0,8}$/;
 
-/** How often the message has been put off. What cannot be read is not ours, and counts as never. */
+/** How often the message was rescheduled. What cannot be read is not ours, and counts as never. */
 export function attemptOf({ attributes }: Message): number {
   const text = attributes[ATTRIBUTE.retryAttempt];
   return text !== undefined && ATTEMPT.test(text) ? Number(text) : 0;
@@ -22,7 +22,7 @@ export function attemptOf({ attributes }: Message): number {
  * The message as it will be published. Throws PermanentError where there is no room for its identity and its count:
  * without them it would come back as another message, or for ever.
  */
-export function putOffMessage(message: Message, context: Context, attempt: number): Message {
+export function rescheduledMessage(message: Message, context: Context, attempt: number): Message {
   const theirs = without(publishable(message.attributes), [
     ATTRIBUTE.delay,
     ATTRIBUTE.deliverAt,

@@ -5,15 +5,15 @@
  * relay takes only what it leaves behind. A crash after the publish is one copy more, under the same `dedupId`. A row
  * that can never be published is set aside as failed and holds up no other but those behind it in its group.
  */
-import { bounded } from '../async/time-limit.ts';
+import { withTimeLimit } from '../async/time-limit.ts';
 import { elapsedMs, momentOf } from '../clock.ts';
 import { codeOf, textOf, TransientError } from '../errors.ts';
 import { permanentFailureOf, pauseOf } from './decide.ts';
-import { readable } from './large.ts';
+import { load } from './large.ts';
 import type { ClaimedRow } from './outbox-store.ts';
 import type { DrainPorts } from './stream-lease.ts';
 import type { Row } from './rows.ts';
-import { told, toldFailure } from './told.ts';
+import { recordPublished, recordFailure } from './metrics.ts';
 
 /**
  * What the writer of the rows does after its commit. Their content is at hand, but not whether they were committed: a
@@ -38,14 +38,14 @@ export async function publishOwn(ports: DrainPorts, rows: readonly Row[]): Promi
   if (sent.length > 0) await ports.store.markSent(sent);
 }
 
-export type Loose = 'sent' | 'left' | 'failed';
+export type UnorderedAnswer = 'sent' | 'left' | 'failed';
 
 /** `left`: another's, or not due. `failed`: not published this time, or never. Rejects when the store does not answer. */
-export async function publishLoose(
+export async function publishUnordered(
   ports: DrainPorts,
   id: string,
   { signal, owner = ports.newId() }: Readonly<{ signal?: AbortSignal; owner?: string }> = {},
-): Promise<Loose> {
+): Promise<UnorderedAnswer> {
   const { store, clock, leaseMs } = ports;
   const since = momentOf(clock);
   const claimed = await store.claim(id, owner, leaseMs);
@@ -141,11 +141,11 @@ async function setAside(
 ): Promise<void> {
   const { store, log } = ports;
   const group = at.id === row.id ? undefined : { removed: done, next: at.id };
-  if (!isFailed) return store.putOff(row.id, version, { attempts: before, nextTryMs: 0 }, group);
+  if (!isFailed) return store.reschedule(row.id, version, { attempts: before, nextTryMs: 0 }, group);
   const failed = permanentFailureOf(0, error);
   const attempts = (at.id === row.id ? before : 0) + 1;
   const nextTryMs = nowMs + pauseOf(attempts, error, ports);
-  await store.putOff(row.id, version, failed ?? { attempts, nextTryMs }, group);
+  await store.reschedule(row.id, version, failed ?? { attempts, nextTryMs }, group);
   const fields = { ...fieldsOf(at.id, error), attempts };
   if (failed === undefined) log.warn('outbox: a row could not be published; it is tried again', fields);
   else log.error('outbox: a row can never be published', { event: 'outbox_failed', ...fields });
@@ -161,12 +161,12 @@ async function publish(
   const late = (): TransientError =>
     new TransientError('PUBLISH_TIMEOUT', `the publish was not confirmed within ${limitMs} ms`);
   try {
-    await bounded(clock, limitMs, async () => publisher.publish(await readable(row, payloads)), late);
+    await withTimeLimit(clock, limitMs, async () => publisher.publish(await load(row, payloads)), late);
   } catch (error) {
-    toldFailure(error);
+    recordFailure(error);
     throw error;
   }
-  told(nowMs - createdMs + clock.monotonic() - began);
+  recordPublished(nowMs - createdMs + clock.monotonic() - began);
 }
 
 const fieldsOf = (row: string, error: unknown) => ({ row, code: codeOf(error), error: textOf(error) });
