@@ -1,7 +1,8 @@
 /**
- * Attributes that look like those of the wire contract and are not: a misspelt name, an option that this function does not
- * apply, a message without a number where streams are the function's only work. The contract passes them on, because they
- * may be meant for a subscriber or a function behind; but what the publisher asked for does not happen, so it is said.
+ * Attributes that look like those of the wire contract and are not: a misspelt name, an option that this function does
+ * not apply, a message without a number where streams are the function's only work. The contract passes them on,
+ * because they may be meant for a subscriber or a function behind; but what the publisher asked for does not happen, so
+ * it is said.
  *
  * One warning a minute for each name, and a count. Where it is strict they are dead letters instead.
  */
@@ -20,7 +21,9 @@ export type AppliedOption = 'later' | 'inOrder';
 export type CheckAttributesOptions = Readonly<{
   /** Default: the machine's. */
   clock?: Clock;
-  /** What a message asks for beyond these is passed on with a warning. `dedupId` is an identity, and of use everywhere. */
+  /**
+   * What a message asks for beyond these is passed on with a warning. `dedupId` is an identity, and of use everywhere.
+   */
   applied: readonly AppliedOption[];
   /** Whether each message should have a `sequence`. Default: false. */
   expectsSequence?: boolean;
@@ -46,7 +49,8 @@ const NAMES = 100;
  * `INVALID_OPTION` for an option that is unknown or not understood.
  *
  * @example
- * compose(handler, [deadLetters, checkAttributes({ applied: ['later'] }), delay(queue, options), publishing(publisher)]);
+ * compose(handler, [deadLetters, checkAttributes({ applied: ['later'] }), delay(queue, options),
+ * publishing(publisher)]);
  */
 export function checkAttributes(options: CheckAttributesOptions): Middleware {
   checkOptions<CheckAttributesOptions>(options, {

@@ -3,9 +3,9 @@
  *
  * From the outside in: the wire contract is read and dead letters are published; a message that another
  * delivery works on is rescheduled; a delayed message becomes a task; a numbered message waits for its turn; a message
- * is claimed; the handler runs; what it wants published is published. `once` publishes the handler's own dead letters inside its claim, so that a message
- * that an operator sends again finds no record of itself. Inside `inOrder` it does not: there the policy for poison
- * messages decides whether a failing message keeps its place in the stream.
+ * is claimed; the handler runs; what it wants published is published. `once` publishes the handler's own dead letters
+ * inside its claim, so that a message that an operator sends again finds no record of itself. Inside `inOrder` it does
+ * not: there the policy for poison messages decides whether a failing message keeps its place in the stream.
  */
 import { type BodySchema, type TypedHandler, withBody } from './body-schema.ts';
 import { deadLettering } from './dead-letter/dead-lettering.ts';

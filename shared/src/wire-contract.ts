@@ -1,4 +1,6 @@
-/** `pubsub-guarantees/attributes`: the wire contract of attributes, and the stage that refuses what no stage applies. */
+/**
+ * `pubsub-guarantees/attributes`: the wire contract of attributes, and the stage that refuses what no stage applies.
+ */
 export {
   ATTRIBUTE,
   LONGEST_DELAY_SECONDS,

@@ -49,7 +49,8 @@ const INVARIANT = 'a success is final';
 
 export const mutants: readonly Mutant[] = [
   {
-    // The generation says the same as the due time, and more: only without both does another due time meet the old name.
+    // The generation says the same as the due time, and more: only without both does another due time meet the old
+    // name.
     name: 'a name without the due time (and without the generation, which implies it)',
     breaks: 'in time while nothing fails',
     way: { wrapQueue: naming(({ key, topic, attempt, hop }) => [key, topic, `${attempt}`, `${hop}`]) },

@@ -43,7 +43,9 @@ export type Way = Readonly<{
   wrapLedger?: (ledger: MemoryLedger, pause: () => Promise<void>) => Ledger;
   wrapQueue?: (queue: TaskQueue) => TaskQueue;
   received?: (message: Message, nowMs: number) => Message;
-  /** Every third schedule stays small, the others stand in a payload store, whose calls fail as those of the queue do. */
+  /**
+   * Every third schedule stays small, the others stand in a payload store, whose calls fail as those of the queue do.
+   */
   isLarge?: true;
 }>;
 

@@ -51,12 +51,13 @@ const FIRST_PAUSE_MS = 500;
  * - It has `store.transactionMs` for one call (Firestore: `attemptTimeout`, 60 s by default), then its signal is aborted and its
  *   writes are dropped. An outcome other than `ack`, and a throw, drops them as well.
  * - A dead letter, a retry, and everything about conflicts, waiting and leases is as with `dedup`. A record that is not
- *   the library's is a retry (`UNRECOGNISED_CLAIM`) until an operator removes it: processing it could be a second effect.
+ *   the library's is a retry (`UNRECOGNISED_CLAIM`) until an operator removes it: processing it could be a second
+ *   effect.
  *
  * Throws ConfigError for an invalid option. Outcomes of its own, beside those of `dedup`: retry with
  * TRANSACTION_TIMED_OUT, TRANSACTION_REFUSED (a write of the handler's that the store does not take),
- * TRANSACTION_CONTENTION, OUTBOX_UNPUBLISHED (committed, but not all is published), NO_PUBLISHER, UNRECOGNISED_CLAIM; dead
- * letter LIMIT_EXCEEDED (an outgoing message larger than a row: Firestore about 1 MB).
+ * TRANSACTION_CONTENTION, OUTBOX_UNPUBLISHED (committed, but not all is published), NO_PUBLISHER, UNRECOGNISED_CLAIM;
+ * dead letter LIMIT_EXCEEDED (an outgoing message larger than a row: Firestore about 1 MB).
  *
  * Cost beside the handler's own reads and writes: as `dedup`, for the record is written in the handler's commit; per outgoing
  * message a write and a delete. With a publisher a duplicate costs one more read.

@@ -18,8 +18,8 @@ export type Lease = Readonly<{
   /** True once this holder may no longer believe that the claim is its own. */
   isLost(): boolean;
   /**
-   * Ends the heartbeat until `resume`, waits for a renewal in flight, and answers with the claim as last seen. `certain`
-   * is false when the outcome of the last renewal is not known: the record may have changed since.
+   * Ends the heartbeat until `resume`, waits for a renewal in flight, and answers with the claim as last seen.
+   * `certain` is false when the outcome of the last renewal is not known: the record may have changed since.
    */
   pause(): Promise<Readonly<{ held: HeldClaim; certain: boolean }>>;
   resume(): void;

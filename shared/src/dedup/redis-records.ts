@@ -73,8 +73,8 @@ function formOf(messageId: string): 1 | 2 | 3 {
 export const fingerprintOf = (bits: string): string => Buffer.from(bits, 'hex').toString('base64url');
 
 /**
- * In Lua: `read` a key → 'absent' | 'unrecognised' what | 'c' owner token (of the lease left, ms) | 'd' owner fingerprint ID |
- * 'packed' value; what a packed value holds, and whether it is of a token.
+ * In Lua: `read` a key → 'absent' | 'unrecognised' what | 'c' owner token (of the lease left, ms) | 'd' owner
+ * fingerprint ID | 'packed' value; what a packed value holds, and whether it is of a token.
  */
 export const READING = `
 local function read(key)

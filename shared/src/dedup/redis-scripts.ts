@@ -4,7 +4,8 @@
  *
  * Each may run twice or late, as a client that reconnects sends again what was not answered: a claim of one's own is
  * taken over as it is, a late renewal never touches a completed record, a release deletes nothing but one's own claim.
- * A value without expiry, of another type or in a form that redis-records.ts does not know is unrecognised and stays as it is.
+ * A value without expiry, of another type or in a form that redis-records.ts does not know is unrecognised and stays as
+ * it is.
  *
  * A claim's key outlives its lease by LINGER_MS: a claim with no more than that to live has run out, and may be taken.
  * So the delivery that takes it can tell that a death came before, at the price of nothing: no field, no command, no reply

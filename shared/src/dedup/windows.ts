@@ -10,7 +10,9 @@ import { checkOptions, duration, flag, number, oneOf, objectOf, text } from '../
 export type Windows = Readonly<{
   /** Of the middleware: `{}` stands for its defaults. Absent: there is no such middleware. */
   dedup?: Pick<DedupOptions, 'lease' | 'retention' | 'waitBudget' | 'minimumHandlerTime'>;
-  /** How long one delivery may take: the same option of `receive` and `httpEndpoint`. Absent: not known, and not judged. */
+  /**
+   * How long one delivery may take: the same option of `receive` and `httpEndpoint`. Absent: not known, and not judged.
+   */
   handlerTimeout?: Duration;
   /** The platform's limit on a request. Absent: not known, and not judged. */
   functionTimeout?: Duration;

@@ -7,8 +7,9 @@
  *
  * Never early, and never lost: the message is acknowledged only once its task is stored. A crash in between, or a
  * reply that is lost, leads to the same task name again, which counts as success for as long as the queue remembers
- * names (Cloud Tasks: one hour and more). A redelivery after that, or after the due time, delivers the message a second time
- * under the same `dedupId`; where the message has an entry in the schedule ledger it does not (ledger-scheduler.ts).
+ * names (Cloud Tasks: one hour and more). A redelivery after that, or after the due time, delivers the message a second
+ * time under the same `dedupId`; where the message has an entry in the schedule ledger it does not
+ * (ledger-scheduler.ts).
  */
 import { parseDeliveryOptions, refuseSchedule, type DeliveryOptions } from '../attributes.ts';
 import { type Clock, systemClock } from '../clock.ts';

@@ -1,6 +1,6 @@
 /**
- * The republisher's side of the claim check: a message is loaded before it is published or dead-lettered, and its payload
- * is marked as done only after either is confirmed.
+ * The republisher's side of the claim check: a message is loaded before it is published or dead-lettered, and its
+ * payload is marked as done only after either is confirmed.
  *
  * A crash before the mark costs a repeat with the same `dedupId`; a mark that fails costs storage until the payload
  * expires, and never a second publish.
@@ -12,7 +12,10 @@ import { load as loadPayload } from '../tasks/claim-check.ts';
 import type { Delayed } from '../tasks/task-body.ts';
 
 export type MessageLoader = Readonly<{
-  /** With its message loaded; `undefined` where an earlier run has finished it. Throws as `load` of the claim check does. */
+  /**
+   * With its message loaded; `undefined` where an earlier run has finished it. Throws as `load` of the claim check
+   * does.
+   */
   load(delayed: Delayed, log: Log): Promise<Delayed | undefined>;
   /** After a confirmed publish or dead letter, and after the ledger has it. Never rejects. */
   done(delayed: Delayed, log: Log): Promise<void>;

@@ -62,7 +62,10 @@ export type RepublishOptions = Readonly<{
   clock?: Clock;
   /** Default: warnings and errors as JSON lines on standard error. */
   log?: Log;
-  /** Where messages stand that are larger than a task: the stage's own payload store. Absent: such a task is tried again. */
+  /**
+   * Where messages stand that are larger than a task: the stage's own payload store. Absent: such a task is tried
+   * again.
+   */
   payloads?: PayloadStore;
   /** The stage's own. Absent: a task that belongs to an entry of it is tried again. */
   ledger?: Ledger;

@@ -1,6 +1,6 @@
 /**
- * What the republisher answers to the queue, and what it logs. Only a confirmed publish, next task or dead letter is a success; for
- * everything else the queue sends the task again.
+ * What the republisher answers to the queue, and what it logs. Only a confirmed publish, next task or dead letter is a
+ * success; for everything else the queue sends the task again.
  */
 import { codeOf, faultOf, stackOf, textOf } from '../errors.ts';
 import type { Log } from '../log.ts';

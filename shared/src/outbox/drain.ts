@@ -52,7 +52,8 @@ export async function drain(
     const { held, ...round } = await drainOnce(ports, ref, signal, progress);
     published += round.published;
     if (round.kind !== 'drained' || signal.aborted) return { ...round, published };
-    // A publisher that committed a row while the stream was leased left it to the owner, which may have read before that.
+    // A publisher that committed a row while the stream was leased left it to the owner, which may have read before
+    // that.
     if ((await ports.store.after(ref, round.sent, 1)).length === 0) {
       const isOver = held !== undefined && (await unpark(ports, ref, held));
       return { ...round, published, isOver };

@@ -24,9 +24,9 @@ const LIMIT_MS = 20_000;
 /**
  * `key` is a key of the present counter. Numbers that are still pending
  * are published as the relay does it, after those before them; where that is not possible now (the relay backs off, is
- * blocked, or is at it elsewhere) the answer is TransientError `OUTBOX_PENDING`: they will come, and must not be given up.
- * Numbers that were taken without a row (mode `direct`),
- * and rows whose retention is over, are not in the answer: there is nothing to publish.
+ * blocked, or is at it elsewhere) the answer is TransientError `OUTBOX_PENDING`: they will come, and must not be given
+ * up. Numbers that were taken without a row (mode `direct`), and rows whose retention is over, are not in the answer:
+ * there is nothing to publish.
  */
 export function gapRepair(ports: DrainPorts): GapRepair {
   const { store, clock, pageSize } = ports;

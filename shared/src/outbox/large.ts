@@ -2,8 +2,9 @@
  * Messages that are larger than a row: their data waits in the payload store, and the row refers to it.
  *
  * The data is stored before the transaction begins, for nothing outside of a transaction can be written with its commit:
- * a process that abandons the transaction, or dies, leaves data that no row refers to. That data expires, as the data of
- * published messages does, from which a gap is repaired until then; nothing removes it sooner, so that a copy always finds it.
+ * a process that abandons the transaction, or dies, leaves data that no row refers to. That data expires, as the data
+ * of published messages does, from which a gap is repaired until then; nothing removes it sooner, so that a copy always
+ * finds it.
  */
 import { TransientError } from '../errors.ts';
 import type { OutgoingMessage } from '../message.ts';
@@ -38,7 +39,9 @@ export function isLarge(message: OutgoingMessage, limits: RowLimits): boolean {
   return row.message.length + PLACE_BYTES > limits.maxMessageBytes;
 }
 
-/** As `outgoingOf`; TransientError where it is not known whether the data is there, or the relay has no payload store. */
+/**
+ * As `outgoingOf`; TransientError where it is not known whether the data is there, or the relay has no payload store.
+ */
 export async function load(row: Row, payloads: PayloadStore | undefined): Promise<OutgoingMessage> {
   const outgoing = outgoingOf(row);
   if (row.payload === undefined) return outgoing;

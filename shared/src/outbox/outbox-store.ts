@@ -141,8 +141,8 @@ export type RelayStore = Readonly<{
    * this very write was applied before: the caller reads, and looks for its own mark.
    *
    * With `parkedMs` and without an owner the stream is selected from then on: at `nextTryMs`, at once where that is 0, not
-   * at all while it is blocked. `parked`: rows that leave the selection with this write. `isOver`: nothing is parked any
-   * more, and the stream leaves it.
+   * at all while it is blocked. `parked`: rows that leave the selection with this write. `isOver`: nothing is parked
+   * any more, and the stream leaves it.
    */
   writeStream(
     ref: StreamRef,

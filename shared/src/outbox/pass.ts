@@ -3,9 +3,9 @@
  *
  * What is pending is selected by when it is due, shard by shard, from a stored bound that never passes what is selected: a
  * row that is committed late is not missed, however long all relays were down. What a pass could not publish is due
- * again later, behind the rest; rows behind a stream that is blocked or backs off leave the selection, and the stream takes
- * their place. So a pass begins where the last one ended, at what was not tried for longest. A long stream has one turn
- * at a time. A pass that dies has moved nothing but what it published or rescheduled.
+ * again later, behind the rest; rows behind a stream that is blocked or backs off leave the selection, and the stream
+ * takes their place. So a pass begins where the last one ended, at what was not tried for longest. A long stream has
+ * one turn at a time. A pass that dies has moved nothing but what it published or rescheduled.
  */
 import { codeOf } from '../errors.ts';
 import { drain, type Drained } from './drain.ts';

@@ -47,7 +47,10 @@ export type RelayOptions = Readonly<{
   clock?: Clock;
   /** Default: warnings and errors as JSON lines on standard error. */
   log?: Log;
-  /** The payload store of the publishers that have one (`outbox`). Without it their large rows wait (`PAYLOAD_STORE_MISSING`). */
+  /**
+   * The payload store of the publishers that have one (`outbox`). Without it their large rows wait
+   * (`PAYLOAD_STORE_MISSING`).
+   */
   payloads?: PayloadStore;
   /** How long one process may have a key without a commit, default `60s`, at least `3s`. */
   lease?: Duration;
@@ -86,14 +89,15 @@ export type Relay = Readonly<{
   /** Streams and rows that wait for an operator. */
   listFailures(limit?: number): Promise<OutboxFailures>;
   /**
-   * Lets a blocked key go on, with the row that blocked it. False: it was not blocked. A key means the stream of its present
-   * counter; one of an earlier counter is named by its `ref`, as `listFailures` has it.
+   * Lets a blocked key go on, with the row that blocked it. False: it was not blocked. A key means the stream of its
+   * present counter; one of an earlier counter is named by its `ref`, as `listFailures` has it.
    */
   resume(stream: string | StreamRef): Promise<boolean>;
   /**
-   * Gives up the row that blocks the key, or that is missing: the key goes on behind it. Answers the last number that was
-   * given up, undefined where there was nothing to give up. It is a gap for every consumer. With a `number` it gives up
-   * that one or nothing: undefined where the stream has passed it, PermanentError `STREAM_NOT_BLOCKED` where it comes yet.
+   * Gives up the row that blocks the key, or that is missing: the key goes on behind it. Answers the last number that
+   * was given up, undefined where there was nothing to give up. It is a gap for every consumer. With a `number` it
+   * gives up that one or nothing: undefined where the stream has passed it, PermanentError `STREAM_NOT_BLOCKED` where
+   * it comes yet.
    */
   skip(stream: string | StreamRef, number?: number): Promise<number | undefined>;
   /** For `gap` of a consumer's `orderedDelivery`: what was published and lost on the way is published again. */

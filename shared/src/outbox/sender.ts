@@ -1,9 +1,9 @@
 /**
  * The outbox for publishers without a transaction of their own: numbers and messages in one commit, many messages in each.
  *
- * In a process one transaction is in flight for each key; what is sent meanwhile shares the next one. So a hot key costs
- * one commit for many messages, where callers with their own transactions pay one each. What is confirmed is committed
- * and will be published, whichever process dies; a rejected send of unknown outcome may be published too.
+ * In a process one transaction is in flight for each key; what is sent meanwhile shares the next one. So a hot key
+ * costs one commit for many messages, where callers with their own transactions pay one each. What is confirmed is
+ * committed and will be published, whichever process dies; a rejected send of unknown outcome may be published too.
  */
 import { randomUUID } from 'node:crypto';
 import { keyedBatch } from '../async/keyed-batch.ts';

@@ -1,6 +1,6 @@
 /**
- * What every payload store must do, as one suite over a factory. A lost reply is a call made twice, a crash is a call that
- * is not made: both are what happens to a stage and a republisher.
+ * What every payload store must do, as one suite over a factory. A lost reply is a call made twice, a crash is a call
+ * that is not made: both are what happens to a stage and a republisher.
  */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';

@@ -1,6 +1,6 @@
 /**
- * The payload store in memory, for tests of stages and handlers: it keeps to what the port promises, on the clock that it
- * is given. Everything is gone with the process.
+ * The payload store in memory, for tests of stages and handlers: it keeps to what the port promises, on the clock that
+ * it is given. Everything is gone with the process.
  */
 import { type Clock, systemClock } from '../clock.ts';
 import { PermanentError, storeUnavailable } from '../errors.ts';

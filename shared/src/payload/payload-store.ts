@@ -1,5 +1,6 @@
 /**
- * The port behind the claim check: a store for content that is too large for the task, row or document that refers to it.
+ * The port behind the claim check: a store for content that is too large for the task, row or document that refers to
+ * it.
  *
  * Content is stored before anything refers to it, and is marked, not deleted, once what it was kept for has happened:
  * a task may run twice. A crash between the two leaves content that is never asked for; its expiry and the sweep end it.

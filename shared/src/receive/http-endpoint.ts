@@ -1,6 +1,6 @@
 /**
- * The HTTP endpoint: a delivery by push or Eventarc in, a status out. 2xx acknowledges, everything else asks for another
- * delivery (https://cloud.google.com/pubsub/docs/push#receive_push).
+ * The HTTP endpoint: a delivery by push or Eventarc in, a status out. 2xx acknowledges, everything else asks for
+ * another delivery (https://cloud.google.com/pubsub/docs/push#receive_push).
  *
  * A delivery that cannot be read is published to the dead letters as it came, and only then acknowledged. A request
  * that is no delivery is refused with 400 and changes nothing: had it been one, Pub/Sub would still have the message.

@@ -101,9 +101,9 @@ export type Receiver = Readonly<{
 }>;
 
 /**
- * The listener and the options of `subscription` belong to the receiver from here on; its client stays the caller's. Throws
- * ConfigError for invalid options, and `SUBSCRIPTION_IN_USE` where another receiver listens: the client gives each message to
- * all listeners, and the first ack would settle it for those that have not done it.
+ * The listener and the options of `subscription` belong to the receiver from here on; its client stays the caller's.
+ * Throws ConfigError for invalid options, and `SUBSCRIPTION_IN_USE` where another receiver listens: the client gives
+ * each message to all listeners, and the first ack would settle it for those that have not done it.
  *
  * @example
  * const receiver = receive(pubsub.subscription('orders-sub'), handler, {

@@ -84,8 +84,8 @@ export type LedgerTimes = Readonly<{
 }>;
 
 /**
- * What an entry holds of a message: the rest of a document of 1 MiB is left for its other fields, and for a payload store
- * to take what is larger. Also what is written anew with every change of the entry.
+ * What an entry holds of a message: the rest of a document of 1 MiB is left for its other fields, and for a payload
+ * store to take what is larger. Also what is written anew with every change of the entry.
  */
 export const MAX_ENTRY_BYTES = 500_000;
 

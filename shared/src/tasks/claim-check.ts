@@ -1,6 +1,6 @@
 /**
- * The claim check (Hohpe and Woolf): a message that does not fit a task waits in the payload store, and the task carries
- * a reference to it.
+ * The claim check (Hohpe and Woolf): a message that does not fit a task waits in the payload store, and the task
+ * carries a reference to it.
  *
  * The payload is stored before the task is created, so no task refers to nothing. A crash in between, and a redelivery,
  * come to the same reference: what is stored is made of the message as it was received, not of this delivery's trace.
@@ -42,7 +42,8 @@ export async function encodeTask(delayed: Delayed, encoding: EncodeOptions): Pro
 
 /**
  * The message of it whole, from the payload store where it stands there. Throws what `PayloadStore.get` throws, and
- * TransientError `PAYLOAD_STORE_MISSING` without a payload store: the task must still be there when the deployment is mended.
+ * TransientError `PAYLOAD_STORE_MISSING` without a payload store: the task must still be there when the deployment is
+ * mended.
  */
 export async function load(delayed: Delayed, payloads: PayloadStore | undefined): Promise<Delayed> {
   const { payload, message } = delayed;

@@ -37,8 +37,8 @@ export type DelayedParts = Readonly<{
 }>;
 
 /**
- * The first attempt, not yet on its way: `scheduleTimeMs` is the due time. `plain` is its message without this delivery's
- * trace, `dropped` are attributes of ours that found no room.
+ * The first attempt, not yet on its way: `scheduleTimeMs` is the due time. `plain` is its message without this
+ * delivery's trace, `dropped` are attributes of ours that found no room.
  */
 export function composeDelayed(
   message: Message,

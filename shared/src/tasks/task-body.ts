@@ -65,8 +65,8 @@ export function taskFor(delayed: Delayed, body: Uint8Array = encodeDelayed(delay
 }
 
 /**
- * Names the delivery itself, whatever hop it is at and however its due time was worked out: what owns its payload, so that
- * a redelivery comes to the same one, and two deliveries never share one.
+ * Names the delivery itself, whatever hop it is at and however its due time was worked out: what owns its payload, so
+ * that a redelivery comes to the same one, and two deliveries never share one.
  */
 export const deliveryOf = ({ key, topic, attempt, entry }: Delayed): string =>
   hashOf('delivery', key, topic, String(attempt), entry?.generation ?? '');
