@@ -105,7 +105,7 @@ suite('outbox commands', () => {
     await pass({ signal });
     assert.deepEqual(published, ['2']);
     assert.match(await printed(resume), /^nothing to do: it is not blocked$/);
-    const unknown = await run('resume', 'nobody');
+    const unknown = await run('resume', 'unknown');
     assert.deepEqual([unknown.code, unknown.out], [1, '']);
     assert.match(unknown.err, /^error: .*\(STREAM_UNKNOWN\)\n$/);
   });

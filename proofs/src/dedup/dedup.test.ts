@@ -163,7 +163,7 @@ describe('once', () => {
     }
   });
 
-  test('does not count as done what nobody has published', async () => {
+  test('does not count as done what no stage has published', async () => {
     const clock = virtualClock();
     const { deliver } = worker(clock, memoryClaims({ clock }), async () =>
       ack('handled', [{ topic: 't', data: Buffer.from('x'), attributes: {} }]),
@@ -300,7 +300,7 @@ describe('waiting', () => {
     assert.deepEqual(await clock.until(running), ack());
   });
 
-  test('whoever overhears that a waiter got the claim is not acked before that one is done', async () => {
+  test('a delivery that shares the poll of the one that gets the claim is not acked before that one is done', async () => {
     const clock = virtualClock();
     const store = memoryClaims({ clock });
     const after =

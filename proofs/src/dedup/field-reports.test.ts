@@ -35,7 +35,7 @@ test('B10: copies that a publisher’s retries made run once by their dedupId, a
   assert.deepEqual(runs, ['101', ...copies], 'the message ID says nothing of the copies');
 });
 
-test('B36: nobody listens where Redis should be: a retry, or a marked run where that is asked for', async () => {
+test('B36: no server listens where Redis should be: a retry, or a marked run where that is asked for', async () => {
   const port = await freePort();
   const redis = new Redis(port, '127.0.0.1', { retryStrategy: () => 50 }).on('error', () => {});
   const marks: unknown[] = [];

@@ -64,7 +64,7 @@ function suite(name: string, start: () => Promise<Server>): void {
   const record = (changes: DocumentData = {}): DocumentData => ({
     v: 1,
     state: 'claimed',
-    owner: 'somebody',
+    owner: 'another',
     fingerprint: 'A',
     messageId: '7',
     leaseMs: 60_000,

@@ -60,7 +60,7 @@ describe('the inbox', () => {
     assert.equal(store.peek('a'), 1);
   });
 
-  test('a process that stalls past its lease commits nothing; who took over does, once', async () => {
+  test('a process that stalls past its lease commits nothing; the process that took over commits once', async () => {
     const { clock, store, start } = world();
     let first = true;
     const work: InboxHandler<MemoryTransaction> = async (_message, { transaction }) => {
@@ -82,7 +82,7 @@ describe('the inbox', () => {
     assert.deepEqual([store.peek('stalled'), store.peek('second')], [undefined, 10]);
   });
 
-  test('a commit that nobody answers is given up; when it arrives late it is refused', async () => {
+  test('a commit that no server answers is abandoned; when it arrives late it is refused', async () => {
     let arrived: unknown;
     const late: Network = async (_request, send) => {
       await sleep(clock, 20_000);
@@ -120,7 +120,7 @@ describe('the inbox', () => {
     assert.equal(runs, 1);
   });
 
-  test('B04: a crash between commit and publish: nobody runs again, the messages leave after the lease', async () => {
+  test('B04: a crash between commit and publish: no handler runs again, the messages leave after the lease', async () => {
     const { clock, start } = world();
     let runs = 0;
     const handler: InboxHandler<MemoryTransaction> = async () =>

@@ -47,7 +47,7 @@ export function watch(
   const violations: Violation[] = [];
   const broke = (invariant: Invariant, text: string): void =>
     void violations.push({ invariant, text: `${text}, at ${clock.monotonic()} ms` });
-  /** By `dedupId`: the data of complete runs, the greatest token, who runs. */
+  /** By `dedupId`: the data of complete runs, the greatest token, the running handler. */
   const completed = new Map<string, Set<string>>();
   const tokens = new Map<string, bigint>();
   const running = new Map<string, Set<Context>>();

@@ -138,7 +138,7 @@ describe('the heartbeat', () => {
     await stop();
   });
 
-  test('a claim that somebody else has taken is lost at once', async () => {
+  test('a claim that another delivery has taken is lost at once', async () => {
     const { clock, signal, isLost } = await lease(() => async () => ({ kind: 'lost' }));
     await clock.advance(10_000);
     assert.deepEqual([signal.aborted, isLost()], [true, true]);
@@ -214,7 +214,7 @@ describe('a signal with a deadline', () => {
       deadlineSignal(clock, parent.signal, deadline, () => new Error('late'));
     const [asked, late, aborted, stale] = [make(5_000), make(1_000), make(9_000), make(1_000)];
     aborted.abort(new Error('lost'));
-    assert.equal(clock.pending(), 0, 'no timer for a signal that nobody has');
+    assert.equal(clock.pending(), 0, 'no timer for a signal that was not asked for');
     assert.equal(asked.signal, asked.signal);
     assert.equal(clock.pending(), 1);
     await clock.advance(2_000);
@@ -226,7 +226,7 @@ describe('a signal with a deadline', () => {
     assert.equal(after.signal.reason.message, 'closing');
   });
 
-  test('is a real AbortSignal for whoever takes one, and compares the clock even after it is closed', async () => {
+  test('is a real AbortSignal for any API that takes one, and compares the clock even after it is closed', async () => {
     const { clock, signal, close } = start(1_000);
     assert.ok(signal instanceof AbortSignal);
     assert.equal(signal.reason, undefined);

@@ -45,7 +45,7 @@ const codeIn = (outcome: Outcome): string =>
   outcome.kind === 'ack' ? outcome.reason : codeOf(outcome.error);
 
 describe('the rules of once', () => {
-  test('O1: a claim that arrives late with other data makes nobody a conflict', async () => {
+  test('O1: a claim that arrives late with other data makes no delivery a conflict', async () => {
     const { clock, start } = world();
     const first = start(async () => {
       await sleep(clock, 10_000);
@@ -120,7 +120,7 @@ describe('the rules of once', () => {
     assert.deepEqual(await other.deliver(aMessage('1'), aContext(clock)), ack('duplicate'));
   });
 
-  test('an expired claim is left to somebody with time for the handler, by the first claim and by every poll', async () => {
+  test('an expired claim is left to a delivery with time for the handler, by the first claim and by every poll', async () => {
     for (const [leaseLeftMs, deliveryMs] of [
       [0, 4_999],
       [6_000, 9_000],

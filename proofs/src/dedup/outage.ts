@@ -119,7 +119,7 @@ export async function loadThroughOutage(
       kinds.push(...(await Promise.all(ids.slice(first, first + AT_ONCE).map(kindOf))));
     return kinds;
   };
-  // A claim that was sent into the outage may have arrived after it; nobody works on it, and it lapses.
+  // A claim that was sent into the outage may have arrived after it; no delivery works on it, and it lapses.
   await pause(LEASE_MS + 200);
   const again = await redeliver();
   return {

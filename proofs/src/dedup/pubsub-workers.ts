@@ -64,7 +64,7 @@ export async function killWorkers(
       });
       children.add(child);
       const ready = heard(child).then(() => ({ child, name, begun: Promise.resolve() }));
-      // A spare may be ended before anybody waits for it.
+      // A spare may be ended before the test waits for it.
       ready.catch(() => {});
       spares.push(ready);
     };

@@ -1,6 +1,6 @@
 /**
- * What a store really holds, as seen from the store itself and on its clock: who has the live claim on a key, and whether
- * the key was ever done. What a run believes is held against this.
+ * What a store really holds, as seen from the store itself and on its clock: which owner has the live claim on a key,
+ * and whether the key was ever done. What a run believes is held against this.
  */
 import type { Clock } from '../../../shared/src/clock.ts';
 import type { ClaimDocuments, ClaimWrite, Written } from '../../../shared/src/dedup/document-claims.ts';

@@ -57,7 +57,7 @@ export async function startRedisCluster(): Promise<RunningCluster> {
 }
 
 async function giveSlots(client: Redis, index: number): Promise<void> {
-  // Of their own epochs, so that they do not have to settle who is the older.
+  // Of their own epochs, so that they need not decide which of them is older.
   await client.call('CLUSTER', 'SET-CONFIG-EPOCH', String(index + 1));
   const first = Math.ceil((index * SLOTS) / MASTERS);
   const last = Math.ceil(((index + 1) * SLOTS) / MASTERS) - 1;

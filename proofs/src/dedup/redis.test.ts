@@ -96,7 +96,7 @@ if (!hasRedisServer()) {
         assert.equal(await redis.dbsize(), 1);
       }));
 
-    test('who takes a claim over has a greater token, even where the server’s clock went back', () =>
+    test('a delivery that takes a claim over has a greater token, even where the server’s clock went back', () =>
       withRedis(async ({ redis, store }) => {
         const { key } = request();
         const ahead = '9007199254740000';

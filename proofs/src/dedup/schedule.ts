@@ -122,7 +122,7 @@ const lostRenewal = (least: number, most: number, how: Run['ends'], among: strin
     crash: crash(among),
   });
 
-/** The completion does not arrive, or nobody hears of it. */
+/** The completion does not arrive, or its reply is lost. */
 const lostCompletion = story({
   at: fc.tuple(fc.constant(0), fc.nat(20_000)),
   runs: [run(0, 9_000, 'ack', false)],

@@ -24,7 +24,7 @@ function checkKey(plan: Schedule, run: Simulated, key: string, contents: Map<str
   const firsts: number[] = [];
   for (const effect of witness.effects.filter((one) => one.key === key)) {
     const name = `${key}#${effect.number}`;
-    // What ran under a lost lease and was given up meanwhile is known to both sides: its order is nobody's promise.
+    // What ran under a lost lease and was abandoned meanwhile is known to both sides: no promise covers its order.
     const isGivenUp = state !== undefined && isSkipped(state, effect.number);
     if (!contents.has(name) && !isGivenUp) firsts.push(effect.number);
     assert.equal(contents.get(name) ?? effect.content, effect.content, `${name} ran with two contents`);
@@ -88,7 +88,10 @@ function checkEnd(plan: Schedule, run: Simulated, key: string, state: StreamStat
   if (held.length === 0) return assert.equal(state.waitingSince, null, `${key} waits for nothing`);
   const isDropped = run.traffic.dropped.some((one) => one.key === key && one.number === state.last + 1);
   assert.ok(isDropped && plan.onGap === 'wait' && !plan.repairs, `${key} is not at its end`);
-  assert.ok(state.waitingSince !== null && state.gapAt === state.last, `${key} has a gap that nobody sees`);
+  assert.ok(
+    state.waitingSince !== null && state.gapAt === state.last,
+    `${key} has a gap that is not recorded`,
+  );
   assert.ok(!held.includes(state.last + 1), `${key} waits although its next message is here`);
 }
 

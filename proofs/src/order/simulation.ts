@@ -66,7 +66,7 @@ export async function simulate(plan: Schedule, mutation: Mutation = {}, crashes?
       expire();
     });
   }
-  /** Who is asked to look at a key is any process, by then. */
+  /** Any process may be asked to visit a key by then. */
   function wake(key: string, atMs: number): void {
     clock.after(atMs - clock.now(), () => {
       const process = worker();
@@ -127,7 +127,7 @@ export async function simulate(plan: Schedule, mutation: Mutation = {}, crashes?
   };
 }
 
-/** Nothing more will happen to the key: drained, standing still with nobody to help, or waiting for ever. */
+/** Nothing more will happen to the key: drained, blocked with no operator to help, or waiting for ever. */
 function isQuiet(plan: Schedule, store: MemoryStreams, key: string): boolean {
   const ref = refOf(key);
   const state = store.stateOf(ref);

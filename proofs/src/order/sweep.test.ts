@@ -43,7 +43,7 @@ test('every stream that is due is visited, and what cannot be read hides no othe
   const [line] = bed.lines;
   assert.deepEqual(
     [line?.text, line?.['code']],
-    ['in order: a stream was not looked after; the next sweep tries again', 'UNREADABLE_STATE'],
+    ['in order: a stream was not swept; the next sweep tries again', 'UNREADABLE_STATE'],
   );
 });
 
@@ -123,9 +123,7 @@ test('a store that cannot be asked for what is due rejects; one that cannot be a
     drained: 2,
     failed: 1,
   });
-  assert.ok(
-    half.lines.some(({ level, text }) => level === 'error' && text.includes('gaps were not looked for')),
-  );
+  assert.ok(half.lines.some(({ level, text }) => level === 'error' && text.includes('gaps were not closed')));
 });
 
 test('every sweep reports the stream that has waited longest, if longer than the timeout, with its number', async () => {

@@ -17,7 +17,7 @@ type Fate = 'permanent' | 'retry' | 'kills';
 
 export type Traffic = Readonly<{
   sent: readonly Sent[];
-  /** Numbers that only an outbox has, or nobody. */
+  /** Numbers that only an outbox has, or that are nowhere. */
   dropped: readonly Sent[];
   /** How often this content still fails before it succeeds. */
   failuresLeft: Map<string, number>;

@@ -1,5 +1,6 @@
 /**
- * A long stream holds up nobody: not the pass's deadline, not the streams behind it, not who commits while it is drained.
+ * A long stream delays nothing else: neither the pass's deadline, nor the streams behind it, nor a publisher that
+ * commits while the stream is drained.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -100,7 +101,7 @@ test('a thousand streams with one row each are one pass', async () => {
   assert.ok(store.rows().every(({ state }) => state === 'sent'));
 });
 
-test('who commits just after the last look of a run that it joined is published by another run', async () => {
+test('a row that is committed just after the last read of the run that it joined is published by another run', async () => {
   let looks = 0;
   const { clock, store, relayOf, texts } = world({
     async network(request, send) {

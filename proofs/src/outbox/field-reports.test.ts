@@ -70,7 +70,7 @@ test('B12: a call that comes again under its name is told its numbers, and adds 
   assert.deepEqual(texts(), ['a']);
 });
 
-test('B14: of many at once on one key who loses each time hears so, and takes no number; other keys have no part in it', async () => {
+test('B14: of many callers at once on one key the one that loses each time is told so, and takes no number; other keys are not affected', async () => {
   const { add, clock, store } = world({ maxAttempts: 1 });
   const count = 50;
   const all = Array.from({ length: count }, (_, index) => index);
@@ -88,7 +88,7 @@ test('B14: of many at once on one key who loses each time hears so, and takes no
   assert.equal(store.rows().length, numbers.length + 1 + count);
 });
 
-test('B16: who reads first and commits last has the higher number, and is sent although a relay came between', async () => {
+test('B16: the transaction that reads first and commits last has the higher number, and its row is sent although a relay came between', async () => {
   for (const slot of [K, {}]) {
     const { store, clock, add, texts, relayOf } = world();
     const box = outbox(store, { clock });
@@ -145,7 +145,7 @@ test('B31: a command leaves with the commit of the state that asks for it: never
   assert.deepEqual(texts(), ['undo']);
 });
 
-test('B52: a fast path that is awaited has published; one that nobody waited for is made up for', async () => {
+test('B52: a fast path that is awaited has published; one that the caller did not wait for is made up for', async () => {
   for (const slot of [K, {}]) {
     const { store, clock, texts, relayOf, failing } = world();
     const relay = relayOf();

@@ -1,5 +1,5 @@
 /**
- * What stands in the collections of the outbox and is not as it should be: it holds up its own stream, and nobody else.
+ * What stands in the collections of the outbox and is not as it should be: it delays its own stream, and no other.
  */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -123,7 +123,7 @@ for (const [name, open] of firestoreServers('enforce')) {
       assert.deepEqual((await own.listFailures()).streams, []);
     });
 
-    test('a row that somebody deleted blocks its stream, visibly', async () => {
+    test('a row that an operator deleted blocks its stream, visibly', async () => {
       const { relayed, add, texts, rowOf } = setUp();
       for (const text of ['1', '2', '3']) await add(text, 'k');
       await (await rowOf('k', 2)).delete();
@@ -156,7 +156,7 @@ for (const [name, open] of firestoreServers('enforce')) {
       await assert.rejects(twice, { name: 'ConfigError', code: 'SLOT_USED' });
       const { due: pending } = await relayed.sweep({ signal });
       assert.deepEqual([texts(), pending], [[], 0]);
-      assert.equal(await relayed.reopen('nobody'), false);
+      assert.equal(await relayed.reopen('unknown'), false);
     });
   });
 }

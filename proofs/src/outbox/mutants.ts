@@ -109,7 +109,9 @@ const outstanding = (width: number): Way =>
     };
   });
 
-/** B4: the publisher publishes its own row after its commit, whoever has the key and whatever comes before it. */
+/**
+ * B4: the publisher publishes its own row after its commit, whichever relay has the key and whatever comes before it.
+ */
 const fastWithoutLease = overRelay(({ store, publisher }) => ({
   async flush(ref, upTo) {
     const [row] = await store.after(ref, upTo - 1, 1);

@@ -226,7 +226,7 @@ test('B37: a row that fails again and again waits longer each time, up to the li
   assert.deepEqual(pauses, [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 60_000]);
 });
 
-test('a poison row blocks its key, visibly, until somebody resumes it', async () => {
+test('a poison row blocks its key, visibly, until an operator resumes it', async () => {
   const { relayOf, add, failing, texts } = world();
   failing.set('bad', ['permanent']);
   for (const text of ['a', 'bad', 'c']) await add(text, K);
@@ -246,7 +246,7 @@ test('a poison row blocks its key, visibly, until somebody resumes it', async ()
   assert.deepEqual((await relay.listFailures()).streams, []);
 });
 
-test('a poison row, or one that somebody has deleted, can be given up: its key goes on behind it', async () => {
+test('a poison row, or one that an operator deleted, can be skipped: its key goes on behind it', async () => {
   const table = memoryTable();
   const { clock, relayOf, add, failing, texts, store } = world({ table });
   failing.set('bad', ['permanent']);
@@ -281,7 +281,7 @@ test('a row without order that can never be published is set aside, and can be p
   assert.ok(store.rows().every(({ state }) => state === 'sent'));
 });
 
-test('a row without order is its writer’s for 30 s, then anybody’s', async () => {
+test('a row without order belongs to its writer for 30 s, then to any relay', async () => {
   const { clock, store, relayOf, texts } = world();
   const box = outbox(store, { clock, relay: relayOf() });
   await store.transact(async (transaction) => (await box.reserve(transaction)).add(message('a')));

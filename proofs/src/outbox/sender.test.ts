@@ -45,7 +45,7 @@ test('B3: a commit of unknown outcome is asked again under its name', async () =
   assert.deepEqual(await send('k', message('b')), [2]);
 });
 
-test('one bad message is its caller’s alone; a store that is down is everybody’s', async () => {
+test('one bad message fails its own caller alone; a store that is down fails every caller', async () => {
   let isDown = false;
   const { clock, store } = world();
   const { send } = outboxSender(

@@ -77,7 +77,7 @@ for (const slot of [K, {}]) {
   });
 }
 
-test('a slot that is reserved and not used takes no number and holds nobody up', async () => {
+test('a slot that is reserved and not used takes no number and delays no other', async () => {
   const { clock, store, add, relayOf, texts } = world();
   const box = outbox(store, { clock });
   await store.transact(async (transaction) => {

@@ -1,5 +1,5 @@
 /**
- * A task that is being dispatched against somebody who replaces or cancels it: every order of their transactions, each
+ * A task that is being dispatched against a writer that replaces or cancels it: every order of their transactions, each
  * cut into its read and its commit.
  */
 import assert from 'node:assert/strict';
@@ -23,7 +23,7 @@ function orders(task: number, writer: number): Actor[][] {
   ];
 }
 
-/** Who is at a gate waits there until the order lets it pass; once the order is used up every gate is open. */
+/** A transaction at a gate waits there until the order lets it pass; once the order is used up every gate is open. */
 function gates() {
   const waiting = { task: [] as (() => void)[], writer: [] as (() => void)[] };
   let isOpen = true;
@@ -48,7 +48,7 @@ function gates() {
 
 type Gates = ReturnType<typeof gates>;
 
-/** Its transactions read at one gate and commit at the next, and are run again when somebody was faster. */
+/** Its transactions read at one gate and commit at the next, and are run again when another was faster. */
 const cut = (memory: MemoryLedger, gate: Gates['gate'], actor: Actor): Ledger => ({
   ...memory,
   change: (id, rule) => {

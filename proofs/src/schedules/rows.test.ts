@@ -75,7 +75,7 @@ test('L3: a message that comes while the former is firing, or after it, is a del
   }
 });
 
-test('L3: what was firing when it was replaced may still be published: who cancels then is told', async () => {
+test('L3: what was firing when it was replaced may still be published: a caller that cancels then is told', async () => {
   const { clock, deliver, message, memory, schedules, entry } = play({ dispatches: false });
   const id = entryId({ consumer: CONSUMER, source: SOURCE, key: KEY });
   await deliver(message({ scheduleKey: KEY, delay: '10' }, 'M0'));
@@ -183,7 +183,7 @@ test('L8: a task that is lost while its entry is firing is put back after lease 
   assert.deepEqual([published(), entry(KEY)?.state], [['M0'], 'delivered']);
 });
 
-test('L8: while nobody runs tasks for a day, an entry is put back a few times and not every ten minutes', async () => {
+test('L8: while no queue runs tasks for a day, an entry is put back a few times and not every ten minutes', async () => {
   const { clock, deliver, message, sweep, tasks, published, dispatch } = play({ dispatches: false });
   await deliver(message({ scheduleKey: KEY, delay: '60' }, 'M0'));
   for (let sweeps = 0; sweeps < 288; sweeps += 1) {

@@ -92,7 +92,7 @@ test('B14: four aborted attempts are made up for by the fifth, the client’s de
   assert.deepEqual([restore().commits, number], [5, 1]);
 });
 
-test('B14: contention each time is one typed error for everybody who waits, and no number is taken', async () => {
+test('B14: contention each time is one typed error for every caller that waits, and no number is taken', async () => {
   const { next } = sequencer(firestoreCounters(firestore, { maxAttempts: 2 }));
   const key = randomUUID();
   const restore = refusing(Infinity);
@@ -121,7 +121,7 @@ test('B14: once a transaction was aborted, numbers are taken without locks: a re
   assert.deepEqual(restore(), { commits: 2, transactions: 0 });
 });
 
-test('B14: whoever comes second tries again at once, and in the end in a transaction, which the others wait for', async () => {
+test('B14: the request that comes second tries again at once, and in the end in a transaction, for which the others wait', async () => {
   const { next } = sequencer(await besideOthers());
   const key = randomUUID();
   await next(key);

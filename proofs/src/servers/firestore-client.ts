@@ -26,7 +26,7 @@ export function countOperations(firestore: Firestore): () => { reads: number; wr
   };
 }
 
-/** The n-th request of this kind from now on is applied, and the caller hears that nobody answers. */
+/** The n-th request of this kind from now on is applied, and the caller is told that no server answers. */
 export function loseReply(firestore: Firestore, lost: string, nth: number): () => void {
   const client = firestore as unknown as Client;
   const { request } = client;

@@ -3,7 +3,7 @@
  */
 import type { Clock } from 'pubsub-guarantees-emulator';
 
-/** Its wall clock runs ahead of the machine's: for servers whose times nobody compares with others. */
+/** Its wall clock runs ahead of the machine's: for servers whose times no test compares with others. */
 export function hurried(clock: Clock, times: number): Clock {
   const start = clock.now();
   return {

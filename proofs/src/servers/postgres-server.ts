@@ -63,14 +63,14 @@ export async function startPostgres(
   settings: Readonly<Record<string, string>> = {},
 ): Promise<RunningPostgres> {
   const directory = await mkdtemp(join(tmpdir(), 'postgres-'));
-  const who = unprivileged();
-  if (who !== undefined) chownSync(directory, who.uid, who.gid);
+  const account = unprivileged();
+  if (account !== undefined) chownSync(directory, account.uid, account.gid);
   const port = await freePort();
   const data = join(directory, 'data');
   const made = spawnSync(
     join(folder, 'initdb'),
     ['-D', data, '-U', OWNER, '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync', '--no-instructions'],
-    { encoding: 'utf8', ...who, cwd: directory },
+    { encoding: 'utf8', ...account, cwd: directory },
   );
   if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}`);
   const config = { host: '127.0.0.1', port, user: OWNER, database: 'postgres' };
@@ -91,7 +91,7 @@ export async function startPostgres(
       stdio: ['ignore', 'ignore', 'ignore'],
       detached: true,
       cwd: directory,
-      ...who,
+      ...account,
     });
     await answering(child, config);
     return child;

@@ -192,7 +192,7 @@ test('a message that waited for its turn goes on in its own trace', async () => 
   assert.equal(held.links.length, 1, 'the delivery that ran it');
 });
 
-test('a line in the log names its trace, and a failure that nobody expected its stack', async () => {
+test('a line in the log names its trace, and an unexpected failure its stack', async () => {
   const { endpoint, lines } = setUp(() => async (_message, { log }) => {
     log.info('at work', { step: 1 });
     throw new TypeError('oops');

@@ -34,7 +34,7 @@ export function collectionOf(option: string, name: string): string {
 export const noCommand = (area: string, name: string, accepted: string): CommandLineError =>
   new CommandLineError(`${area} ${JSON.stringify(name)} is no command; accepted: ${accepted}`);
 
-/** A key and an error's text are anybody's text: what would move a terminal's cursor is escaped. */
+/** A key and an error's text may come from any publisher: what would move a terminal's cursor is escaped. */
 export const shown = (text: string): string =>
   // oxlint-disable-next-line no-control-regex
   text.replaceAll(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, (character) =>

@@ -1,12 +1,15 @@
 /**
- * The port behind de-duplication: who works on a key, until when, and what is already done.
+ * The port behind de-duplication: which delivery works on a key, until when, and what is already done.
  *
  * A key is absent, claimed by an owner until a time, or done until a time. "Seen" is never written before the work
  * is done, so a crash between claim and completion costs a retry and never a message. Everything that needs the
  * store's own clock or a look at the record lives behind this port; deadlines, heartbeat and waiting live in front.
  */
 
-/** Who asks for what. One `owner` per delivery, made before its first attempt and never used for another delivery. */
+/**
+ * What is claimed, and for which delivery. One `owner` per delivery, made before its first attempt and never used for
+ * another delivery.
+ */
 export type ClaimRequest = Readonly<{
   /** A hash: 43 characters of `A-Za-z0-9_-`. */
   key: string;

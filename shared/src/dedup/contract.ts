@@ -42,7 +42,7 @@ export function claimStoreContract(name: string, start: () => Promise<ClaimStore
       assert.deepEqual(kinds, ['claimed', ...Array<string>(15).fill('inProgress')]);
     });
 
-    test('a running claim is in progress for everybody else, whatever their data', async () => {
+    test('a running claim is in progress for every other delivery, whatever its data', async () => {
       const key = newKey();
       await claimed(store, request({ key }));
       for (const fingerprint of ['A', 'B']) {

@@ -81,7 +81,7 @@ export function inboxContract<Tx>(name: string, start: () => Promise<InboxUnderT
       return { handle, deliver, runs: () => runs };
     };
 
-    test('a commit has the writes, the completion and the rows; the key is done for everybody', async () => {
+    test('a commit has the writes, the completion and the rows; the key is done for every delivery', async () => {
       const account = fresh();
       const first = await claimed(store, request());
       const { key } = first.held.request;

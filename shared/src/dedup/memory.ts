@@ -37,7 +37,9 @@ export type MemoryDocuments = ClaimDocuments &
   Readonly<{
     /** Counts what is kept, expired or not. */
     size(): number;
-    /** Of the record at this moment: who writes in the same turn writes together with it. */
+    /**
+     * Of the record at this moment: a caller that writes in the same turn of the event loop writes atomically with it.
+     */
     revisionOf(key: string): string | undefined;
   }>;
 

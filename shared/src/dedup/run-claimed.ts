@@ -50,7 +50,7 @@ export function runClaimed(store: ClaimStore, clock: Clock, settings: DedupSetti
       outcome = await next(message, {
         ...context,
         fencingToken: claimed.fencingToken,
-        // Made for those who ask.
+        // Made when the handler asks for it.
         get signal() {
           return lease.signal;
         },
@@ -65,7 +65,7 @@ export function runClaimed(store: ClaimStore, clock: Clock, settings: DedupSetti
     if (isLost) count('leasesLost', attributes);
     const held = await lease.stop();
     if (outcome.kind === 'ack' && outcome.publish !== undefined && outcome.publish.length > 0) {
-      const text = 'dedup got messages that nobody has published; put publishing inside it';
+      const text = 'dedup got messages that no stage has published; put publishing inside it';
       outcome = retry(new ConfigError('UNPUBLISHED', text));
     }
     if (outcome.kind !== 'ack') {

@@ -25,7 +25,7 @@ export type JobRecord = Readonly<{
   maxAttempts: number;
   /** 0 before the first claim. */
   token: number;
-  /** Who claimed it last, and by which call; absent after a rescue. */
+  /** Which process claimed it last, and by which call; absent after a rescue. */
   owner: string | undefined;
   call: number | undefined;
   /** While it runs. */

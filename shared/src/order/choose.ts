@@ -38,9 +38,9 @@ export function choose(situation: Situation, draft: Draft, waiting: Waiting): Ch
     return NOTHING;
   if (takesOver && (hasLiveLease(state, nowMs) || visit === undefined)) return NOTHING;
 
-  const isTroubled = takesOver || state.attempts > 0 || isSuspect(state);
+  const startsAlone = takesOver || state.attempts > 0 || isSuspect(state);
   // With a single attempt, no number may be started together with others that could end its process.
-  const most = isTroubled || policy.maxAttempts === 1 ? 1 : MOST;
+  const most = startsAlone || policy.maxAttempts === 1 ? 1 : MOST;
   const entries: Entry[] = [];
   let host: Choice['host'];
   for (let number = state.last + 1; entries.length < most; number += 1) {
@@ -53,7 +53,7 @@ export function choose(situation: Situation, draft: Draft, waiting: Waiting): Ch
     }
     if (held !== 'absent') {
       // A number that has failed, or killed its process, must not use up the delivery attempts of other messages.
-      if (isTroubled && visit === undefined) break;
+      if (startsAlone && visit === undefined) break;
       host ??= hostOf(situation, draft, waiting, entries);
       if (host === undefined) break;
       entries.push({ number, hash: held.hash, held });

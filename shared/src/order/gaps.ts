@@ -61,7 +61,7 @@ export async function closeGap(
     if (repaired > 0 || onGap === 'wait') {
       const event = repaired > 0 ? 'order_gap_repaired' : 'order_gap_not_found';
       const fields = { event, ...logFieldsOf(ref), ...missing, numbers: repaired };
-      context.log.warn('in order: numbers that never came were looked for at their publisher', fields);
+      context.log.warn('in order: numbers that never came were asked of their publisher', fields);
       await decidedCommit(policy, ref, markingRepair(missing));
       return { repaired, skipped: 0 };
     }

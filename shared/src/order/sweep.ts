@@ -50,7 +50,7 @@ export function streamSweep(policy: StreamPolicy, visit: VisitStream): (next: Ha
       } catch (error) {
         total.failed += 1;
         const fields = { ...logFieldsOf(stream.ref), code: codeOf(error), error: textOf(error) };
-        context.log.warn('in order: a stream was not looked after; the next sweep tries again', fields);
+        context.log.warn('in order: a stream was not swept; the next sweep tries again', fields);
       }
     };
     // First, so that what a gap kept waiting runs in this very sweep. What is wrong with the list of gaps (an index that
@@ -67,7 +67,7 @@ export function streamSweep(policy: StreamPolicy, visit: VisitStream): (next: Ha
         total.failed += 1;
         total.isWhole = false;
         const fields = { consumer: context.consumer, code: codeOf(error), error: textOf(error) };
-        context.log.error('in order: gaps were not looked for; the next sweep tries again', fields);
+        context.log.error('in order: gaps were not closed; the next sweep tries again', fields);
       }
     }
     const work = each(async ({ ref }) => {
@@ -115,7 +115,7 @@ async function reportWaiting({ store, gapTimeoutMs }: StreamPolicy, context: Vis
     gauge('waitingStreams', await store.count(consumer, 'waiting'), attributes);
     gauge('oldestGap', waitedMs / 1_000, attributes);
   } catch (error) {
-    log.warn('in order: streams that wait were not looked for', { consumer, error: textOf(error) });
+    log.warn('in order: waiting streams were not counted', { consumer, error: textOf(error) });
   }
 }
 

@@ -56,7 +56,7 @@ export function outboxSender<Tx extends object>(
 
   const commit = async (sequenceKey: string, messages: readonly OutgoingMessage[]): Promise<Added> => {
     const id = newId();
-    // Here, so that who sends a large message first is numbered first.
+    // Here, so that the caller that sends a large message first is numbered first.
     await box.prepare(...messages);
     for (let left = TRIES; ; left -= 1) {
       try {

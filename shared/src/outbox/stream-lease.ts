@@ -114,8 +114,8 @@ export async function park(
 }
 
 /**
- * The stream is drained to its end. Under the version from before that was looked at: who parked a row since then has
- * changed it, and the stream stays selected.
+ * The stream is drained to its end. The write is made under the version from before that was read: a relay that parked
+ * a row since then has changed it, and the stream stays selected.
  */
 export async function unpark(
   { store }: Pick<DrainPorts, 'store'>,

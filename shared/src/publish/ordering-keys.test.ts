@@ -62,7 +62,7 @@ test('a key that failed is free once what waited behind it is answered; later on
   assert.equal(mostOutstanding(), 1);
 });
 
-test('who publishes again as soon as it is rejected keeps its order', async () => {
+test('a caller that publishes again as soon as it is rejected keeps its order', async () => {
   const { clock, taken, send, mostOutstanding } = setUp({
     a: [
       { afterMs: 500, how: 'refused' },
@@ -84,7 +84,7 @@ test('who publishes again as soon as it is rejected keeps its order', async () =
   assert.equal(mostOutstanding(), 1);
 });
 
-test('who publishes again as soon as it is rejected keeps its order, also with others waiting behind it', async () => {
+test('a caller that publishes again as soon as it is rejected keeps its order, also with others waiting behind it', async () => {
   for (const how of ['refused', 'reply lost'] as const) {
     const { clock, taken, send, mostOutstanding } = setUp({ a: [{ afterMs: 500, how }] });
     const attempts = new Map<string, number>();

@@ -21,7 +21,8 @@ export type Entry = Readonly<{
 
 /**
  * Answers every entry. `stop` is called when the entries behind must not be sent, in the same turn in which those of the
- * request are rejected: who publishes again at once, each on its own rejection, then does so in the order of the messages.
+ * request are rejected: callers that publish again at once, each on its own rejection, then do so in the order of the
+ * messages.
  */
 export async function sendAll(
   send: Send,

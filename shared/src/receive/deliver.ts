@@ -209,5 +209,5 @@ const unknownSource = (message: Message): ConfigError =>
 const unpublished = (): ConfigError =>
   new ConfigError(
     'UNPUBLISHED',
-    'the outcome holds messages that nobody has published; put the publishing middleware around the handler',
+    'the outcome holds messages that no stage has published; put the publishing middleware around the handler',
   );

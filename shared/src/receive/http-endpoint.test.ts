@@ -128,7 +128,7 @@ test('B18: a dead letter that is not published leaves the delivery where it is',
   assert.equal((await without.endpoint(post({ message: {} }))).status, 503);
 });
 
-test('B40: headers that say who is calling prove nothing here: the message and its treatment are the same', async () => {
+test('B40: headers that name the caller prove nothing here: the message and its treatment are the same', async () => {
   const { endpoint, handled } = setUp();
   await endpoint(post(BODY));
   const spoofed = {

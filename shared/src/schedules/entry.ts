@@ -8,7 +8,7 @@ import { pauseAfter } from '../async/backoff.ts';
 import type { Delayed } from '../tasks/task-body.ts';
 import { hashOf } from '../hash.ts';
 
-/** Who wrote: the latest wins, in whatever order writers arrive. */
+/** Which write: the latest wins, in whatever order writers arrive. */
 export type Version = Readonly<{
   /**
    * Of a message the earlier of `originPublishTime` and the server's publish time; of a program the store's read time.

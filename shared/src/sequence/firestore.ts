@@ -5,8 +5,8 @@
  *   id         URL-safe base64 without padding of SHA-256 over the scope, if there is one, and the key, each preceded
  *              by its length in bytes of UTF-8, in decimal, and a colon. Key "orders": SHA-256 of "6:orders"
  *   fields     v = 1 · next = the next number to hand out, from 1 · epoch = any text, chosen once when the document
- *              is created, sent as `sequenceEpoch` · requests, outboxed = written by this library (who asked last; the
- *              last number with a row in the outbox), left as they are by others
+ *              is created, sent as `sequenceEpoch` · requests, outboxed = written by this library (the last caller's;
+ *              the last number with a row in the outbox), left as they are by others
  *   rule       in one transaction: read; take `next` (1 if there is no document); write `next + 1`. Or without one, if
  *              the write names the update time that was read, and a new document is created
  *
@@ -55,8 +55,8 @@ const LONE_ROUNDS = 10;
  *
  * Numbers are taken in a transaction. Transactions that have all read a counter may wait for each other until their locks
  * time out: once one was run again, this process first tries without locks. It reads the counter, and writes it under the
- * version that it read; who comes second knows at once. What has lost too often is a transaction again, which such
- * writes wait for.
+ * version that it read; the request that comes second learns at once that it lost. What has lost too often is a
+ * transaction again, which such writes wait for.
  *
  * @example
  * const numbers = sequencer(firestoreCounters(new Firestore(), { scope: 'orders' }));

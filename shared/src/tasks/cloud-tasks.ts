@@ -1,6 +1,6 @@
 /**
- * The task queue port over Cloud Tasks: App Engine targets, or HTTP targets with an OIDC token. There is no target
- * without a proof of who calls.
+ * The task queue port over Cloud Tasks: App Engine targets, or HTTP targets with an OIDC token.  * without a proof of
+ * the caller.
  *
  * A call is bounded in time. One that the service refuses for the moment (unavailable, over a rate) is made again with
  * growing pauses while the delivery has time; a task's name makes the repeat harmless.
@@ -43,7 +43,7 @@ export type TaskTarget =
 export type CloudTasksOptions = Readonly<{
   /** `projects/…/locations/…/queues/…` */
   queue: string;
-  /** Who is called for a task. */
+  /** What the queue calls for a task. */
   target: TaskTarget;
   /**
    * Bound on one call (default `10s`, at least `1ms`): well under the ack deadline of a push subscription. Never

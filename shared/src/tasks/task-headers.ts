@@ -1,6 +1,6 @@
 /**
- * What Cloud Tasks says about a dispatch in its headers. They are facts about time and attempts only: who is calling
- * is decided before, by the server, and never by these.
+ * What Cloud Tasks says about a dispatch in its headers. They are facts about time and attempts only: the
+ * server decides before, and never by these, whether it trusts the caller.
  *
  * App Engine targets: https://cloud.google.com/tasks/docs/creating-appengine-handlers#reading-headers
  * HTTP targets: https://cloud.google.com/tasks/docs/creating-http-target-tasks#handler

@@ -101,7 +101,7 @@ export function quietly(work: () => void): void {
   }
 }
 
-/** Whether anybody measures: for callers whose measuring itself costs something. */
+/** Whether a metrics SDK is registered: for callers whose measuring itself costs something. */
 export function isMeasured(): boolean {
   try {
     return instruments() !== undefined;
