@@ -80,7 +80,7 @@ type Access = Pick<StreamTransaction, 'read' | 'held'> & Readonly<{ assertOpen()
 type Sent = Readonly<{ plan: Complete; sentAt: Moment; isCheckpoint: boolean }>;
 type Applied = Readonly<{ kind: 'applied'; committed: Committed }>;
 type Encode = Extract<Need, { kind: 'encode' }>;
-type Decided = Complete | Encode | Applied;
+type Decided = Complete | Applied;
 
 /** Of the retries of one cycle together. */
 const BUDGET_MS = 10_000;
@@ -101,7 +101,7 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef, fits: (bytes: 
   /** By ID: commits that may have been applied, or may still be. */
   const unknown = new Map<string, Sent>();
 
-  /** Reading, planning and looking, until the plan is complete or something must be encoded. */
+  /** Reading, planning, looking and encoding, until the plan is complete. */
   async function decide(access: Access, inputs: () => Inputs): Promise<Decided> {
     let isFresh = false;
     let contradicted: Seen | undefined;
@@ -132,6 +132,9 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef, fits: (bytes: 
           break;
         }
         case 'encode':
+          await encode(step);
+          access.assertOpen();
+          break;
         case 'complete':
           return step;
       }
@@ -204,11 +207,10 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef, fits: (bytes: 
     assertOpen: () => undefined,
   };
 
-  /** One attempt. Undefined: something has become known, and the next attempt has it. */
+  /** One attempt. Undefined: the commit was refused, and the next attempt looks why. */
   async function attempt(inputs: () => Inputs): Promise<Committed | undefined> {
     const decided = await decide(direct, inputs);
     if (decided.kind === 'applied') return decided.committed;
-    if (decided.kind === 'encode') return encode(decided);
     const seen = current();
     const { state, version } = seen;
     const sentAt = momentOf(clock);
@@ -248,7 +250,6 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef, fits: (bytes: 
     const { applied, result } = await transacted.finally(() => (isOpen = false));
     const { decided, seen, id } = result;
     if (decided.kind === 'applied') return decided.committed;
-    if (decided.kind === 'encode') return encode(decided);
     if (id === undefined || seen === undefined) return { plan: decided, token: seen?.version ?? '', sentAt };
     if (!applied) return refused(seen, decided);
     adopt(seen, decided, id, undefined);
@@ -286,7 +287,7 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef, fits: (bytes: 
     if (others.kind !== 'alone') others = { ...others, ownCommit: id };
   }
 
-  async function encode({ deliveries }: Encode): Promise<undefined> {
+  async function encode({ deliveries }: Encode): Promise<void> {
     await Promise.all(
       deliveries.map(async (one) => {
         try {
@@ -297,7 +298,6 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef, fits: (bytes: 
         }
       }),
     );
-    return undefined;
   }
 
   /** What is forgotten is read again: a commit that only its ID would have shown counts as another process's. */

@@ -85,8 +85,9 @@ export function listContract(store: () => StreamStore & StreamAdmin): void {
     const ref = newStream();
     const now = (await store().read(ref)).nowMs;
     const other = { ...ref, source: 'another source' };
-    await create(ref, { last: 3, readyAt: now - 2_000 });
-    await create(other, { last: 7, readyAt: now - 1_000 });
+    // By more than a list may be behind the store’s clock.
+    await create(ref, { last: 3, readyAt: now - 12_000 });
+    await create(other, { last: 7, readyAt: now - 11_000 });
     const { streams } = await store().list(ref.consumer, { state: 'due', limit: 10 });
     assert.deepEqual(
       streams.map((one) => ['state' in one && one.state.last, one.ref]),
