@@ -46,7 +46,7 @@ test('a misspelt attribute is passed on as it is, with a warning that names it',
   }
 });
 
-test('what is the contract’s own, or the publisher’s own, is not mentioned', async () => {
+test('attributes of the contract, and the publisher’s own, are not mentioned', async () => {
   const { deliver, names } = world({ applied: ['later', 'inOrder'] });
   await deliver({ dedupId: 'a', delay: '5', tenant: 'x', relay: '1', deduplicationId: 'y', sequences: '1' });
   await deliver({ sequence: '1', sequenceKey: 'k', sequenceEpoch: 'e', 'ce-id': '1' });

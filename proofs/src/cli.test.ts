@@ -115,7 +115,7 @@ suite('the command on the local stack', () => {
     await firestore.terminate();
   });
 
-  test('what is wrong is one line, with the exit code that says whose fault it is', async () => {
+  test('an error is one line, with an exit code that tells a wrong command from a failed one', async () => {
     const unknown = await run('streams', 'inspect', 'unknown', '--source', 's');
     assert.deepEqual([unknown.code, unknown.out], [1, '']);
     assert.match(unknown.err, /^error: .*\(STREAM_UNKNOWN\)\n$/);
@@ -124,7 +124,7 @@ suite('the command on the local stack', () => {
   });
 });
 
-test('a Firestore that does not answer is one line as well, without what its client says when it is closed', async () => {
+test('an unreachable Firestore is one line as well, without what its client prints when it is closed', async () => {
   const env = {
     PATH: process.env['PATH'],
     METADATA_SERVER_DETECTION: 'none',

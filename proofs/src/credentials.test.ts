@@ -8,7 +8,9 @@ import { test } from 'node:test';
 
 type Told = Readonly<{ name: string; code?: string; message?: string; milliseconds?: number }>;
 
-/** What the process told, and how it ended. It finds no credentials and no metadata server, and looks for neither. */
+/**
+ * What the process reported, and how it ended. It finds no credentials and no metadata server, and looks for neither.
+ */
 async function run(client: string, credentials?: string) {
   const home = await mkdtemp(join(tmpdir(), 'no-credentials-'));
   try {
@@ -71,7 +73,7 @@ for (const [client, code, text] of CLIENTS) {
 test('a client that found no credentials looks again at the next call', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'credentials-'));
   const file = join(folder, 'key.json');
-  // A key that cannot sign: it is found, and it is not the default credentials that are missing any more.
+  // A key that cannot sign: it is found, so the error is no longer that credentials are missing.
   await writeFile(
     file,
     JSON.stringify({ type: 'service_account', client_email: 'a@b', private_key: 'none' }),

@@ -1,6 +1,6 @@
 /**
- * A process without application default credentials that calls one of the adapters, tells what came of it, and ends a
- * moment later by itself: by then an unhandled rejection would have ended it. Started by credentials.test.ts.
+ * A process without application default credentials that calls one of the adapters, reports the result, and ends by
+ * itself a moment later: by then an unhandled rejection would have ended it. Started by credentials.test.ts.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { Firestore } from '@google-cloud/firestore';
@@ -21,7 +21,8 @@ import { receive, subscriptionWindows } from '../../shared/src/receive/pubsub.ts
 import { firestoreLedger } from '../../shared/src/schedules/firestore.ts';
 
 const projectId = 'test-project';
-// Nothing listens there, and nothing of a test leaves the machine; a server that is no emulator wants credentials.
+// Nothing listens there, and no test traffic leaves the machine; for a server that is no emulator the client needs
+// credentials.
 const NOWHERE = { host: '127.0.0.1', port: 9 };
 const firestore = new Firestore({ projectId, host: `${NOWHERE.host}:${NOWHERE.port}` });
 const pubsub = new PubSub({ projectId, apiEndpoint: `${NOWHERE.host}:${NOWHERE.port}`, emulatorMode: false });

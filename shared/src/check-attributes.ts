@@ -49,8 +49,7 @@ const NAMES = 100;
  * `INVALID_OPTION` for an option that is unknown or not understood.
  *
  * @example
- * compose(handler, [deadLetters, checkAttributes({ applied: ['later'] }), delay(queue, options),
- * publishing(publisher)]);
+ * compose(handler, [deadLetters, checkAttributes({ applied: ['later'] }), delay(queue, options)]);
  */
 export function checkAttributes(options: CheckAttributesOptions): Middleware {
   checkOptions<CheckAttributesOptions>(options, {

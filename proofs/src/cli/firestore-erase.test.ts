@@ -85,7 +85,7 @@ suite('erase', () => {
     });
   }
 
-  test('what a handler may be at work on is left alone', async () => {
+  test('a record that a handler may be working on is left alone', async () => {
     const claims = firestoreClaims(firestore);
     const line = readCommandLine(
       ['erase', '--dedup-id', 'busy', '--consumer', 'orders-once', '--subscription', SOURCE],

@@ -70,7 +70,7 @@ suite('outbox commands', () => {
         (await box.reserve(transaction, sequenceKey === undefined ? {} : { sequenceKey })).add(message(text)),
       );
     }
-    /** What the process would print: each start of one takes a second. */
+    /** What the process would print, without starting one: each start takes a second. */
     const printed = async (command: OutboxCommand): Promise<string> =>
       (await runOutbox(store, command)).lines.join('\n');
     const look = { kind: 'list', limit: 5 } as const;

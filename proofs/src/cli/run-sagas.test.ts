@@ -24,7 +24,7 @@ const BIN = fileURLToPath(new URL('../../../shared/bin/pubsub-guarantees.js', im
 const PROJECT = 'demo-project';
 const TOPIC = `projects/${PROJECT}/topics/saga`;
 
-/** Nothing answers its commands: the test says what became of them. */
+/** Nothing answers its commands: the test sends the replies. */
 const trip = defineSaga<{ city: string }>('trip', { version: 1 })
   .compensable('hotel', { topic: 'steps', do: (data) => data, undo: () => ({}), replyTimeout: '1h' })
   .pivot('flight', { topic: 'steps', do: (data) => data, replyTimeout: '1h' })
@@ -98,7 +98,7 @@ suite('sagas on the local stack', () => {
   const reply = (id: string, step: string, sagaOutcome: string, more: Record<string, string> = {}) =>
     publish('trip', id, { sagaAction: 'do', sagaStep: step, sagaAttempt: '1', sagaOutcome, ...more });
 
-  test('list and inspect show what is there, and what is not is one line', async () => {
+  test('list and inspect show what is there; an unknown saga is one line', async () => {
     await start('t1');
     await seen('t1', 'hotel', 'doing');
     const list = await run('list', '--state', 'running', '--version', '1');
@@ -130,7 +130,7 @@ suite('sagas on the local stack', () => {
     assert.equal((await run('cancel', 'trip', 'none', '--call', 'c2', '--wait', '1s')).code, 1);
   });
 
-  test('retry sends again, settle is for what is parked alone, and each has one answer', async () => {
+  test('retry sends again, settle accepts parked instances alone, and each call has one answer', async () => {
     await start('t3');
     await seen('t3', 'hotel', 'doing');
     const settle = (call: string) =>

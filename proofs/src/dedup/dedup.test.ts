@@ -71,7 +71,7 @@ describe('once', () => {
     assert.equal(runs(), 0);
   });
 
-  test('halves of characters are no dedupId: as bytes they are all the same', async () => {
+  test('unpaired surrogates are no dedupId: as bytes they are all the same', async () => {
     const clock = virtualClock();
     const { deliver, runs } = worker(clock, memoryClaims({ clock }), done);
     for (const dedupId of ['order \ud800', 'order \udc00', '\udc00\ud800']) {
@@ -331,7 +331,7 @@ describe('waiting', () => {
     assert.ok(doneAt > 0 && ackedAt.every((at) => at >= doneAt), `${ackedAt.join(', ')} before ${doneAt}`);
   });
 
-  test('a store that refuses every write without another holder is asked ever less often', async () => {
+  test('a store that refuses every write while no delivery holds the key is polled ever less often', async () => {
     const clock = virtualClock();
     // As Firestore does with ABORTED for as long as something else has the document.
     const documents = faultyDocuments(memoryDocuments({ clock }), clock, () => undefined);
@@ -363,7 +363,7 @@ describe('waiting', () => {
     assert.equal(outcome.kind === 'retry' && codeOf(outcome.error), 'LEASE_LOST');
   });
 
-  test('a claim got by waiting longer than a lease is a whole one', async () => {
+  test('a claim that was got after waiting longer than a lease has a whole lease', async () => {
     const clock = virtualClock();
     const store = memoryClaims({ clock });
     const failing: Handler = async () => {
@@ -377,7 +377,7 @@ describe('waiting', () => {
     assert.deepEqual(await clock.until(waiting), ack());
   });
 
-  test('another waiter asks on when the one that asked has run out of time', async () => {
+  test('another waiter polls when the one that polled has run out of time', async () => {
     const clock = virtualClock();
     const store = memoryClaims({ clock });
     const running = worker(clock, store, slow(clock, 20_000)).deliver(aMessage('1'), aContext(clock));
@@ -389,7 +389,7 @@ describe('waiting', () => {
     assert.deepEqual(await clock.until(Promise.all([running, long])), [ack(), ack('duplicate')]);
   });
 
-  test('a waiter with other data hears of a conflict from the poll of one with the same', async () => {
+  test('a waiter with other data gets a conflict from the shared poll of a waiter with the same data', async () => {
     const clock = virtualClock();
     const store = memoryClaims({ clock });
     const message = (id: string, text: string) => aMessage(id, { dedupId: 'd', text });

@@ -203,7 +203,7 @@ test('B47: the heartbeat goes on beside the open transaction of a handler slower
   assert.ok((calls['commit'] ?? 0) >= 6, 'two claims, three renewals, one completion');
 });
 
-test('B47: a handler that takes too long is cut off, deaf or not, and nothing of it is committed', async (t) => {
+test('B47: a handler that takes too long is cut off, whether it watches its signal or not, and nothing of it is committed', async (t) => {
   let isSlow = true;
   const { deliver, read } = await bank(t, {
     store: { attemptTimeout: '100ms' },

@@ -16,14 +16,14 @@ import { inbox } from '../../../shared/src/dedup/inbox.ts';
 import { memoryInboxDocuments, type MemoryTransaction } from '../../../shared/src/dedup/inbox-memory.ts';
 import type { InboxHandler } from '../../../shared/src/dedup/inbox-run.ts';
 import { aContext, aMessage } from '../../../shared/src/testing/deliveries.ts';
-import { crew } from '../engine/crew.ts';
+import { supervise } from '../engine/supervisor.ts';
 import { inTurn, type NetworkFault, send } from '../engine/faults.ts';
 import { plannedDeaths } from '../engine/places.ts';
 import { faultyDocuments } from './fixture.ts';
 import { deathSites, type Site, startInboxProcess } from './inbox-process.ts';
 import type { InboxSchedule } from './inbox-schedule.ts';
 
-/** Breaks the inbox on purpose, to see that it is found. */
+/** Breaks the inbox on purpose, to see that the property notices. */
 export type Mutation = (documents: InboxDocuments<MemoryTransaction>) => InboxDocuments<MemoryTransaction>;
 
 type Run = InboxSchedule['runs'][number];
@@ -32,7 +32,7 @@ const NO_RUN: Run = { steps: [], ends: 'ack', isDeaf: false, reads: false };
 const WORKERS = 3;
 const ACK_DEADLINE_MS = 60_000;
 const BACK_OFF_MS = 10_000;
-const TROUBLE_MS = 300_000;
+const FAULTS_END_MS = 300_000;
 const ATTEMPTS = 200;
 const LIMIT_MS = (ACK_DEADLINE_MS + BACK_OFF_MS) * ATTEMPTS;
 const TIMEOUT_MS = 5_000;
@@ -44,9 +44,9 @@ export async function playInbox(
 ): Promise<readonly string[]> {
   const clock = virtualClock();
   const broken: string[] = [];
-  const isTrouble = (): boolean => clock.monotonic() < TROUBLE_MS;
+  const hasFaults = (): boolean => clock.monotonic() < FAULTS_END_MS;
   const nextFault = inTurn(faults);
-  const fault = (): NetworkFault | undefined => (isTrouble() ? nextFault() : undefined);
+  const fault = (): NetworkFault | undefined => (hasFaults() ? nextFault() : undefined);
   const network = <Value>(_request: string, apply: () => Promise<Value>): Promise<Value> =>
     send(clock, unrepeated(fault()), apply, storeUnavailable);
   const memory = memoryInboxDocuments({ clock, network, shards: 1 });
@@ -87,8 +87,8 @@ export async function playInbox(
       }
       transaction.set(`${key}/${run}`, reads ? 'reads' : 'blind');
       if (reads) transaction.set('total', total + 1);
-      if (isTrouble() && ends === 'retry') return retry(new Error('later'));
-      if (isTrouble() && ends === 'deadLetter') return deadLetter(new PermanentError('BAD', 'never'));
+      if (hasFaults() && ends === 'retry') return retry(new Error('later'));
+      if (hasFaults() && ends === 'deadLetter') return deadLetter(new PermanentError('BAD', 'never'));
       return ack('handled', [{ topic: 't', data: Buffer.from(run), attributes: { key } }]);
     };
 
@@ -96,9 +96,9 @@ export async function playInbox(
     deaths.map(({ site, hit }) => ({ place: deathSites[site % deathSites.length] as Site, hit })),
     died,
   );
-  const workers = crew(WORKERS, (_seat, replace) => {
+  const workers = supervise(WORKERS, (_slot, replace) => {
     const worker = startInboxProcess(clock, mutate(documents), publisher, {
-      dies: (site) => isTrouble() && due.dies(site),
+      dies: (site) => hasFaults() && due.dies(site),
       died: replace,
     });
     const store = documentInbox(worker.documents, worker.clock, TIMEOUT_MS);
@@ -133,7 +133,7 @@ export async function playInbox(
   };
   const all = publishes.map(({ key, at }, id) => settle(id, `key-${key}`, at));
   await clock.until(Promise.all(all), LIMIT_MS);
-  await clock.advance(TROUBLE_MS);
+  await clock.advance(FAULTS_END_MS);
 
   const { signal } = new AbortController();
   await clock.until(relay(memory.outbox, publisher, { clock, log: silent }).sweep({ signal }));
@@ -152,7 +152,7 @@ export async function playInbox(
   return broken;
 }
 
-/** A transaction's client does not send a commit twice: the caller hears that nothing is known. */
+/** A transaction's client does not send a commit twice: the caller gets an unknown outcome. */
 function unrepeated(fault: NetworkFault | undefined): NetworkFault | undefined {
   if (fault?.kind === 'repeated') return { kind: 'reply lost' };
   return fault?.kind === 'late copy' ? { kind: 'delayed', byMs: fault.byMs } : fault;

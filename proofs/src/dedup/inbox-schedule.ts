@@ -11,7 +11,7 @@ export type InboxSchedule = Readonly<{
   runs: readonly Readonly<{
     steps: readonly number[];
     ends: 'ack' | 'retry' | 'deadLetter';
-    /** Takes no notice of its signal. */
+    /** Ignores its signal. */
     isDeaf: boolean;
     /** Counts in a document that all keys share. */
     reads: boolean;
@@ -27,7 +27,7 @@ const fault = drawnFaults(
   [{ kind: 'refused' }, { kind: 'reply lost' }, { kind: 'repeated' }],
   'late copy',
 );
-/** With more of what happens seldom. */
+/** With more of the rare cases. */
 const RARE: readonly Site[] = [
   'after take-over',
   'after claim',

@@ -106,7 +106,7 @@ describe('the inbox', () => {
     );
   });
 
-  test('no answer to any commit that was applied: found by the claim, acked, its messages leave', async () => {
+  test('a commit whose reply is lost is found by its claim: the delivery is acked and its messages leave', async () => {
     const lost: Network = async (_request, send) => {
       await send();
       throw storeUnavailable('the reply was lost');
@@ -138,7 +138,7 @@ describe('the inbox', () => {
     assert.equal(publisher.published.length, 1);
   });
 
-  test('a message that gives up while the store is away is a retry: the work may be done by another', async () => {
+  test('a dead letter while the store is down becomes a retry: another delivery may do the work', async () => {
     const clock = virtualClock();
     const store = memoryInbox({ clock });
     const away = { ...store, withdraw: () => Promise.reject(storeUnavailable('down')) };
@@ -183,7 +183,7 @@ describe('the inbox', () => {
     );
   });
 
-  test('what is no outcome, and an option that would be a second effect, are refused', async () => {
+  test('a return value that is no outcome, and an option that allows a second effect, are refused', async () => {
     const { clock, store, start } = world();
     const nothing = start((async () => undefined) as unknown as InboxHandler<MemoryTransaction>);
     assert.equal(said(await clock.until(nothing.deliver())), 'NO_OUTCOME');
@@ -195,7 +195,7 @@ describe('the inbox', () => {
   });
 });
 
-describe('the pass of a relay over what deliveries left behind', () => {
+describe('a relay’s pass over rows that deliveries left behind', () => {
   const LEASE_MS = 30_000;
   const { signal } = new AbortController();
 
@@ -238,7 +238,7 @@ describe('the pass of a relay over what deliveries left behind', () => {
   });
 
   for (const pageSize of [1, 2, 100]) {
-    test(`B2: one that cannot be published holds up the rest of its own message alone, pages of ${pageSize}`, async () => {
+    test(`B2: one that cannot be published delays the rest of its own message alone, pages of ${pageSize}`, async () => {
       const bad = { ...aLetter('bad'), topic: 'missing' };
       const { clock, store, log, relayed } = await leftBehind({
         x: [aLetter('x')],
@@ -272,7 +272,7 @@ describe('the pass of a relay over what deliveries left behind', () => {
     });
   }
 
-  test('tells an operator only of what cannot be published, not of a publisher that is down', async () => {
+  test('lists for an operator only what can never be published, not what a publisher that is down has left', async () => {
     const { clock, log, relayed } = await leftBehind({ x: [aLetter('x')] });
     await clock.advance(LEASE_MS);
     const publish = (): Promise<string> => Promise.reject(new TransientError('PUBLISH_FAILED', 'down'));

@@ -1,6 +1,6 @@
 /**
- * The handler of the model, which looks at every step whether what was promised holds, and what is looked at when a
- * message is settled and at the end.
+ * The handler of the model, which checks the promises at each of its steps, and the checks when a message is settled
+ * and at the end.
  */
 import { type Clock, sleep } from '../../../shared/src/clock.ts';
 import type { Context, Handler } from '../../../shared/src/handler.ts';
@@ -12,9 +12,12 @@ import type { Recorded } from './recorded.ts';
 import type { Run } from './schedule.ts';
 
 export type Invariant =
-  /** Acked, or given up as a conflict, before any run of its key was complete. */
+  /** Acked, or dead-lettered as a conflict, before any run of its key was complete. */
   | 'acked unworked'
-  /** Two runs of a key hold a live lease: both believe, or one does while the store has given its claim to another. */
+  /**
+   * Two runs of a key hold a live lease: both believe so, or one does while the store has given the claim to another
+   * delivery.
+   */
   | 'two live leases'
   /** Never acked, or its effect never happened, although nothing failed any more. */
   | 'effect lost'
@@ -28,7 +31,7 @@ export type Violation = Readonly<{ invariant: Invariant; text: string }>;
 export type Watched = Readonly<{
   /** The handler of a process with this clock of its own. */
   handler(own: () => Clock): Handler;
-  /** To be told how each message was settled at last, or that it was not. */
+  /** Called with how each message was settled at last, or that it was not. */
   settled(message: Message, outcome: Outcome | undefined): void;
   /** At the end. */
   violations(): readonly Violation[];
@@ -36,13 +39,13 @@ export type Watched = Readonly<{
 
 const IDLE: Run = { steps: [], ends: 'ack', isDeaf: false };
 
-/** `names` are the messages' `dedupId`s. In trouble a handler ends as its run says, afterwards with an ack. */
+/** `names` are the messages' `dedupId`s. While faults are on, a handler ends as its run says; afterwards it acks. */
 export function watch(
   clock: Clock,
   store: Recorded,
   names: readonly string[],
   runs: readonly Run[],
-  isTrouble: () => boolean,
+  hasFaults: () => boolean,
 ): Watched {
   const violations: Violation[] = [];
   const broke = (invariant: Invariant, text: string): void =>
@@ -89,7 +92,7 @@ export function watch(
       const isAborted = !isDeaf && context.signal.aborted;
       others.delete(context);
       if (isAborted) return retry(new Error('aborted'));
-      if (isTrouble() && ends !== 'ack')
+      if (hasFaults() && ends !== 'ack')
         return ends === 'retry' ? retry(new Error('failed')) : deadLetter('bad');
       completed.set(name, (completed.get(name) ?? new Set()).add(message.data.toString()));
       return ack();

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { startFirestore, systemClock } from 'pubsub-guarantees-emulator';
 import type { WorkerLine } from './pubsub-worker.ts';
-import { killWorkers, type Reckoning } from './pubsub-workers.ts';
+import { killWorkers, type KillReport } from './pubsub-workers.ts';
 import { hasRedisServer, startRedis } from './redis-server.ts';
 
 // Otherwise the clients look for a machine of Google's to run on, and warn that there is none.
@@ -16,8 +16,10 @@ const KILLS = Number(process.env['TEST_KILLS'] ?? 2);
 
 type Counts = Readonly<{ lost: readonly string[]; effects: number; recoveries: number; repeats: number }>;
 
-/** Holds the lines of each message against the promise: at least one effect, and a second one only where it may be. */
-function reckon({ messages, lines, killed }: Reckoning): Counts {
+/**
+ * Compares the lines of each message with the promise: at least one effect, and a second one only where it is allowed.
+ */
+function countOutcomes({ messages, lines, killed }: KillReport): Counts {
   const byText = Map.groupBy(lines, ({ text }) => text);
   const lost: string[] = [];
   let [effects, recoveries, repeats] = [0, 0, 0];
@@ -45,15 +47,15 @@ function reckon({ messages, lines, killed }: Reckoning): Counts {
   return { lost, effects, recoveries, repeats };
 }
 
-function check(name: string, reckoning: Reckoning, note: (text: string) => void): void {
-  const { lost, effects, recoveries, repeats } = reckon(reckoning);
-  const { kills, messages } = reckoning;
+function check(name: string, report: KillReport, note: (text: string) => void): void {
+  const { lost, effects, recoveries, repeats } = countOutcomes(report);
+  const { kills, messages } = report;
   note(
     `${name}: ${kills} kills, ${messages} messages, ${lost.length} lost, ${effects} effects, ${recoveries} recoveries, ${repeats} repeated`,
   );
   assert.deepEqual(lost, [], 'no message is lost');
-  assert.ok(reckoning.isDrained, 'something is left in the subscription');
-  assert.equal(reckoning.killed.size, kills);
+  assert.ok(report.isDrained, 'something is left in the subscription');
+  assert.equal(report.killed.size, kills);
   assert.ok(recoveries > 0, 'no message was recovered');
 }
 

@@ -19,7 +19,7 @@ import { memoryClaims, memoryDocuments } from '../../../shared/src/dedup/memory.
 
 const LEASE_MS = 30_000;
 
-/** A lease from instant 0, over a store whose renewals the test answers. */
+/** A lease that began at time 0, over a store whose renewals the test answers. */
 async function lease(renewal?: (inner: ClaimStore) => ClaimStore['renew'], deliveryDeadline = 600_000) {
   const clock = virtualClock();
   const inner = memoryClaims({ clock });
@@ -70,7 +70,7 @@ describe('the heartbeat', () => {
     await stop();
   });
 
-  test('listeners hear of it with the next heartbeat', async () => {
+  test('listeners are called with the next heartbeat', async () => {
     const { clock, signal, stop } = await lease();
     let toldAt: number | undefined;
     signal.addEventListener('abort', () => (toldAt = clock.monotonic()));

@@ -1,5 +1,5 @@
 /**
- * Plausible ways of de-duplicating, each with one rule taken back: what the property is measured by. None is for use.
+ * Plausible ways of de-duplicating, each with one rule removed, to test the property. None is for use.
  */
 import { codeOf } from '../../../shared/src/errors.ts';
 import { ack, type Outcome } from '../../../shared/src/outcome.ts';
@@ -100,13 +100,13 @@ const ackInProgress: Dedup = (documents, { clock, guardClock, newId }) => {
   };
 };
 
-/** The heartbeat believes in a lease that the store does not know. */
+/** The heartbeat believes that it holds a lease which the store does not have. */
 const deafToLoss = overStore((store) => ({
   ...store,
   renew: async (held, nonce) => ({ kind: 'renewed', held, nonce }),
 }));
 
-/** Gives a key back after a completion of unknown outcome. */
+/** Releases a key after a completion of unknown outcome. */
 const releaseOfUnknown = overStore((store, documents) => ({
   ...store,
   async complete(held) {

@@ -173,7 +173,7 @@ describe('the rules of once', () => {
   test('a handler that finished after its claim was taken acks, and the other’s record stays', async () => {
     const { clock, start } = world();
     const log = memoryLog();
-    // It takes no notice of its signal, and no renewal arrives.
+    // It ignores its signal, and no renewal arrives.
     const deaf = start(
       async () => {
         await sleep(clock, 40_000);

@@ -14,7 +14,7 @@ process.env['METADATA_SERVER_DETECTION'] ??= 'none';
 
 type Policy = 'retry' | 'process';
 
-/** A real process, killed; it saves nothing, so that what was done before is forgotten too. */
+/** A real process, which is killed. It saves nothing, so that completed records are lost too. */
 async function withRedis(run: (outage: Outage) => Promise<void>): Promise<void> {
   const port = await freePort();
   let server = await startRedis(port);
@@ -31,7 +31,7 @@ async function withRedis(run: (outage: Outage) => Promise<void>): Promise<void> 
   }
 }
 
-/** The local stack's, down by a fault and back with everything that it held. */
+/** The local stack's server, made unreachable by a fault, and back with all of its data. */
 async function withFirestore(run: (outage: Outage) => Promise<void>): Promise<void> {
   const faults = createFaults();
   const server = await startFirestore({ clock: systemClock(), faults });
@@ -53,7 +53,7 @@ async function withFirestore(run: (outage: Outage) => Promise<void>): Promise<vo
   }
 }
 
-/** Longer than the load counts as down, so that it is down for all of that. */
+/** Longer than the load treats the store as down, so that it is down for all of that time. */
 const DOWN_MS = 2_000;
 
 function check(policy: Policy, result: LoadResult, keepsRecords: boolean): void {

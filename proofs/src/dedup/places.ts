@@ -5,7 +5,7 @@
 import { callerIn, matchesIn } from '../engine/places.ts';
 import type { When } from '../engine/process.ts';
 
-/** A place is told apart by `when` and `site`: `file.ts:line`. */
+/** A place is identified by `when` and `site`: `file.ts:line`. */
 export type Place = Readonly<{
   when: When;
   site: string;

@@ -1,7 +1,7 @@
 /**
  * Plays one schedule against a way of de-duplicating, on virtual time, and says which invariants it broke.
  *
- * Three processes share one store. Deliveries come round and round, with a back-off, until they are acked. After a
+ * Three processes share one store. Deliveries are repeated, with a backoff, until they are acked. After a
  * while nothing fails any more: by then everything must come to an end.
  */
 import { type Clock, sleep } from '../../../shared/src/clock.ts';
@@ -13,7 +13,7 @@ import { virtualClock } from '../../../shared/src/testing/index.ts';
 import { dedup } from '../../../shared/src/dedup/dedup.ts';
 import { type ClaimDocuments, documentClaims } from '../../../shared/src/dedup/document-claims.ts';
 import { memoryDocuments } from '../../../shared/src/dedup/memory.ts';
-import { crew } from '../engine/crew.ts';
+import { supervise } from '../engine/supervisor.ts';
 import { inTurn, type NetworkFault } from '../engine/faults.ts';
 import { plannedDeaths } from '../engine/places.ts';
 import { startProcess } from '../engine/process.ts';
@@ -34,7 +34,7 @@ type Parts = Readonly<{ clock: Clock; guardClock: Clock; newId: () => string }>;
 export const asBuilt: Dedup = (documents, { clock, guardClock, newId }) =>
   dedup(documentClaims(documents, guardClock, STORE_TIMEOUT_MS), { clock, newId });
 
-/** Where a process can be killed, and what hears `when site` of each that was. */
+/** Where a process can be killed; each death is reported as `when site`. */
 export type Deaths = Readonly<{ places: readonly Place[]; died(place: string): void }>;
 
 export const STORE_TIMEOUT_MS = 5_000;
@@ -42,9 +42,9 @@ const WORKERS = 3;
 const ACK_DEADLINE_MS = 60_000;
 const BACK_OFF_MS = 10_000;
 const REDRIVE_MS = 5_000;
-const TROUBLE_MS = 300_000;
+const FAULTS_END_MS = 300_000;
 const ATTEMPTS = 200;
-/** More than all attempts take. */
+/** Longer than all attempts take together. */
 const LIMIT_MS = (ACK_DEADLINE_MS + BACK_OFF_MS + REDRIVE_MS) * ATTEMPTS;
 
 export async function play(
@@ -54,13 +54,13 @@ export async function play(
 ): Promise<readonly Violation[]> {
   const { publishes, runs, faults, outages, pauses, crashes } = schedule;
   const clock = virtualClock();
-  const isTrouble = (): boolean => clock.monotonic() < TROUBLE_MS;
+  const hasFaults = (): boolean => clock.monotonic() < FAULTS_END_MS;
 
   const store = recorded(memoryDocuments({ clock }), clock);
   const nextFault = inTurn(faults);
   const documents = faultyDocuments(store.documents, clock, (): NetworkFault | undefined => {
     const fault = nextFault();
-    if (!isTrouble()) return undefined;
+    if (!hasFaults()) return undefined;
     const now = clock.monotonic();
     const isOut = outages.some(({ at, milliseconds }) => now >= at && now < at + milliseconds);
     return isOut ? { kind: 'refused' } : fault;
@@ -71,7 +71,7 @@ export async function play(
     store,
     publishes.map(({ key }) => `key-${key}`),
     runs,
-    isTrouble,
+    hasFaults,
   );
 
   const { places = [], died } = deaths;
@@ -83,13 +83,13 @@ export async function play(
   const due = plannedDeaths(planned, died);
   /** Only where a process may still die: to find out where a call comes from takes time. */
   const siteIfDue = (call: Call): string => {
-    if (!isTrouble()) return call;
+    if (!hasFaults()) return call;
     const open = due.open();
     return planned.some((one) => one.call === call && open.includes(one.place)) ? siteOf(call) : call;
   };
 
   let owners = 0;
-  const workers = crew(WORKERS, (_seat, replace) => {
+  const workers = supervise(WORKERS, (_slot, replace) => {
     const process = startProcess(clock, {
       dies: (site, when) => due.dies(`${when} ${site}`),
       died: replace,
@@ -136,7 +136,7 @@ export async function play(
       ]);
       const isConflict = outcome.kind === 'deadLetter' && codeOf(outcome.error) === 'DEDUP_CONFLICT';
       if (outcome.kind === 'ack' || isConflict) return watched.settled(message, outcome);
-      // An operator looks at a dead letter, and sends it again.
+      // An operator inspects a dead letter and sends it again.
       await sleep(clock, outcome.kind === 'deadLetter' ? REDRIVE_MS : BACK_OFF_MS);
     }
     watched.settled(message, undefined);

@@ -68,7 +68,7 @@ function work(task: WorkerTask, store: ClaimStore): void {
     await pause(50 + Math.random() * 250);
     signal.throwIfAborted();
     note(run, text, 'effect');
-    // A moment in which an effect may be there and its completion not.
+    // A moment in which the effect may be written and its completion not.
     await pause(Math.random() * 20);
     return ack();
   };
@@ -105,7 +105,7 @@ async function storeOf({ store }: WorkerTask): Promise<ClaimStore> {
 process.once('disconnect', () => process.exit());
 const task = JSON.parse(process.argv[2] ?? '') as WorkerTask;
 const store = await storeOf(task);
-// What was compiled serves those that come after; a killed process would not leave it behind.
+// Writes the compile cache for later processes: a killed process would not write it.
 flushCompileCache();
 process.once('message', () => {
   work(task, store);

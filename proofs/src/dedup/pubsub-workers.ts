@@ -1,5 +1,5 @@
 /**
- * Two worker processes on one subscription, killed again and again while messages come in, and the reckoning afterwards.
+ * Two worker processes on one subscription, killed again and again while messages come in, and the report afterwards.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -10,13 +10,13 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { PubSub } from '@google-cloud/pubsub';
 import { startPubsub, systemClock } from 'pubsub-guarantees-emulator';
 import { end, heard } from '../servers/child-processes.ts';
-import { hurried } from '../servers/hurried.ts';
+import { fastClock } from '../servers/fast-clock.ts';
 import type { WorkerLine, WorkerTask } from './pubsub-worker.ts';
 
 /** `begun`: its first run. */
 type Worker = Readonly<{ child: ChildProcess; name: string; begun: Promise<unknown> }>;
 
-export type Reckoning = Readonly<{
+export type KillReport = Readonly<{
   kills: number;
   messages: number;
   lines: readonly WorkerLine[];
@@ -29,13 +29,13 @@ export type Reckoning = Readonly<{
  * Ack deadlines pass this much faster, so that what a killed process had comes back soon: the client asks for 10 s at first,
  * which are 2.5 s here, a little more than the lease.
  */
-const HURRY = 4;
+const SPEED = 4;
 const WORKERS = 2;
 /** Started in advance: a process takes a second to load its clients. */
 const SPARES = 2;
 const BACKLOG = 16;
 const DRAIN_MS = 30_000;
-/** A process that has got nothing by then is killed all the same. */
+/** A process that has received nothing by then is killed anyway. */
 const BEGIN_MS = 10_000;
 
 /** Loopback alone; every process that was started is ended. `compiled`: where processes keep what they compiled. */
@@ -43,10 +43,10 @@ export async function killWorkers(
   store: WorkerTask['store'],
   kills: number,
   compiled: string,
-): Promise<Reckoning> {
+): Promise<KillReport> {
   const directory = await mkdtemp(join(tmpdir(), 'kills-'));
   const file = join(directory, 'lines');
-  const server = await startPubsub({ clock: hurried(systemClock(), HURRY) });
+  const server = await startPubsub({ clock: fastClock(systemClock(), SPEED) });
   const client = new PubSub({ apiEndpoint: server.address, projectId: 'demo-project' });
   const children = new Set<ChildProcess>();
   const killed = new Set<string>();
@@ -83,7 +83,8 @@ export async function killWorkers(
     let messages = 0;
     const publish = async (): Promise<void> => {
       while (!stop.signal.aborted) {
-        // No more than the workers do, however slow the machine is: the rest would only take time in the end.
+        // Publishes no faster than the workers work, however slow the machine is: a backlog would only lengthen the
+        // test.
         if (server.stats().backlog < BACKLOG) {
           const text = `message ${(messages += 1)}`;
           const message = { data: Buffer.from(text), attributes: { dedupId: text } };
@@ -100,7 +101,7 @@ export async function killWorkers(
         const index = Math.floor(Math.random() * WORKERS);
         const { child, name, begun } = workers[index] ?? (await employ());
         await Promise.race([begun, pause(BEGIN_MS)]);
-        // The first one at once, so that a run is broken off however the others fall.
+        // The first one at once, so that at least one kill interrupts a run.
         if (count > 0) await pause(Math.random() * 400);
         child.kill('SIGKILL');
         await once(child, 'exit');

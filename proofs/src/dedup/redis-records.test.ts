@@ -1,5 +1,6 @@
 /**
- * What is stored in Redis and sent to it: short records and what they still tell, and calls that go together.
+ * What is stored in Redis and sent to it: short records and what can be read from them, and calls that are sent
+ * together.
  */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -24,7 +25,7 @@ const hashed = (fields: Parameters<typeof request>[0] = {}) => {
 /** What comes back in a claim is one already. */
 const hashOnce = (text: string): string => (/^[\w-]{43}$/.test(text) ? text : hashOf(text));
 
-/** As the middleware asks: key and fingerprint are hashes. What comes back is told by the contract's short names. */
+/** As the middleware asks: key and fingerprint are hashes. Answers are given under the contract's short names. */
 function withHashes(inner: ClaimStore): ClaimStore {
   const known = new Map<string, string>();
   const names = (answer: ClaimAnswer): ClaimAnswer => {
@@ -134,7 +135,7 @@ if (!hasRedisServer()) {
         }
       }));
 
-    test('calls of one moment go together, each with its own answer', () =>
+    test('calls of one turn are sent together, each with its own answer', () =>
       withStore(async (redis, store) => {
         const asked = Array.from({ length: 70 }, () => hashed());
         await store.claim(hashed());
@@ -153,12 +154,12 @@ if (!hasRedisServer()) {
         for (const [index, answer] of again.entries()) {
           if (index === 3) continue;
           assert.ok(answer.kind === 'duplicate', `${index} is ${answer.kind}`);
-          // The one that another owner completed has its own ID as well: each record is under its own key.
+          // The claim that another owner completed has its own ID as well: each record is under its own key.
           assert.equal(answer.messageId, asked[index]?.messageId);
         }
       }));
 
-    test('where keys of one command must share a slot, they go one by one from then on', () =>
+    test('where the keys of one command must share a slot, they are sent one by one from then on', () =>
       withStore(async (redis, store) => {
         await store.claim(hashed());
         let refused = 0;
@@ -183,7 +184,7 @@ if (!hasRedisServer()) {
         assert.equal(refused, 1);
       }));
 
-    test('calls that went together fail together, each with an error of its own', () =>
+    test('calls that were sent together fail together, each with an error of its own', () =>
       withStore(async (redis, store) => {
         await redis.config('SET', 'maxmemory', '1');
         const results = await Promise.allSettled([store.claim(hashed()), store.claim(hashed())]);

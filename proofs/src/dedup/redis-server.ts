@@ -7,7 +7,7 @@ import { freePort } from 'pubsub-guarantees-emulator';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { killed } from '../servers/killed.ts';
+import { kill } from '../servers/kill.ts';
 
 export type RunningRedis = Readonly<{ port: number; close(): Promise<void> }>;
 
@@ -25,7 +25,7 @@ export async function startRedis(port?: number, flags: readonly string[] = []): 
   return {
     port: chosen,
     async close() {
-      await killed(server);
+      await kill(server);
       await rm(directory, { recursive: true, force: true });
     },
   };

@@ -106,7 +106,7 @@ if (!hasRedisServer()) {
         assert.equal(await store.complete(next.held), 'completed');
       }));
 
-    test('a claim that ran out, and was another’s, does not stand in the way of work that is done', () =>
+    test('a claim that ran out, and was another’s, does not keep finished work from being recorded', () =>
       withRedis(async ({ redis, store }) => {
         const { held } = await claimed(store, request());
         await redis.set(recordKey(PREFIX, held.request.key), '2cother 1', 'PX', LINGER_MS);
@@ -254,7 +254,7 @@ if (!hasRedisServer()) {
         assert.equal(await store.complete(held), 'completed');
       }));
 
-    test('B44: lost keys cost a rerun and no error; the eviction policy is told', () =>
+    test('B44: lost keys cost a rerun and no error; the eviction policy is reported', () =>
       withRedis(async ({ redis, store }) => {
         const { held } = await claimed(store, request());
         await store.complete(held);

@@ -9,7 +9,7 @@ export type Run = Readonly<{
   /** Milliseconds between the handler's looks at its signal. */
   steps: readonly number[];
   ends: 'ack' | 'retry' | 'deadLetter';
-  /** Takes no notice of its signal. */
+  /** Ignores its signal. */
   isDeaf: boolean;
 }>;
 
@@ -17,7 +17,7 @@ export type Schedule = Readonly<{
   /** `copy`: the same message delivered again, else another publish. `other`: under the same `dedupId`, other data. */
   publishes: readonly Readonly<{ key: number; at: number; copy: boolean; other: boolean }>[];
   runs: readonly Run[];
-  /** What the store does at each call, in turn. */
+  /** What happens at each call of the store, in turn. */
   faults: readonly (NetworkFault | undefined)[];
   outages: readonly Readonly<{ at: number; milliseconds: number }>[];
   pauses: readonly Readonly<{ at: number; worker: number; milliseconds: number | 'for ever' }>[];
@@ -64,7 +64,7 @@ const anything: fc.Arbitrary<Schedule> = fc.record({
   crashes: fc.array(crash(''), { minLength: 1, maxLength: 3 }),
 });
 
-/** One key, one trouble: what happens seldom in `anything`. */
+/** One key and one kind of fault: cases that `anything` seldom draws. */
 const story = (parts: {
   at: fc.Arbitrary<number[]>;
   runs: fc.Arbitrary<Run>[];

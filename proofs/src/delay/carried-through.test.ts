@@ -34,7 +34,7 @@ function through({ ledgerFor = 'keys' }: Way) {
 
 for (const [name, way] of Object.entries(WAYS)) {
   const { scheduleKey, bytes, delay } = way;
-  test(`B25, B29, B56: bytes, ordering key and trace come through ${name}, without what the service keeps for itself`, async () => {
+  test(`B25, B29, B56: bytes, ordering key and trace come through ${name}, without the attributes that the service reserves`, async () => {
     const { clock, deliver, message, target } = through(way);
     const given = Object.freeze({
       delay,
@@ -76,7 +76,7 @@ for (const [name, way] of Object.entries(WAYS)) {
 const fill = (): Record<string, string> =>
   Object.fromEntries(Array.from({ length: 95 }, (_, n) => [`${n}`.padStart(256, 'k'), 'v'.repeat(1_024)]));
 
-test('B27: what is over a limit of Pub/Sub is not published when its time has come: limits are looked at again', async () => {
+test('B27: what is over a limit of Pub/Sub is not published when it is due: limits are checked again', async () => {
   const { clock, dispatch, message, target, dead } = play();
   const cases: readonly (readonly [Record<string, string>, string?])[] = [
     [{ a: 'é'.repeat(513) }],

@@ -228,7 +228,8 @@ test('a source message that comes again before the due time, while it fires or l
   await Promise.all([run(0), deliver(message)]);
   await clock.advance(40 * GRACE_MS);
   await memory.sweep({ signal });
-  // The queue has forgotten the name by now, and no clock but the stage's own says that it is due: a task like the first.
+  // The queue has forgotten the name by now, and no clock but the stage's own says that the message is due: another
+  // task is made, like the first.
   assert.deepEqual(await deliver(message), ack('scheduled'));
   await run(queue.created.length - 1);
   assert.equal(target.published.length, 2);
@@ -236,7 +237,7 @@ test('a source message that comes again before the due time, while it fires or l
   assert.equal(dead.published.length, 0);
 });
 
-test('ten years: every hop carries the reference alone, and the payload is there at the end', async () => {
+test('over ten years every hop carries the reference alone, and the payload is there at the end', async () => {
   const { clock, deliver, dispatch, queue, target, memory } = world();
   const message = small(new Date(clock.now()), { delay: '315360000' });
   await deliver(message);
@@ -263,7 +264,7 @@ test('a store that is down at the due time is answered 503 until it is up', asyn
   assert.equal(target.published.length, 1);
 });
 
-test('a payload that is gone is a dead letter that holds what the task knows, once', async () => {
+test('a payload that is gone makes one dead letter, which holds what the task has', async () => {
   const { clock, deliver, run, target, dead, memory } = world();
   await deliver(small(new Date(clock.now()), { tenant: 'a' }));
   await clock.advance(KEEP_MS + 2 * GRACE_MS);
@@ -297,7 +298,7 @@ test('a message that can never be published is dead-lettered whole, and only the
   assert.equal(memory.stored(), 0);
 });
 
-test('on the last attempts with store and queue down the dead letter holds what is known, and the payload is kept', async () => {
+test('on the last attempts with store and queue down the dead letter holds what the task has, and the payload is kept', async () => {
   const { clock, deliver, run, dead, memory, queue } = world({ maxAttempts: 3 });
   await deliver(small(new Date(clock.now())));
   await clock.advance(MINUTE_MS);

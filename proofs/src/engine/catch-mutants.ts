@@ -14,7 +14,7 @@ export type Property<Way, Schedule, Invariant extends string> = Readonly<{
   play(way: Way, schedule: Schedule): Promise<readonly Readonly<{ invariant: Invariant }>[]>;
 }>;
 
-/** The schedules in which the invariant must have been broken. */
+/** How many schedules may pass until the invariant breaks. */
 const SCHEDULES: Runs = { seed: 20_260_101, numRuns: 250 };
 
 export function catchMutants<Way, Schedule, Invariant extends string>(

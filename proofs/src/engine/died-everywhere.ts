@@ -1,5 +1,5 @@
 /**
- * That processes died at every place, often enough that what follows a death there was seen in many states.
+ * Checks that processes died at every place, often enough that a death there was followed in many states.
  */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';

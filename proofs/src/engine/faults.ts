@@ -1,6 +1,6 @@
 /**
  * What a network, and a client that repeats requests by itself, can do to one request. The request is a function that
- * applies it; what the caller hears is what the returned promise does.
+ * applies it; what the caller learns is how the returned promise settles.
  */
 import { type Clock, sleep } from 'pubsub-guarantees';
 import type { Random } from './random.ts';
@@ -15,7 +15,7 @@ export type Fault =
   | Readonly<{ kind: 'reply lost' }>
   /** An error now, applied later. */
   | Readonly<{ kind: 'delayed'; byMs: number }>
-  /** Applied, its reply lost, and sent again by the client: the caller hears what the second one did. */
+  /** Applied, its reply lost, and sent again by the client: the caller gets the answer to the second request. */
   | Readonly<{ kind: 'repeated' }>
   /** Applied and answered now, and applied once more later: the first one was in flight when the client repeated it. */
   | Readonly<{ kind: 'late copy'; byMs: number }>
@@ -24,10 +24,10 @@ export type Fault =
 
 export type NetworkFault = Exclude<Fault, { kind: 'crash' }>;
 
-/** The error that a caller hears whose request went wrong. `how` is a short text for people. */
+/** The error of a request that went wrong. `how` is a short text for people. */
 export type Lost = (how: string) => Error;
 
-/** One request, gone wrong as said. `undefined` is `none` at once. */
+/** Plays one request with its fault. `undefined` is `none` at once. */
 export async function send<Value>(
   clock: Clock,
   fault: NetworkFault | undefined,
@@ -59,12 +59,12 @@ export async function send<Value>(
   }
 }
 
-/** No caller hears what comes of it. */
+/** No caller gets its answer. */
 function applyLater(clock: Clock, milliseconds: number, apply: () => Promise<unknown>): void {
   clock.after(milliseconds, () => void apply().catch(() => undefined));
 }
 
-/** Faults of a list, one after the other and round: what a drawn schedule holds. */
+/** The faults of a list, one after the other, and again from its beginning: what a drawn schedule holds. */
 export function inTurn<One>(faults: readonly One[]): () => One | undefined {
   let calls = 0;
   return () => faults[(calls += 1) % faults.length];
@@ -80,7 +80,7 @@ export function atCalls<One>(faults: Readonly<Record<string, One>>): (name: stri
   };
 }
 
-/** One that does something, none more often than another. */
+/** Draws one fault, each with the same probability. */
 export function randomFault(random: Random): Fault {
   return random.pick<Fault>([
     { kind: 'refused' },

@@ -1,6 +1,6 @@
 /**
- * The clock of a process that can be paused: time goes on, its timers do not fire. They do at `resume`, when what else
- * was waiting may already have run. A process whose clock is never resumed has died.
+ * The clock of a process that can be paused: time goes on, but its timers do not fire before `resume`, when other
+ * waiting work may already have run. A process whose clock is never resumed has died.
  */
 import type { Clock } from 'pubsub-guarantees';
 

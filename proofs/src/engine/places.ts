@@ -1,6 +1,6 @@
 /**
- * Places at which processes die: by the name of the request, or by the line of the source that waits for it. That every
- * place was died at is only as true as the list of places, so that list is read from the sources.
+ * Places at which processes die: by the name of the request, or by the line of the source that waits for it. A
+ * count of deaths says as much as its list of places does, so that list is read from the sources.
  */
 import { readFileSync } from 'node:fs';
 import { getCallSites } from 'node:util';
@@ -59,7 +59,7 @@ export type Deaths<Place extends string> = Readonly<{
   open(): readonly Place[];
 }>;
 
-/** `died` hears of each death. */
+/** `died` is called for each death. */
 export function plannedDeaths<Place extends string>(
   deaths: readonly Death<Place>[],
   died: (place: Place) => void = () => {},

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sleep } from 'pubsub-guarantees';
 import { virtualClock } from 'pubsub-guarantees/testing';
-import { crew } from './crew.ts';
+import { supervise } from './supervisor.ts';
 import { atCalls, type Fault } from './faults.ts';
 import { type Plan, startProcess } from './process.ts';
 import { through } from './through.ts';
@@ -14,7 +14,7 @@ function started(plan: Partial<Plan> = {}) {
   const process = startProcess(clock, { lost, ...plan });
   const applied: string[] = [];
   const heard: string[] = [];
-  /** Applied after `milliseconds`, and what the process hears of it. */
+  /** Applied after `milliseconds`, and what the process gets as its answer. */
   const ask = (name: string, milliseconds = 0): Promise<void> =>
     process
       .call(name, async () => {
@@ -55,7 +55,7 @@ for (const [fault, atOnce, heard, later] of faults) {
   });
 }
 
-test('a process that died hears nothing of what it had sent, which is applied, and sends nothing more', async () => {
+test('a process that died gets no answer to what it had sent, which is applied, and sends nothing more', async () => {
   const { clock, process, applied, heard, ask } = started();
   void ask('first', 10);
   process.crash();
@@ -68,7 +68,7 @@ test('a process that died hears nothing of what it had sent, which is applied, a
   assert.deepEqual(heard, [], 'a pause that ends wakes no dead process');
 });
 
-test('a process that died does not hear of an error either', async () => {
+test('a process that died gets no error either', async () => {
   const { clock, process, heard, ask } = started({ faultOf: () => ({ kind: 'reply lost' }) });
   void ask('write', 10);
   process.crash();
@@ -76,7 +76,7 @@ test('a process that died does not hear of an error either', async () => {
   assert.deepEqual(heard, []);
 });
 
-test('a process that goes on after a pause hears replies and errors before its timers', async () => {
+test('a process that goes on after a pause gets replies and errors before its timers fire', async () => {
   const { clock, process, heard, ask } = started({
     faultOf: atCalls<Fault>({ 'bad 1': { kind: 'reply lost' } }),
   });
@@ -104,7 +104,7 @@ test('a pause replaces the one before, and a cancelled timer stays silent', asyn
   assert.deepEqual(heard, ['timer']);
 });
 
-test('it dies where the plan says, before a request or when it is applied, and says so once', async () => {
+test('a process dies where the plan says, before a request or when it is applied, and reports it once', async () => {
   for (const [place, requests] of [
     ['before write', []],
     ['after write', ['write']],
@@ -125,7 +125,7 @@ test('it dies where the plan says, before a request or when it is applied, and s
   }
 });
 
-test('a place that is no request is passed, or died at, or waited at', async () => {
+test('at a place that is no request a process goes on, dies or waits', async () => {
   const { clock, process } = started({ dies: (request) => request === 'abyss' });
   const heard: string[] = [];
   assert.equal(process.pass('bridge', 'before'), true);
@@ -156,13 +156,13 @@ test('a port’s methods are requests by name, and others are left alone', async
   );
 });
 
-test('another process takes the seat of one that died, at once or later, and the dead one keeps it until then', async () => {
+test('the slot of a process that died gets another process, at once or later, and has the dead one until then', async () => {
   const clock = virtualClock();
-  const start = (_seat: number, died: () => void) => startProcess(clock, { lost, died });
-  const quick = crew(2, start);
+  const start = (_slot: number, died: () => void) => startProcess(clock, { lost, died });
+  const quick = supervise(2, start);
   quick.at(3).crash();
   assert.deepEqual([quick.at(0).alive(), quick.at(1).alive()], [true, true]);
-  const slow = crew(1, start, (again) => void clock.after(100, again));
+  const slow = supervise(1, start, (again) => void clock.after(100, again));
   const [first, second] = [slow.at(0), (await clock.advance(1), slow.at(0))];
   first.crash();
   assert.equal(first, second);

@@ -1,8 +1,8 @@
 /**
  * A process that can be paused, and can die at every await. Between it and its ports, its clock and its handler stands
- * `call`. What the process has sent by the time of its death is applied all the same; nothing is ever answered to it again,
- * and none of its timers fires. While it is paused, replies wait for it; when it goes on, it hears the replies before its
- * timers fire, which is the harder order for code that judges by its clock.
+ * `call`. What the process has sent by the time of its death is applied all the same; it gets no answer any more, and
+ * none of its timers fires. While it is paused, replies wait; when it goes on, it gets the replies before its timers
+ * fire, which is the harder order for code that judges by its clock.
  *
  * It knows no port: which requests there are, and what goes wrong with which, says the plan.
  */
@@ -10,7 +10,7 @@ import type { Clock } from 'pubsub-guarantees';
 import { type Fault, send } from './faults.ts';
 import { pausable } from './pausable.ts';
 
-/** `before`: the request is not sent yet. `after`: it is applied, and its answer not heard yet. */
+/** `before`: the request is not sent yet. `after`: it is applied, and its answer has not reached the process. */
 export type When = 'before' | 'after';
 
 export type Plan<Request extends string = string> = Readonly<{
@@ -27,7 +27,7 @@ export type Plan<Request extends string = string> = Readonly<{
 export type Process<Request extends string = string> = Readonly<{
   /** Time as the process sees it: its timers wait while it is paused, and are forgotten when it dies. */
   clock: Clock;
-  /** One request, which goes wrong as planned. Never settles when the process dies before it hears the answer. */
+  /** One request, which goes wrong as planned. Never settles when the process dies before the answer reaches it. */
   call<Value>(request: Request, apply: () => Promise<Value>): Promise<Value>;
   /** A place that is no request, for example inside a transaction or at a timer. Whether the process lives on. */
   pass(request: Request, when: When): boolean;
@@ -36,7 +36,7 @@ export type Process<Request extends string = string> = Readonly<{
   alive(): boolean;
   /** Dies between two awaits. */
   crash(): void;
-  /** Stands still for so many milliseconds; another pause replaces this one. Does nothing to a dead process. */
+  /** Does nothing for so many milliseconds; another pause replaces this one. Does nothing to a dead process. */
   pause(milliseconds: number): void;
 }>;
 
@@ -44,7 +44,7 @@ export function startProcess<Request extends string = string>(
   clock: Clock,
   plan: Plan<Request>,
 ): Process<Request> {
-  /** What all of the process waits for. */
+  /** What every await of the process also waits for. */
   let halt: Promise<void> | undefined;
   let isAlive = true;
   const own = pausable(clock);
@@ -81,7 +81,7 @@ export function startProcess<Request extends string = string>(
         pass(request, 'after');
         return value;
       } finally {
-        // Also an error is heard by a process that runs.
+        // An error, too, reaches a running process alone.
         if (halt !== undefined) await awake();
       }
     },
@@ -97,7 +97,7 @@ export function startProcess<Request extends string = string>(
       clock.after(milliseconds, () => {
         if (halt === promise) halt = undefined;
         resolve();
-        // What was answered meanwhile is heard before a timer that was due.
+        // Answers that came meanwhile are delivered before timers that were due.
         clock.after(0, () => {
           if (halt === undefined) own.resume();
         });

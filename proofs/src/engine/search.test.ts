@@ -27,7 +27,7 @@ test('a search that finds nothing counts the deaths, and one that finds somethin
   assert.match(failure, /seed: 1[\s\S]*Counterexample: \[100\][\s\S]*small: 100 is large/);
 });
 
-test('two threads search half each, their deaths are added, and the failure of one ends both', async () => {
+test('two threads search half of the schedules each, their deaths are added, and the failure of one ends both', async () => {
   const module = new URL('./testing/searched.ts', import.meta.url).href;
   assert.deepEqual(await searchInThreads(module, { seed: 7, numRuns: 9 }), {
     deaths: { 'seed 7': 5, 'seed 8': 4 },

@@ -1,5 +1,5 @@
 /**
- * Each rule of the lease protocol taken back, to see that the schedules find it.
+ * The lease protocol with one rule removed at a time, to see that the schedules notice.
  */
 import {
   type JobRecord,

@@ -21,7 +21,7 @@ import { complete, type JobContext, type JobOutcome } from '../../../shared/src/
 import { WORKER_RULES, workerBy, type WorkerRules } from '../../../shared/src/jobs/worker.ts';
 import { workerSettings } from '../../../shared/src/jobs/worker-options.ts';
 import { virtualClock } from '../../../shared/src/testing/index.ts';
-import { crew } from '../engine/crew.ts';
+import { supervise } from '../engine/supervisor.ts';
 import { inTurn } from '../engine/faults.ts';
 import { plannedDeaths } from '../engine/places.ts';
 import { type Process, startProcess } from '../engine/process.ts';
@@ -210,7 +210,7 @@ export async function play(
     }
   };
 
-  const seats = crew(SEATS, (seat, replace) => {
+  const seats = supervise(SEATS, (seat, replace) => {
     let owner = '';
     const note = (): void => void troubles.set(owner, [...(troubles.get(owner) ?? []), clock.monotonic()]);
     /** Whether the reply to each call was lost. */

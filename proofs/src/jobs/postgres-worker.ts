@@ -39,5 +39,5 @@ worker(
   { concurrency: 5, poll: '100ms', log: silent, closeTimeout: '5s' },
 );
 process.send?.('begun');
-// What was compiled serves those that come after; a killed process would not leave it behind.
+// Writes the compile cache for later processes: a killed process would not write it.
 flushCompileCache();

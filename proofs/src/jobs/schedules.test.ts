@@ -4,10 +4,10 @@ import { diedEverywhere } from '../engine/died-everywhere.ts';
 import { prove } from './proof.ts';
 import { sites } from './schedule.ts';
 
-/** `npm run test:deep` takes 3,000, with which each request must be died at. */
+/** `npm run test:deep` takes 3,000, and demands deaths at each request. */
 const DEEP = 3_000;
 const SCHEDULES = Number(process.env['TEST_SCHEDULES'] ?? 300);
-/** The same each time, so that a count that is too small is no accident. A failure prints the seed and the schedule. */
+/** The seed is fixed, so that the counts are the same in each run. A failure prints the seed and the schedule. */
 const SEED = Number(process.env['TEST_SEED'] ?? 20_260_101);
 
 test(`${SCHEDULES} random schedules with a death at every request break no invariant of jobs`, async (t) => {

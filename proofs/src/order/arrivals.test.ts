@@ -11,7 +11,7 @@ import { bench, CONSUMER, kindOf, messageOf } from './bench.ts';
 import { contextFor } from './schedule.ts';
 import type { Store } from './faulty-store.ts';
 
-test('a delivery that arrives in any turn of a worker that becomes idle is answered at once', async () => {
+test('a delivery that arrives in any turn of the event loop in which a worker becomes idle is answered at once', async () => {
   for (let turns = 0; turns <= 60; turns += 1) {
     const { clock, worker } = bench();
     let late: Promise<Outcome> | undefined;
@@ -48,7 +48,7 @@ test('a delivery whose signal was aborted before it arrived is answered, whateve
   assert.equal(first && kindOf(first), 'retry LEASE_LOST');
 });
 
-test('a message that exists and that no list of held messages shows refuses its number, and is not asked for without end', async () => {
+test('a held message that no list shows refuses its number, and the worker does not look for it without end', async () => {
   const { clock, worker, state } = bench();
   let commits = 0;
   // Another program has changed its number.

@@ -1,6 +1,6 @@
 /**
  * What counts as an attempt of a message: failures of its handler, and processes that died in it. Nothing else brings it
- * nearer to being given up, however often it happens.
+ * nearer to its dead letter, however often it happens.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -11,7 +11,7 @@ import { orderedDelivery } from '../../../shared/src/order/in-order.ts';
 import { bench, REF } from './bench.ts';
 
 const failed = (): Outcome => retry(new Error('its handler failed'));
-/** What says nothing about the message. */
+/** Failures that say nothing about the message. */
 const OTHERS: Readonly<Record<string, () => Outcome>> = {
   'a claim in progress elsewhere': () => retry(inProgressElsewhere('another delivery has it')),
   'a store that is down': () => retry(storeUnavailable('no answer')),
@@ -38,7 +38,7 @@ function refusing(): Readonly<{ deadLettered: string[]; deadLetters: Middleware 
 }
 
 for (const [name, other] of Object.entries(OTHERS)) {
-  test(`${name} gives nothing up, even where the attempts are used up and the dead letter was refused`, async () => {
+  test(`${name} dead-letters nothing, even where the attempts are used up and the dead letter was refused`, async () => {
     const { deadLettered, deadLetters } = refusing();
     const { clock, worker, runs, state } = bench({
       onPoison: 'skip',
@@ -54,7 +54,7 @@ for (const [name, other] of Object.entries(OTHERS)) {
     assert.deepEqual([deadLettered, runs.length, state().last, state().skipped], [[], 5, 1, []]);
   });
 
-  test(`${name} gives nothing up that is too large to be held`, async () => {
+  test(`${name} dead-letters nothing that is too large to be held`, async () => {
     const { deadLettered, deadLetters } = refusing();
     const { worker, runs, state } = bench({
       onPoison: 'skip',
@@ -67,7 +67,7 @@ for (const [name, other] of Object.entries(OTHERS)) {
     assert.deepEqual([deadLettered, runs.length, state().last, state().skipped], [[], 4, 1, []]);
   });
 
-  test(`${name} does not use up attempts: a head blocks after its own failures and no sooner`, async () => {
+  test(`${name} does not use up attempts: the next message blocks after its own failures and no sooner`, async () => {
     const { clock, worker, runs, state } = bench({ retry: { maxAttempts: 2 } });
     const { deliver, sweep } = worker({ handler: inTurn(other, failed, other, other, failed) });
     await deliver(1);
@@ -80,7 +80,7 @@ for (const [name, other] of Object.entries(OTHERS)) {
   });
 }
 
-test('a run that was aborted gives nothing up, even where the attempts are used up', async () => {
+test('a run that was aborted dead-letters nothing, even where the attempts are used up', async () => {
   const { deadLettered, deadLetters } = refusing();
   const { clock, worker, state } = bench({ onPoison: 'skip', deadLetters, retry: { maxAttempts: 1 } });
   const first = worker({ handler: inTurn(failed) });
@@ -99,7 +99,7 @@ test('a run that was aborted gives nothing up, even where the attempts are used 
   assert.deepEqual([deadLettered, state().last, state().skipped], [[], 1, []]);
 });
 
-test('a failure whose commit did not arrive is written again, and not taken for written', async () => {
+test('a failure whose commit did not arrive is written again, and not assumed to be written', async () => {
   const { worker, runs, state } = bench();
   await worker().deliver(2);
   const { deliver } = worker({
@@ -112,7 +112,7 @@ test('a failure whose commit did not arrive is written again, and not taken for 
   assert.ok(readyAt === nextTryAt && nextTryAt > 0);
 });
 
-test('a stream that is resumed, or goes on behind what was skipped, has all its attempts again', async () => {
+test('a stream that is resumed, or goes on behind what was skipped, gets all its attempts again', async () => {
   const { clock, store, worker, runs, state } = bench({ retry: { maxAttempts: 2 } });
   const deadLetters: Middleware = (next) => async (message, context) => {
     const outcome = await next(message, context);

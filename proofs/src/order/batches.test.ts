@@ -123,7 +123,7 @@ test('a held number whose handler ignores its signal keeps its lease, and what w
   assert.deepEqual([state().last, heldNumbers()], [4, [6]]);
 });
 
-test('a pause that is no time, or without an end, keeps no failure from being stored', async () => {
+test('a pause that is not a number, or is infinite, keeps no failure from being stored', async () => {
   for (const after of ['soon', Number.NaN, Infinity, -1] as never[]) {
     const { worker, state, heldNumbers } = bench();
     const { deliver } = worker({ handler: async () => retry(new Error('not yet'), after) });
@@ -133,7 +133,7 @@ test('a pause that is no time, or without an end, keeps no failure from being st
   }
 });
 
-test('a delivery that is aborted aborts its handler, and what it would run starts no more', async () => {
+test('a delivery that is aborted aborts its handler, and no further message starts in its time', async () => {
   const { clock, store, runs, worker, state } = bench();
   for (const number of [2, 3]) await worker().deliver(number);
   const client = new AbortController();
@@ -168,7 +168,7 @@ test('a delivery whose time is over while it waits does not run, and its stream 
   assert.equal(state().last, 3);
 });
 
-test('a stream that is busy for longer than a lease is no other process’s: each batch renews it', async () => {
+test('a stream that is busy for longer than a lease stays with its process: each batch renews the lease', async () => {
   const made = bench();
   const { clock, worker, runs, state } = made;
   const { deliver } = worker({

@@ -12,7 +12,7 @@ import type { Traffic } from './traffic.ts';
 
 type Effect = Readonly<{ key: string; number: number; content: string; token: string }>;
 
-export type Habits = Readonly<{
+export type Behaviour = Readonly<{
   alive(): boolean;
   /** How long this call takes, whether it ends when its signal is aborted, and whether its process dies in it. */
   next(): Readonly<{ takesMs: number; obeys: boolean; dies: boolean }>;
@@ -20,7 +20,7 @@ export type Habits = Readonly<{
   traffic: Pick<Traffic, 'failuresLeft' | 'fatal'>;
 }>;
 
-export type Witness = Readonly<{
+export type Recording = Readonly<{
   effects: Effect[];
   violations: string[];
   /** How often a number's handler has failed in a way that says something about the message, by `key#number`. */
@@ -29,13 +29,13 @@ export type Witness = Readonly<{
   kills: Map<string, number>;
   /** Calls so far. */
   starts: { count: number };
-  handler(habits: Habits): Handler;
+  handler(behaviour: Behaviour): Handler;
 }>;
 
 type Run = Readonly<{ key: string; token: string; until: number; alive: () => boolean }>;
 
 /** `behindOnce`: a number may have been done under an earlier lease, and its repeat is not seen here. */
-export function witness(clock: Clock, store: MemoryStreams, behindOnce = false): Witness {
+export function checkedHandlers(clock: Clock, store: MemoryStreams, behindOnce = false): Recording {
   const effects: Effect[] = [];
   const violations: string[] = [];
   const failures = new Map<string, number>();
@@ -75,23 +75,23 @@ export function witness(clock: Clock, store: MemoryStreams, behindOnce = false):
     failures,
     starts,
     kills,
-    handler: (habits) => async (message, context) => {
+    handler: (behaviour) => async (message, context) => {
       const content = message.data.toString();
       const [key = '', text = ''] = content.split('#');
       const number = Number(text);
       const token = context.fencingToken ?? '0';
-      const run: Run = { key, token, until: context.deadline, alive: habits.alive };
+      const run: Run = { key, token, until: context.deadline, alive: behaviour.alive };
       starts.count += 1;
-      if (habits.traffic.fatal.get(content) === 'kills') kills.set(content, (kills.get(content) ?? 0) + 1);
+      if (behaviour.traffic.fatal.get(content) === 'kills') kills.set(content, (kills.get(content) ?? 0) + 1);
       checkStart(key, number, run);
       running.add(run);
-      const { takesMs, obeys, dies } = habits.next();
+      const { takesMs, obeys, dies } = behaviour.next();
       await sleep(clock, takesMs, obeys ? context.signal : undefined);
       running.delete(run);
-      if (dies || habits.traffic.fatal.get(content) === 'kills') habits.crash();
-      if (!habits.alive()) return new Promise(() => undefined);
+      if (dies || behaviour.traffic.fatal.get(content) === 'kills') behaviour.crash();
+      if (!behaviour.alive()) return new Promise(() => undefined);
       if (obeys && context.signal.aborted) return retry(context.signal.reason);
-      const { failuresLeft, fatal } = habits.traffic;
+      const { failuresLeft, fatal } = behaviour.traffic;
       const fate = fatal.get(content);
       if (fate !== undefined) {
         failed(`${key}#${number}`);

@@ -1,5 +1,5 @@
 /**
- * What a consuming process is told, and what it writes down.
+ * The task of a consuming process, and the lines that it writes.
  */
 
 export const CONSUMER = 'killed';
@@ -26,5 +26,5 @@ export type RunLine = Readonly<{
   untilMs: number;
 }>;
 
-/** `takeover`: an expired lease was taken. `swept`: a sweep took a stream. */
+/** `takeover`: an expired lease was taken over. `swept`: a sweep took a stream. */
 export type ConsumingLine = RunLine | Readonly<{ what: 'takeover' | 'swept'; worker: string }>;

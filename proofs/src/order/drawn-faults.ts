@@ -15,7 +15,7 @@ export type Faults = Readonly<{
   /** Nothing goes wrong any more after a while: by then every promise must be kept. */
   on(): boolean;
   ofRequest(request: Request): Fault;
-  /** How the handler fares in this call: whether it is slow, and whether its process dies in it. */
+  /** What the handler does in this call: whether it is slow, and whether its process dies in it. */
   ofHandler(): Readonly<{ isSlow: boolean; dies: boolean }>;
 }>;
 

@@ -10,7 +10,7 @@ import { through } from '../engine/through.ts';
 export type Store = StreamStore & StreamAdmin;
 type Method = Exclude<keyof Store, 'maxHeldBytes'>;
 
-/** What else a consumer waits for: its payload store, its outbox, its dead-letter topic. */
+/** The other ports for which a consumer waits: its payload store, its outbox, its dead-letter topic. */
 export type Request = Method | 'put' | 'get' | 'done' | 'republish' | 'dead letter';
 export type Call = Process<Request>['call'];
 

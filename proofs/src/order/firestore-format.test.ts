@@ -1,5 +1,6 @@
 /**
- * Documents of another format, or that another program has written to: nothing is guessed, and nothing else is hidden.
+ * Documents of another format, or that another program has written to: the store guesses nothing, and hides no other
+ * document.
  */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';

@@ -45,8 +45,9 @@ for (const [name, open] of firestoreServers('off')) {
     });
     after(() => opened.close());
 
-    test('what a transaction decides by is read inside it: the document, and the first held ones', async () => {
-      // A server that locks documents exclusively hides a read beside the transaction: it would be seen nowhere else.
+    test('a transaction reads inside itself what it decides by: the document, and the first held messages', async () => {
+      // A server that locks documents exclusively would hide a read outside of the transaction: only this test would
+      // notice.
       const store = firestoreStreams(opened.firestore);
       const ref = newStream();
       await store.commit(ref, NEW, { patch: patchOf({ readyAt: 1 }) });
@@ -150,7 +151,7 @@ test('a server that is down gives STORE_UNAVAILABLE in time, and works once it i
     assert.deepEqual(new Set(codes), new Set(['STORE_UNAVAILABLE']));
   };
   assert.ok((await turnsDuring(all)) < 5_000);
-  // A client that is ended while it still tries has an unhandled rejection of its own: first it gets its answers.
+  // A client that is closed while it still retries has an unhandled rejection of its own: first it gets its answers.
   const server = await startFirestore({ port, clock: systemClock() });
   const { state } = await firestoreStreams(firestore, { callTimeout: '30s' }).read(ref);
   assert.equal(state?.epoch ?? null, null);
@@ -159,7 +160,7 @@ test('a server that is down gives STORE_UNAVAILABLE in time, and works once it i
   await server.close();
 });
 
-test('a transaction that was given up sends nothing more', async () => {
+test('a transaction that was abandoned sends nothing more', async () => {
   const { firestore, close } = await onLocalStack('off');
   const transactions = followTransactions(firestore);
   const client = firestore as unknown as {
@@ -241,7 +242,7 @@ const contextFor = (consumer: string): Context => ({
   log: silent,
 });
 
-/** Every transaction that the client runs, also those that their caller has given up. */
+/** Every transaction that the client runs, also those that their caller has abandoned. */
 function followTransactions(firestore: Firestore): readonly Promise<unknown>[] {
   const running: Promise<unknown>[] = [];
   const run = firestore.runTransaction.bind(firestore);

@@ -118,7 +118,7 @@ test('a gap that closes, or whose number has started, between the look and the s
   }
 });
 
-test('a number that is skipped while a stalled run of it fails is late, and not acknowledged away', async () => {
+test('a number that is skipped while a stalled run of it fails is late, and is not acknowledged', async () => {
   const { clock, worker, state } = bench({ onGap: 'skip', gap: { timeout: '1m' } });
   const handler = async (): Promise<Outcome> => retry(new Error('down'));
   const stalls = worker({ handler, faults: { 'commit 1': { kind: 'none', beforeMs: 3 * MINUTE } } });
@@ -173,7 +173,7 @@ test('a next message that fails behind a gap that is over is no gap', async () =
   assert.deepEqual([state().last, state().attempts, state().skipped], [1, 2, []]);
 });
 
-test('gaps of more streams than one page holds are all looked after', async () => {
+test('gaps of more streams than one page holds are all handled', async () => {
   const { clock, worker, state } = bench({ onGap: 'skip', gap: { timeout: '1m' } });
   const { deliver, sweep } = worker({ handler: async () => ack() });
   for (let key = 0; key < 230; key += 1) await deliver(2, { key: `k${key}` });

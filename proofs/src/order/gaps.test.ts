@@ -1,6 +1,6 @@
 /**
- * Numbers that never come: asked of the publisher's outbox, then waited for or skipped. Nothing is decided on an answer
- * that did not come.
+ * Numbers that never come: asked of the publisher's outbox, then waited for or skipped. Without an answer
+ * nothing is decided.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -116,7 +116,7 @@ test('a gap of another `last` is another gap, with a time of its own', async () 
   assert.deepEqual(await sweep(context()), NOTHING);
 });
 
-test('what was decided about a gap is not done to another one that has taken its place meanwhile', async () => {
+test('a decision about a gap is not applied to another gap that has taken its place meanwhile', async () => {
   for (const policy of ['skip', 'wait'] as const) {
     const asked: string[] = [];
     const repair: GapRepair = {
@@ -195,7 +195,7 @@ test('a gap that closes, or whose number has started, between the look and the s
   }
 });
 
-test('gaps of more streams than one page holds are all looked after, and one that fails starves no other', async () => {
+test('gaps of more streams than one page holds are all handled, and one that fails starves no other', async () => {
   const bad = new Set(['k0', 'k1', 'k2']);
   const wrap = (store: MemoryStreams): MemoryStreams => ({
     ...store,
@@ -212,7 +212,7 @@ test('gaps of more streams than one page holds are all looked after, and one tha
   assert.deepEqual([skipped, failed, drained], [227, 3, 227]);
 });
 
-test('what is older than its consumer is skipped without a word of loss, and never published again', async () => {
+test('numbers older than the consumer are skipped without an alarm, and never published again', async () => {
   const { asked, repair } = outboxOf();
   const start = { read: async () => ({ next: 12, epoch: 'e' }) };
   const opening = { last: 0, recentHashes: [], gapAt: 0, opening: 12 };

@@ -43,7 +43,7 @@ test('numbers run in their order whatever the order they come in, and duplicates
   assert.deepEqual([state().last, state().lease, heldNumbers()], [5, null, [7]]);
 });
 
-test('B18: a redelivered tail below the pointer never runs again', async () => {
+test('B18: redelivered numbers that are done never run again', async () => {
   const { worker, runs } = bench();
   await deliverAll(worker(), [1, 2, 3]);
   assert.deepEqual(await deliverAll(worker(), [1, 2, 3]), ['ack stale', 'ack stale', 'ack stale']);
@@ -140,7 +140,7 @@ test('a lost reply to the start of a batch is recognised', async () => {
   assert.deepEqual([runs.length, state().last], [1, 1]);
 });
 
-test('a stale arrival goes on with a stream that was left with something due', async () => {
+test('a stale delivery continues a stream that was left with work that is due', async () => {
   const { clock, worker, state, store } = bench();
   await deliverAll(worker(), [1, 3]);
   const ref = REF;
@@ -176,7 +176,7 @@ test('a sweep leaves a live lease alone even when its stream looks due', async (
   });
 });
 
-test('a drain ends with half of the delivery’s time and leaves the rest to a wake-up', async () => {
+test('a drain ends after half of the delivery’s time and leaves the rest to a wake-up', async () => {
   const { clock, worker, state, wakes } = bench();
   const slow: Handler = async () => {
     await sleep(clock, 7_000);
@@ -204,7 +204,7 @@ test('every lease has a larger fencing token, and what was held runs under the s
   );
 });
 
-test('a handler that ignores its signal is left behind, and nothing is written for it', async () => {
+test('a handler that ignores its signal is abandoned, and nothing is written for it', async () => {
   const { clock, worker, state, contexts } = bench();
   const deaf = worker({
     handler: async () => {
@@ -218,7 +218,7 @@ test('a handler that ignores its signal is left behind, and nothing is written f
   assert.deepEqual([state().last, state().run?.number], [0, 1]);
 });
 
-test('an outcome with messages that nothing behind it publishes is no loss, and blames no message', async () => {
+test('an outcome with messages that no stage inside publishes loses nothing, and counts as no failure of the message', async () => {
   const { worker, state } = bench();
   const outgoing = { topic: 't', data: Buffer.from('x'), attributes: {} };
   const { deliver } = worker({ handler: async () => ack('handled', [outgoing]) });

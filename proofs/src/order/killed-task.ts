@@ -1,4 +1,4 @@
-/** What a process that is killed by its own handler is told, and what it writes down. */
+/** The task of a process that its own handler kills, and the lines that it writes. */
 
 export type KilledTask = Readonly<{
   firestore: string;

@@ -15,7 +15,7 @@ import { PubSub } from '@google-cloud/pubsub';
 import { startFirestore, startPubsub, systemClock as serverClock } from 'pubsub-guarantees-emulator';
 import { systemClock } from '../../../shared/src/clock.ts';
 import { end } from '../servers/child-processes.ts';
-import { hurried } from '../servers/hurried.ts';
+import { fastClock } from '../servers/fast-clock.ts';
 import { firestoreStreams } from '../../../shared/src/order/firestore.ts';
 import { orderedDelivery } from '../../../shared/src/order/in-order.ts';
 import type { StreamDetails } from '../../../shared/src/order/admin.ts';
@@ -30,16 +30,16 @@ const NUMBER = 7;
 const MAX_ATTEMPTS = 3;
 const SWEEP_EVERY_MS = 2_000;
 /** The acknowledgement deadline of 10 s is 5 s here: longer than the lease of 2 s and the sweep behind it. */
-const HURRY = 2;
-/** The killers of one process take turns, and each death costs a lease, a sweep and the start of a process. */
+const SPEED = 2;
+/** A process starts its killers one at a time, and each death costs a lease, a sweep and the start of a process. */
 const LIMIT_MS = Math.max(240_000, STREAMS * 75_000);
 const SUBSCRIPTION = 'projects/demo-project/subscriptions/orders';
 const MODULE = new URL('./pubsub-killer.ts', import.meta.url);
 
 for (const native of [false, true]) {
   const policy = native ? 'with a dead-letter policy of the subscription' : 'without a dead-letter policy';
-  test(`P16: ${STREAMS} killers of their process are blocked at the limit, ${policy}`, async (t) => {
-    const { starts, streams, deaths } = await killed(native);
+  test(`P16: ${STREAMS} messages that kill their process are blocked at the limit, ${policy}`, async (t) => {
+    const { starts, streams, deaths } = await runKillers(native);
     t.diagnostic(`${deaths} processes killed themselves`);
     assert.equal(streams.size, 2 * STREAMS);
     for (const [key, stream] of streams) {
@@ -66,7 +66,7 @@ for (const native of [false, true]) {
 
 const upTo = (last: number): readonly number[] => Array.from({ length: last }, (_, index) => index + 1);
 
-async function killed(native: boolean): Promise<
+async function runKillers(native: boolean): Promise<
   Readonly<{
     starts: readonly StartedLine[];
     streams: ReadonlyMap<string, StreamDetails | undefined>;
@@ -78,7 +78,7 @@ async function killed(native: boolean): Promise<
   const clock = serverClock();
   const [firestoreServer, pubsubServer] = await Promise.all([
     startFirestore({ clock }),
-    startPubsub({ clock: hurried(clock, HURRY) }),
+    startPubsub({ clock: fastClock(clock, SPEED) }),
   ]);
   const [host = '', port] = firestoreServer.address.split(':');
   const firestore = new Firestore({ projectId: 'demo-project', host, port: Number(port), ssl: false });

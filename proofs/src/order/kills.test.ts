@@ -1,20 +1,20 @@
 /**
  * Consumers and publishers that are killed at random, on the local stack's servers: what is committed runs, in order and
- * whole, and what runs again says so.
+ * completely, and what runs again is marked as such.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { RunLine } from './consuming-task.ts';
-import { killWorkers, type Reckoning } from './pubsub-workers.ts';
+import { killWorkers, type KillReport } from './pubsub-workers.ts';
 
 process.env['METADATA_SERVER_DETECTION'] ??= 'none';
 
 /** A few by default, since each costs the start of a process; `npm run test:kills` takes 50. */
 const KILLS = Number(process.env['TEST_KILLS'] ?? 2);
-/** Two readings of the machine's clock, in whole milliseconds. */
+/** The error of two readings of the machine's clock, in whole milliseconds. */
 const ROUNDING_MS = 2;
 
-test(`consumers and publishers killed ${KILLS} times: streams stay in order and whole`, async (t) => {
+test(`consumers and publishers killed ${KILLS} times: streams stay in order and complete`, async (t) => {
   const found = await killWorkers(KILLS);
   const { lines, killed, committed, streams, leftBehind } = found;
   const [takeovers, sweeps] = (['takeover', 'swept'] as const).map(
@@ -33,7 +33,7 @@ test(`consumers and publishers killed ${KILLS} times: streams stay in order and 
 });
 
 /** Answers the number of repeats. */
-function checkKey({ lines, streams }: Reckoning, key: string, texts: readonly string[]): number {
+function checkKey({ lines, streams }: KillReport, key: string, texts: readonly string[]): number {
   const stream = streams.get(key);
   const end = { status: stream?.status, last: stream?.last, held: stream?.held, skipped: stream?.skipped };
   assert.deepEqual(end, { status: 'idle', last: texts.length, held: 0, skipped: [] }, `${key} is drained`);

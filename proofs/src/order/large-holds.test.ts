@@ -14,7 +14,7 @@ import { firestoreStreams } from '../../../shared/src/order/firestore.ts';
 import { orderedDelivery } from '../../../shared/src/order/in-order.ts';
 import { kindOf, messageOf } from './bench.ts';
 
-test('messages ahead of their turn are held where all of them together are more than one request may have', async () => {
+test('messages ahead of their turn are held where together they exceed one request', async () => {
   const { firestore, close } = await onLocalStack('off');
   try {
     const clock = systemClock();

@@ -99,7 +99,7 @@ test('a copy held while its number runs leaves the payload store with it', async
   assert.deepEqual([live.size, state().last, state().readyAt], [0, 1, null]);
 });
 
-test('a dead letter of a large message is whole, from a drain and from an operator', async () => {
+test('a dead letter of a large message has all of its data, from a drain and from an operator', async () => {
   const deadLettered: number[] = [];
   const deadLetters: Middleware = (next) => async (message, context) => {
     const outcome = await next(message, context);
@@ -136,7 +136,7 @@ test('a stream whose content is gone is blocked visibly', async () => {
   assert.deepEqual([state().last, state().blocked?.code], [1, 'PAYLOAD_DONE']);
 });
 
-test('content that comes when its lease is over starts nothing: another may have done the number by then', async () => {
+test('content that is loaded after the lease ended starts nothing: another process may have done the number by then', async () => {
   const payloads = memoryPayloads({ clock: virtualClock() });
   let takesMs = LEASE_MS + 5_000;
   const { clock, worker, runs, state } = bench({

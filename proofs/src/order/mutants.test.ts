@@ -1,13 +1,13 @@
 /**
- * Named mistakes, each of which the simulation or a single schedule must notice; and the algorithm that numbers its
- * messages and refuses what is early, in the same surroundings.
+ * Named mistakes, each of which the simulation or a single schedule must notice; and, under the same conditions, a
+ * consumer that refuses what is early.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { compose, type Handler } from '../../../shared/src/handler.ts';
 import { ack, retry } from '../../../shared/src/outcome.ts';
 import { orderedDelivery } from '../../../shared/src/order/in-order.ts';
-import { articleGate, deliverAll } from './article.ts';
+import { refusingGate, deliverAll } from './baseline.ts';
 import { bench, CONSUMER, messageOf, SOURCE } from './bench.ts';
 import type { Store } from './faulty-store.ts';
 import * as mutations from './mutation.ts';
@@ -40,7 +40,7 @@ const PLAN: Schedule = {
   inTurn: false,
 };
 
-/** The number of schedules it took until one was noticed; 0 when none of `limit` was. */
+/** The number of schedules until one broke a promise; 0 when none of `limit` did. */
 async function noticed(mutation: Mutation, plan: Partial<Schedule>, limit: number): Promise<number> {
   for (let seed = 1; seed <= limit; seed += 1) {
     const drawn = { ...PLAN, ...plan, seed };
@@ -109,7 +109,7 @@ test('mutant: a stale ack that hosts nothing leaves a stream, without a sweep', 
     for (const number of [1, 3]) await deliver(number);
     const { version, state } = await store.read(REF);
     assert.ok(state !== undefined);
-    // As a batch leaves it whose time was over.
+    // The state that a batch leaves whose time was over.
     const patch = {
       commit: 'left',
       last: 2,
@@ -162,24 +162,24 @@ test('mutant: deliveries that start what has failed use up the attempts of innoc
   );
 });
 
-test('the article’s algorithm delivers about n²/2 messages, and the resequencer n', async () => {
+test('a consumer that refuses what is early gets about n²/2 deliveries, and the resequencer n', async () => {
   for (const count of [50, 100]) {
-    const article = await deliverAll(articleGate(), count, { seed: 7 });
+    const refusing = await deliverAll(refusingGate(), count, { seed: 7 });
     assert.deepEqual(
-      article.ran,
+      refusing.ran,
       Array.from({ length: count }, (_, index) => index + 1),
     );
     const half = (count * count) / 2;
-    assert.ok(article.deliveries > 0.6 * half && article.deliveries < 1.5 * half, `${article.deliveries}`);
+    assert.ok(refusing.deliveries > 0.6 * half && refusing.deliveries < 1.5 * half, `${refusing.deliveries}`);
     const { clock, store } = bench();
     const ours = await deliverAll(orderedDelivery(store, { clock }).middleware, count, { seed: 7, clock });
-    assert.deepEqual([ours.ran, ours.deliveries], [article.ran, count]);
+    assert.deepEqual([ours.ran, ours.deliveries], [refusing.ran, count]);
   }
 });
 
-test('the article’s algorithm stalls at a number whose publisher died; the resequencer waits without deliveries', async () => {
-  const article = await deliverAll(articleGate(), 30, { seed: 3, missing: 10, limit: 5_000 });
-  assert.deepEqual([article.ran.length, article.deliveries], [9, 5_000]);
+test('a consumer that refuses what is early stalls at a number whose publisher died; the resequencer waits without deliveries', async () => {
+  const refusing = await deliverAll(refusingGate(), 30, { seed: 3, missing: 10, limit: 5_000 });
+  assert.deepEqual([refusing.ran.length, refusing.deliveries], [9, 5_000]);
   const { clock, store, state } = bench();
   const gate = orderedDelivery(store, { clock }).middleware;
   const ours = await deliverAll(gate, 30, { seed: 3, missing: 10, limit: 5_000, clock });

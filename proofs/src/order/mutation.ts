@@ -15,13 +15,13 @@ export type Mutation = Readonly<{
   store?(store: Store): Store;
   outcome?(outcome: Outcome): Outcome;
   handler?(handler: Handler, clock: Clock): Handler;
-  /** What repeats does not reach the handler: what is done may have been done under an earlier lease. */
+  /** Repeats do not reach the handler: a number that is done may have been done under an earlier lease. */
   behindOnce?: true;
   sweeps?: false;
   options?: Partial<StreamOptions>;
 }>;
 
-/** What every commit writes is changed, in and outside of transactions. */
+/** Changes what every commit writes, in and outside of transactions. */
 const writing = (change: (written: StreamChange) => StreamChange): Mutation => ({
   store: (store) => ({
     ...store,
@@ -33,7 +33,7 @@ const writing = (change: (written: StreamChange) => StreamChange): Mutation => (
   }),
 });
 
-/** What every read of a document, and of held messages, shows is changed. */
+/** Changes what every read of a document, and of held messages, answers. */
 const reading = (
   change: (state: StreamState) => StreamState,
   held: (messages: readonly HeldMessage[]) => readonly HeldMessage[] = (messages) => messages,
@@ -99,7 +99,7 @@ export const blindRelease: Mutation = writing(({ patch, ...rest }) => ({
       : patch,
 }));
 
-/** A look that hides what is held. */
+/** A look that hides held messages. */
 export const blindLook: Mutation = reading(
   (state) => state,
   () => [],
@@ -140,10 +140,10 @@ export const withoutRuleOfFailedNumbers: Mutation = reading((state) => ({
   suspectsTo: 0,
 }));
 
-/** Numbers of a batch whose process died are started as any others. */
+/** Numbers of a batch whose process died are started like any others. */
 export const suspectsAreForgotten: Mutation = reading((state) => ({ ...state, suspectsTo: 0 }));
 
-/** What another delivery is at work on counts as a failure of the message. */
+/** Work of another delivery on the message counts as a failure of the message. */
 export const countsElsewhere: Mutation = {
   handler: (handler) => async (message, context) => {
     const outcome = await handler(message, context);

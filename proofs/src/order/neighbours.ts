@@ -1,5 +1,5 @@
 /**
- * What a simulated consumer publishes to, and asks: a dead-letter topic, an outbox that still has what its publisher
+ * The ports of a simulated consumer, beside its store: a dead-letter topic, an outbox that still has what its publisher
  * never published, and a payload store for what is too large to be held. Requests to each go wrong as those to the store do.
  */
 import { TransientError } from '../../../shared/src/errors.ts';

@@ -1,6 +1,6 @@
 /**
- * In order in front of `once`: what a lost lease runs again comes to a duplicate there, so that each number takes effect
- * once. The claims of this model are sound; what goes wrong goes wrong in front of them.
+ * In-order delivery in front of `once`: a number that runs again after a lost lease is a duplicate there, so that each
+ * number takes effect once. The claims of this model are sound; all faults are in front of them.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -63,25 +63,25 @@ async function search(mutation: () => Mutation): Promise<Readonly<{ twice: numbe
     fc.asyncProperty(plans, async (plan) => {
       const run = await simulate(plan, mutation());
       checkPromises(plan, run);
-      const names = run.witness.effects.map(({ key, number }) => `${key}#${number}`);
+      const names = run.recording.effects.map(({ key, number }) => `${key}#${number}`);
       twice += Number(names.length > new Set(names).size);
-      duplicates += run.witness.starts.count - names.length;
+      duplicates += run.recording.starts.count - names.length;
     }),
     { numRuns: SCHEDULES, seed: SEED },
   );
   return { twice, duplicates };
 }
 
-test('behind once each number takes effect once, whatever in-order delivery has to repeat', async () => {
+test('with once inside, each number takes effect once, whatever in-order delivery has to repeat', async () => {
   const [bare, guarded] = [await search(() => ({})), await search(once)];
-  // Without it there is something to guard against.
+  // Without it some schedules have repeats.
   assert.ok(bare.twice > 0);
   assert.equal(guarded.twice, 0);
 });
 
 // Found with another seed, about once in a thousand schedules: the client repeated a transaction that the process had
-// given up, while the batch that it was about was running.
-test('a transaction that was given up changes nothing when the client repeats it', async () => {
+// abandoned, while the batch that it was about was running.
+test('a transaction that was abandoned changes nothing when the client repeats it', async () => {
   const plan: Schedule = {
     seed: 1_392_788_319,
     workers: 4,

@@ -18,7 +18,7 @@ const at = (next: number, epoch = 'e1'): CounterStart => ({ read: async () => ({
 const GAP = { timeout: '5m' } as const;
 const FIVE_MINUTES = 300_000;
 
-test('a stream that is as new as its consumer begins with 1, at once', async () => {
+test('a stream that is as new as its consumer begins at 1, at once', async () => {
   const { runs, worker } = bench({ start: at(2) });
   await worker().deliver(1);
   await worker().deliver(2);
@@ -92,7 +92,7 @@ test('a stream far beyond maxAhead begins as well, and what is older than that i
   assert.deepEqual(runs, ['5000000:a', '5000001:a']);
 });
 
-test('without a counter nothing is guessed: the message is delivered again, with the reason', async () => {
+test('without a counter the stream does not guess: the message is delivered again, with the reason', async () => {
   const { runs, worker } = bench({ start: { read: async () => undefined } });
   const outcome = await worker().deliver(7);
   assert.equal(outcome.kind === 'retry' && (outcome.error as { code?: string }).code, 'COUNTER_MISSING');

@@ -32,7 +32,7 @@ export function everyPlace(): readonly string[] {
   return [HANDLER, DEAD_LETTER, ...found.filter((place) => !SELDOM.test(place))];
 }
 
-/** A place that is not looked for: what is done there is done elsewhere too. */
+/** A place that the search does not require: the same request is made elsewhere too. */
 export const isSeldom = (place: string): boolean => SELDOM.test(place) || IN_SELDOM.test(place);
 
 /** The place of the request that is made now. Costs a stack trace. */

@@ -51,7 +51,7 @@ function waiting(number: number): Delivery {
   return one;
 }
 
-/** What the cycle does, in a few words. */
+/** What the cycle does, as a short text. */
 function planned({
   state = {},
   held = [],

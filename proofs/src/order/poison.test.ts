@@ -1,6 +1,6 @@
 /**
- * Poison: a number that can never succeed stops its own stream visibly, or is led past after its dead letter. Counted
- * across processes; nothing passes over it before a commit.
+ * Poison: a number that can never succeed blocks its own stream visibly, or is skipped after its dead letter. Attempts
+ * are counted across processes; no number passes over poison before a commit.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -45,7 +45,7 @@ async function sweeps({ clock, worker }: Bench, count: number, handler: Handler)
   }
 }
 
-test('B18: a number that the handler dead-letters stops its stream visibly; others flow', async () => {
+test('B18: a number that the handler dead-letters blocks its stream visibly; other streams go on', async () => {
   const made = bench();
   const { worker, runs, state, heldNumbers, errors } = made;
   const handler = failing(1, 1, bad);
@@ -186,7 +186,7 @@ test('a dead letter that the handler’s own stage has published is not publishe
   assert.deepEqual([deadLettered, state().last], [[], 1]);
 });
 
-test('poison of `once`, one dedupId under two numbers, blocks and does not wait without end', async () => {
+test('poison of `once`, one dedupId under two numbers, blocks its stream and does not wait without end', async () => {
   const made = bench();
   const { worker, state } = made;
   const conflict = (): Outcome =>

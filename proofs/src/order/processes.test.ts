@@ -27,7 +27,7 @@ test('P10: of two visits of one process one takes the stream', async () => {
   assert.deepEqual([first.done + second.done, runs], [1, ['1:a']]);
 });
 
-/** Messages of one stream over many processes, each with so many outstanding; how each fared. */
+/** Messages of one stream over many processes, each with so many outstanding; how each delivery ended. */
 async function hot(processes: number, outstanding: number, count: number) {
   const made = bench();
   const { clock, worker, runs, state } = made;
@@ -86,7 +86,7 @@ for (const [processes, outstanding] of [
   });
 }
 
-/** Ends its process whenever it starts the number. */
+/** A handler that kills its process whenever it starts the number. */
 const killing =
   (number: number): Handler =>
   async (message) =>
@@ -98,7 +98,7 @@ const published: Middleware = (next) => async (message, context) => {
 };
 
 /** Redeliveries of a killer that come after lease and sweep, as with a long ack deadline. */
-async function killed(made: Bench, rounds: number, content?: string): Promise<Outcome | undefined> {
+async function redeliverKiller(made: Bench, rounds: number, content?: string): Promise<Outcome | undefined> {
   const { clock, worker } = made;
   const sent = content === undefined ? {} : { content };
   let last: Outcome | undefined;
@@ -117,7 +117,7 @@ async function killed(made: Bench, rounds: number, content?: string): Promise<Ou
 
 test('P16: a number that kills its process is started as often as attempts allow, and then blocks its stream', async () => {
   const made = bench({ retry: { maxAttempts: 3 } });
-  await killed(made, 6);
+  await redeliverKiller(made, 6);
   const { runs, state } = made;
   assert.deepEqual([runs.length, state().blocked?.code, state().attempts], [3, 'ATTEMPTS_EXHAUSTED', 3]);
 });
@@ -125,7 +125,7 @@ test('P16: a number that kills its process is started as often as attempts allow
 test('P16: with `skip` it is dead-lettered after as many starts, and what waits behind it runs', async () => {
   const made = bench({ retry: { maxAttempts: 3 }, onPoison: 'skip', deadLetters: published });
   await made.worker().deliver(2);
-  await killed(made, 6);
+  await redeliverKiller(made, 6);
   const { runs, state } = made;
   assert.deepEqual(runs, ['1:a', '1:a', '1:a', '2:a']);
   assert.deepEqual([state().last, state().skipped], [2, [{ from: 1, to: 1 }]]);
@@ -133,7 +133,7 @@ test('P16: with `skip` it is dead-lettered after as many starts, and what waits 
 
 test('P16: one that cannot be held is judged before each start', async () => {
   const made = bench({ retry: { maxAttempts: 3 }, maxHeldBytes: 1_000 });
-  await killed(made, 8, 'x'.repeat(2_000));
+  await redeliverKiller(made, 8, 'x'.repeat(2_000));
   const { runs, state } = made;
   assert.deepEqual([runs.length, state().blocked?.code], [3, 'ATTEMPTS_EXHAUSTED']);
 });
@@ -174,7 +174,7 @@ test('P16: all numbers of a batch whose process died are suspects: a killer amon
   assert.equal(heldNumbers().includes(7), true);
 });
 
-/** A store that stops answering, until it is healed. */
+/** A store that stops answering until the test lets it answer again. */
 function silenced(): Readonly<{ wrap(store: Store): Store; silence(): void; heal(): void }> {
   let isSilent = false;
   const guarded =
@@ -305,9 +305,9 @@ test('P18: a process that ends has given every answer first, also one that waits
   assert.equal(given && kindOf(given), 'ack held');
 });
 
-test('an instance that is frozen between two requests rests on nothing that has changed meanwhile', async () => {
+test('an instance that is frozen between two requests does not rely on what has changed meanwhile', async () => {
   const { clock, worker, store, runs, state } = bench();
-  // The monotonic clock of a suspended instance may stand still; the wall clock does not.
+  // The monotonic clock of a suspended instance may stop; the wall clock does not.
   let frozenMs = 0;
   const own = { ...clock, monotonic: () => clock.monotonic() - frozenMs };
   const { middleware } = orderedDelivery(store, { clock: own, lease: '12s' });
@@ -331,7 +331,7 @@ test('an instance that is frozen between two requests rests on nothing that has 
   assert.deepEqual([runs.length, state().last, state().lease], [4, 4, null]);
 });
 
-test('a gap that a frozen instance opens from memory is as old as the store’s time says', async () => {
+test('the age of a gap that a frozen instance opens from memory is judged by the store’s time', async () => {
   const { clock, store, state } = bench();
   let frozenMs = 0;
   const own = { ...clock, monotonic: () => clock.monotonic() - frozenMs };
@@ -345,7 +345,7 @@ test('a gap that a frozen instance opens from memory is as old as the store’s 
   assert.deepEqual([state().waitingSince, state().gapAt], [clock.now(), 1]);
 });
 
-test('with a single attempt a number that kills its process takes none with it that ran before it', async () => {
+test('with a single attempt a number that kills its process costs the numbers before it nothing', async () => {
   const { clock, worker, state, runs } = bench({ retry: { maxAttempts: 1 } });
   let isDead = false;
   const dying = worker({

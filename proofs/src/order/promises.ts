@@ -9,8 +9,8 @@ import type { Simulated } from './simulation.ts';
 import { keysOf } from './traffic.ts';
 
 export function checkPromises(plan: Schedule, run: Simulated): void {
-  assert.deepEqual(run.witness.violations, []);
-  for (const [content, starts] of run.witness.kills) {
+  assert.deepEqual(run.recording.violations, []);
+  for (const [content, starts] of run.recording.kills) {
     assert.ok(starts <= MAX_ATTEMPTS, `${content}, which kills its process, was started ${starts} times`);
   }
   const contents = new Map<string, string>();
@@ -19,10 +19,10 @@ export function checkPromises(plan: Schedule, run: Simulated): void {
 }
 
 function checkKey(plan: Schedule, run: Simulated, key: string, contents: Map<string, string>): void {
-  const { witness, store, deadLettered, traffic } = run;
+  const { recording, store, deadLettered, traffic } = run;
   const state = store.stateOf(refOf(key));
   const firsts: number[] = [];
-  for (const effect of witness.effects.filter((one) => one.key === key)) {
+  for (const effect of recording.effects.filter((one) => one.key === key)) {
     const name = `${key}#${effect.number}`;
     // What ran under a lost lease and was abandoned meanwhile is known to both sides: no promise covers its order.
     const isGivenUp = state !== undefined && isSkipped(state, effect.number);
@@ -33,7 +33,7 @@ function checkKey(plan: Schedule, run: Simulated, key: string, contents: Map<str
   const last = state?.last ?? 0;
   const isDone = (number: number): boolean => state === undefined || !isSkipped(state, number);
   const expected = Array.from({ length: last }, (_, index) => index + 1).filter(isDone);
-  // The number behind `last` may have run, where its commit was never confirmed and it then failed or stands still.
+  // The number behind `last` may have run, where its commit was never confirmed and it then failed or is blocked.
   assert.deepEqual(
     firsts.filter((number) => number <= last),
     expected,
@@ -44,7 +44,7 @@ function checkKey(plan: Schedule, run: Simulated, key: string, contents: Map<str
     const isDeadLettered = [...deadLettered].some(
       (content) => content.startsWith(`${key}#${number}`) && isOf(content, key, number),
     );
-    // Or it was given up before it could be stored, and is one by its next delivery.
+    // Or it became poison before it could be stored, and is dead-lettered with its next delivery.
     const isLate = traffic.sent.some(
       (one) => one.key === key && one.number === number && cameLate(run, one.id),
     );
@@ -75,14 +75,14 @@ function checkEnd(plan: Schedule, run: Simulated, key: string, state: StreamStat
     `${key} keeps what is done`,
   );
   if (state.blocked !== null) {
-    assert.ok(plan.onPoison === 'block' && !plan.operated, `${key} stands still`);
+    assert.ok(plan.onPoison === 'block' && !plan.operated, `${key} is blocked`);
     const isFatal = [...run.traffic.fatal.keys()].some((content) => isOf(content, key, state.last + 1));
-    // Processes that died count as attempts: on top of its failures an innocent head may then stand still too.
+    // Processes that died count as attempts: on top of its failures an innocent next message may then be blocked too.
     assert.ok(
-      isFatal || run.faults > 0 || run.witness.kills.size > 0,
-      `${key} stands still at a message that does not fail`,
+      isFatal || run.faults > 0 || run.recording.kills.size > 0,
+      `${key} is blocked at a message that does not fail`,
     );
-    assert.ok(held.includes(state.last + 1), `${key} stands still without its message`);
+    assert.ok(held.includes(state.last + 1), `${key} is blocked without its message`);
     return;
   }
   if (held.length === 0) return assert.equal(state.waitingSince, null, `${key} waits for nothing`);
@@ -97,7 +97,7 @@ function checkEnd(plan: Schedule, run: Simulated, key: string, state: StreamStat
 
 /** Each message ran, is a dead letter, or waits visibly in the store. */
 function checkMessages(
-  { traffic, settled, deadLettered, store, faults, witness }: Simulated,
+  { traffic, settled, deadLettered, store, faults, recording }: Simulated,
   contents: ReadonlyMap<string, string>,
 ): void {
   for (const message of traffic.sent) {
@@ -124,9 +124,9 @@ function checkMessages(
     else if (code === 'SEQUENCE_CONFLICT') assert.ok(!ran, `${content} ran and was dead-lettered`);
     else {
       assert.ok(deadLettered.has(content), `${content} was given up without a dead letter`);
-      // As above: an innocent head may be given up too, where processes died in it.
+      // As above: an innocent next message may be dead-lettered too, where processes died in it.
       assert.ok(
-        code === 'FATAL' || code === 'ATTEMPTS_EXHAUSTED' || faults > 0 || witness.kills.size > 0,
+        code === 'FATAL' || code === 'ATTEMPTS_EXHAUSTED' || faults > 0 || recording.kills.size > 0,
         `${content} was given up for ${code}`,
       );
     }

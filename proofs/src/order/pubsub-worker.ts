@@ -20,7 +20,7 @@ import { CONSUMER, type ConsumingLine, type ConsumingTask } from './consuming-ta
 const SWEEP_EVERY_MS = 500;
 const LONG_RUNS = 0.25;
 const LONG_RUN_MS = 500;
-/** Of a process that is to be killed in a run: most of the lease. */
+/** The time of a run in a process that is to be killed: most of the lease. */
 const LAST_RUN_MS = 1_500;
 
 const task = JSON.parse(process.argv[2] ?? '') as ConsumingTask;
@@ -53,12 +53,12 @@ const handler: Handler = async ({ attributes, data }, { deadline, fencingToken =
   await pause(isLast ? LAST_RUN_MS : isLong ? LONG_RUN_MS : Math.random() * 20);
   signal.throwIfAborted();
   note({ ...run, what: 'effect', atMs: Date.now() });
-  // A moment in which the effect is there and nothing says so.
+  // A moment in which the effect is written and not yet recorded as done.
   await pause(Math.random() * 10);
   return ack();
 };
 
-/** A commit that says that a process has died takes over what it had. */
+/** A commit that records a death takes over the dead process's stream. */
 function notingTakeovers(inner: StreamStore & StreamAdmin): StreamStore & StreamAdmin {
   const noteOf = ({ patch }: StreamChange): void => {
     if (patch.suspectsTo !== undefined) note({ what: 'takeover', worker: task.name });
@@ -70,7 +70,7 @@ function notingTakeovers(inner: StreamStore & StreamAdmin): StreamStore & Stream
       if (version !== undefined) noteOf(args[2]);
       return version;
     },
-    // Where processes meet at a stream, it is taken over in a transaction.
+    // Where several processes work at a stream, it is taken over in a transaction.
     async transact(ref, work) {
       let change: StreamChange | undefined;
       const done = await inner.transact(ref, (transaction) => {
@@ -98,7 +98,7 @@ async function sweeping(): Promise<never> {
   }
 }
 
-// What was compiled serves those that come after; a killed process would not leave it behind.
+// Writes the compile cache for later processes: a killed process would not write it.
 flushCompileCache();
 receive(client.subscription(task.subscription), compose(handler, [streams.middleware]), {
   consumer: CONSUMER,

@@ -1,6 +1,6 @@
 /**
  * Two processes that publish through an outbox and two that consume in order, killed again and again while they are at work,
- * and what there is afterwards: the consumers' lines, what is committed, and the streams as they end.
+ * and the result: the consumers' lines, what is committed, and the final state of the streams.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -17,13 +17,13 @@ import { relay } from '../../../shared/src/outbox/relay.ts';
 import type { PublishingTask } from '../outbox/pubsub-worker.ts';
 import { pubsubPublisher } from '../../../shared/src/publish/pubsub.ts';
 import { end, heard } from '../servers/child-processes.ts';
-import { hurried } from '../servers/hurried.ts';
+import { fastClock } from '../servers/fast-clock.ts';
 import { firestoreStreams } from '../../../shared/src/order/firestore.ts';
 import { type OrderedDelivery, orderedDelivery } from '../../../shared/src/order/in-order.ts';
 import type { StreamDetails, StreamName } from '../../../shared/src/order/admin.ts';
 import { CONSUMER, type ConsumingLine, type ConsumingTask } from './consuming-task.ts';
 
-export type Reckoning = Readonly<{
+export type KillReport = Readonly<{
   lines: readonly ConsumingLine[];
   killed: Readonly<Record<Role, number>>;
   /** The texts of the orders that are committed, by key. */
@@ -46,24 +46,24 @@ const SUBSCRIPTION = 'orders';
 const SOURCE = `projects/demo-project/subscriptions/${SUBSCRIPTION}`;
 const KEYS = 8;
 /** The client asks for 10 s to acknowledge, which are 2.5 s here, a little more than the lease. */
-const HURRY = 4;
+const SPEED = 4;
 /** The most between two orders of one publisher, so that consumers keep up on two cores. */
 const PUBLISHER_PAUSE_MS = 40;
 /** So many orders are committed between two kills, however slow the machine is; within this time. */
 const ORDERS_PER_KILL = 4;
 const PUBLISH_MS = 4_000;
 const DRAIN_MS = 40_000;
-/** A consumer that has no long run by then is killed all the same. */
+/** A consumer that has begun no long run by then is killed anyway. */
 const RUN_MS = 5_000;
 
 /** Loopback alone; every process that was started is ended. */
-export async function killWorkers(kills: number): Promise<Reckoning> {
+export async function killWorkers(kills: number): Promise<KillReport> {
   const directory = await mkdtemp(join(tmpdir(), 'order-kills-'));
   const file = join(directory, 'lines');
   const clock = systemClock();
   const [firestoreServer, pubsubServer] = await Promise.all([
     startFirestore({ clock }),
-    startPubsub({ clock: hurried(clock, HURRY) }),
+    startPubsub({ clock: fastClock(clock, SPEED) }),
   ]);
   const servers = { firestore: firestoreServer.address, pubsub: pubsubServer.address };
   const [host = '', port] = servers.firestore.split(':');
@@ -134,12 +134,12 @@ async function killing(
   for (let kill = 0; kill < kills; kill += 1) {
     const role = (kill + first) % 2 === 0 ? 'publisher' : 'consumer';
     const victim = await workers[role].shift();
-    // Its successor is on its way, so that two of each are at work until the last kills.
+    // Its successor is already starting, so that two of each are at work until the last kills.
     if (kill + ROLES.length < kills) workers[role].push(start(role));
     await worked(ORDERS_PER_KILL * (kill + 1));
     await pause(Math.random() * 800);
     if (victim === undefined) continue;
-    // Every second consumer in a run, so that leases are left behind however the others fall.
+    // Every second consumer in a run, so that at least one kill leaves a lease behind.
     if (role === 'consumer' && killed.consumer % 2 === 0) {
       victim.send('the next run is the last');
       await Promise.race([heard(victim), pause(RUN_MS)]);

@@ -133,7 +133,7 @@ test('P5: a takeover that finds nothing to run is one write, and counts the atte
   assert.deepEqual([state().readyAt, state().waitingSince], [null, null]);
 });
 
-test('P6: what writes nothing is never answered from memory', async () => {
+test('P6: an answer without a write never comes from memory', async () => {
   const { worker, store, state, runs } = bench();
   const { deliver } = worker();
   for (const number of [1, 2, 3]) await deliver(number);
@@ -146,7 +146,7 @@ test('P6: what writes nothing is never answered from memory', async () => {
   assert.deepEqual(runs.slice(3), ['1:a', '2:b']);
 });
 
-test('P6: what was held before the document was restored from an earlier time is not taken for held', async () => {
+test('P6: a message that was held before the document was restored from an earlier time does not count as held', async () => {
   const { worker, store, state, heldNumbers } = bench();
   const { deliver } = worker();
   for (const number of [1, 3]) await deliver(number);
@@ -161,7 +161,7 @@ test('P6: what was held before the document was restored from an earlier time is
   assert.deepEqual(heldNumbers(), [2, 3]);
 });
 
-test('P6: more than the document counts is not taken for held either', async () => {
+test('P6: messages beyond the document’s count do not count as held either', async () => {
   const { worker, store, state, heldNumbers } = bench();
   const { deliver } = worker();
   for (const number of [1, 3]) await deliver(number);
@@ -188,7 +188,7 @@ test('P6: a document that was restored with as much done and held as is remember
   assert.deepEqual([runs.length, state().last, state().held], [4, 4, 1]);
 });
 
-test('W3: numbers that were started together keep each its own identity, also where the first starts again', async () => {
+test('W3: numbers that were started together keep each its own identity, also when the first of them starts again', async () => {
   const { worker, runs } = bench({ maxHeldBytes: 1 });
   const { deliver } = worker({ handler: failing('1', 1, () => retry(new Error('once'))) });
   const contents = [1, 2, 3].map((number) => ({ number, content: `content of ${number}` }));
@@ -263,7 +263,7 @@ test('P8: held messages that cannot be read refuse the delivery, and nothing is 
   }
 });
 
-test('P9: a batch that begins with a held message runs in the time of a delivery further behind in it', async () => {
+test('P9: a batch that begins with a held message runs in the time of a delivery further back in the batch', async () => {
   const { clock, worker, runs, contexts, state } = bench();
   await worker({ handler: failing('1', 1, () => retry(inProgressElsewhere('busy'))) }).deliver(1);
   await clock.advance(1_500);
@@ -271,7 +271,7 @@ test('P9: a batch that begins with a held message runs in the time of a delivery
   assert.deepEqual([runs, state().last, contexts.length], [['1:a', '1:a', '2:a'], 2, 3]);
 });
 
-test('P13: a run of held messages goes on beyond the end of a page', async () => {
+test('P13: a batch of held messages goes on beyond the end of a page', async () => {
   const { clock, worker, runs } = bench({ pageSize: 8 });
   const { deliver } = worker();
   for (let number = 120; number > 1; number -= 1) await deliver(number);

@@ -1,5 +1,5 @@
 /**
- * What a simulation is drawn from, and the context that its deliveries have.
+ * The plan of a simulation, and the context of its deliveries.
  */
 import type { Context } from '../../../shared/src/handler.ts';
 import { silent } from '../../../shared/src/log.ts';
@@ -25,7 +25,9 @@ export type Schedule = TrafficPlan &
     woken: boolean;
     /** Messages are published in random order over this time. */
     spreadMs: number;
-    /** Or: the first of each number at once, in their turn, and only what comes again or under the same number spread. */
+    /**
+     * Otherwise the first message of each number comes at once and in order, and only repeats and copies are spread.
+     */
     inTurn: boolean;
     /** Where processes die more often than elsewhere. */
     crashSite?: string;
@@ -36,7 +38,7 @@ export const SOURCE = 'sub';
 export const refOf = (key: string): StreamRef => ({ consumer: CONSUMER, source: SOURCE, key });
 /** More than the counted failures of a message that succeeds in the end: of at most five, the last three. */
 export const MAX_ATTEMPTS = 4;
-/** One for all: each of its own would cost a stack trace. */
+/** One error for all: each new one would cost a stack trace. */
 const OVER = new Error('the time of the delivery is over');
 export function contextFor(clock: VirtualClock, limitMs: number, consumer = CONSUMER): Context {
   const controller = new AbortController();

@@ -10,7 +10,7 @@ import { type OrderedDelivery, orderedDelivery } from '../../../shared/src/order
 import type { MemoryStreams } from '../../../shared/src/order/memory.ts';
 import type { StreamOptions } from '../../../shared/src/order/options.ts';
 import type { VisitContext } from '../../../shared/src/order/mailbox.ts';
-import type { Habits, Witness } from './checking-handler.ts';
+import type { Behaviour, Recording } from './checking-handler.ts';
 import type { Faults } from './drawn-faults.ts';
 import { startProcess } from '../engine/process.ts';
 import { faultyStore, lost, type Request } from './faulty-store.ts';
@@ -36,7 +36,7 @@ export type World = Readonly<{
   clock: VirtualClock;
   store: MemoryStreams;
   payloads: PayloadStore;
-  witness: Witness;
+  recording: Recording;
   traffic: Traffic;
   faults: Faults;
   deadLettered: Set<string>;
@@ -46,10 +46,10 @@ export type World = Readonly<{
 }>;
 
 export function startConsumer(world: World, died: () => void): Consumer {
-  const { plan, mutation, random, clock, store, witness, traffic, faults, deadLettered } = world;
+  const { plan, mutation, random, clock, store, recording, traffic, faults, deadLettered } = world;
   const process = startProcess<Request>(clock, { faultOf: faults.ofRequest, lost, died });
   const { alive, crash, call } = process;
-  const habits: Habits = {
+  const behaviour: Behaviour = {
     alive,
     crash,
     traffic,
@@ -75,7 +75,7 @@ export function startConsumer(world: World, died: () => void): Consumer {
     ...(plan.large && { payloads }),
     ...(plan.woken && { wake: ({ key }, atMs) => world.wake(key, atMs) }),
   };
-  const checked = witness.handler(habits);
+  const checked = recording.handler(behaviour);
   const handler = compose(mutation.handler?.(checked, clock) ?? checked, []);
   const streams = orderedDelivery(faulty, options);
   const chain = compose(handler, [streams.middleware]);

@@ -1,6 +1,6 @@
 /**
- * Random schedules over several processes. Whatever happens to the processes and to the store's replies: first runs of
- * a stream are 1, 2, 3, …, a repeat happens only after a lost lease, nothing is lost, and in the end every stream is
+ * Random schedules over several processes. Whatever happens to the processes and to the store's replies, the first runs
+ * of a stream are 1, 2, 3, …, a repeat happens only after a lost lease, nothing is lost, and in the end every stream is
  * drained, visibly blocked, or waits for a number that no publisher has.
  */
 import assert from 'node:assert/strict';
@@ -13,7 +13,7 @@ import { diedEverywhere } from '../engine/died-everywhere.ts';
 import { newTally, type Tally } from '../engine/places.ts';
 import { DEAD_LETTER, everyPlace, isSeldom } from './places.ts';
 
-/** `npm run test:deep` takes as many, with which each place must be died at. */
+/** `npm run test:deep` takes as many, and demands deaths at each place. */
 const DEEP = 3_000;
 const RUNS = Number(process.env['TEST_SCHEDULES'] ?? 300);
 /** The same each time; another one is asked for with TEST_SEED. A failure prints its schedule. */
@@ -59,7 +59,8 @@ async function search(): Promise<Found> {
       const [rarest = '?'] = places.toSorted((left, right) => crashes.of(left) - crashes.of(right));
       const run = await checked(schedules % 5 === 0 ? aimedAt(drawn, rarest) : drawn, crashes);
       faults += run.faults;
-      repeats += run.witness.effects.length - new Set(run.witness.effects.map(({ content }) => content)).size;
+      repeats +=
+        run.recording.effects.length - new Set(run.recording.effects.map(({ content }) => content)).size;
     }),
     { numRuns: RUNS, seed: SEED },
   );
@@ -72,7 +73,7 @@ const [found] = await Promise.allSettled([search()]);
 test('keeps every promise in random schedules with crashes, stalls, poison, gaps and a reset counter', () => {
   if (found.status === 'rejected') throw found.reason;
   const { faults, repeats } = found.value;
-  // A search that never met a fault or a repeat would prove nothing.
+  // A search without a fault or a repeat would prove nothing.
   assert.ok(faults > RUNS, `only ${faults} faults in ${RUNS} schedules`);
   assert.ok(repeats > 0, 'no schedule repeated a number');
 });
@@ -83,7 +84,7 @@ test('processes died often at each place where the protocol waits for another pa
   const { crashes } = found.value;
   const counts = places.map((place) => [`at ${place}`, crashes.of(place)] as const);
   diedEverywhere(context, counts, true);
-  // A place that the sources do not show would never have been aimed at.
+  // A place that the sources do not show would never be chosen for a death.
   const unknown = crashes.places().filter((place) => !places.includes(place) && !isSeldom(place));
   assert.deepEqual(unknown, []);
 });
@@ -98,7 +99,7 @@ test('runs every number once when nothing goes wrong', async () => {
   await fc.assert(
     fc.asyncProperty(plans(fc.constant(0)), async (plan) => {
       const calm = { ...plan, fatal: 0 };
-      const { effects } = (await checked(calm)).witness;
+      const { effects } = (await checked(calm)).recording;
       assert.equal(effects.length, new Set(effects.map(({ key, number }) => `${key}#${number}`)).size);
     }),
     { numRuns: Math.ceil(RUNS / 6), seed: SEED },
@@ -110,7 +111,7 @@ function aimedAt(plan: Schedule, crashSite: string): Schedule {
   const aimed: Schedule = {
     ...plan,
     crashSite,
-    // What goes wrong elsewhere keeps processes from getting there.
+    // Faults elsewhere keep processes from getting there.
     faultRate: Math.min(plan.faultRate, 0.03),
     numbers: 8,
     fatal: 0.3,

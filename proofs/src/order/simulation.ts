@@ -6,9 +6,9 @@ import { type VirtualClock, virtualClock } from '../../../shared/src/testing/vir
 import type { Outcome } from '../../../shared/src/outcome.ts';
 import { memoryPayloads } from '../../../shared/src/payload/memory.ts';
 import { type MemoryStreams, memoryStreams } from '../../../shared/src/order/memory.ts';
-import { crew } from '../engine/crew.ts';
+import { supervise } from '../engine/supervisor.ts';
 import type { Tally } from '../engine/places.ts';
-import { type Witness, witness } from './checking-handler.ts';
+import { type Recording, checkedHandlers } from './checking-handler.ts';
 import { drawnFaults, FAULTS_END_MS } from './drawn-faults.ts';
 import type { Mutation } from './mutation.ts';
 import { CONSUMER, contextFor, refOf, type Schedule } from './schedule.ts';
@@ -24,7 +24,7 @@ export type Simulated = Readonly<{
   /** Contents whose dead letter the consumer or the operator has published. */
   deadLettered: ReadonlySet<string>;
   store: MemoryStreams;
-  witness: Witness;
+  recording: Recording;
   faults: number;
   clock: VirtualClock;
 }>;
@@ -34,14 +34,14 @@ const ACK_DEADLINE_MS = 30_000;
 const LEAST_BYTES = 1;
 const SWEEP_EVERY_MS = 10_000;
 const OPERATED_EVERY_MS = 15_000;
-/** Half an hour after the last fault at the latest everything is quiet. */
+/** By half an hour after the last fault everything must have come to an end. */
 const LIMIT_MS = FAULTS_END_MS + 1_800_000;
 
 export async function simulate(plan: Schedule, mutation: Mutation = {}, crashes?: Tally): Promise<Simulated> {
   const random = randomFrom(plan.seed);
   const clock = virtualClock();
   const plain = memoryStreams({ clock, ...(plan.large && { maxHeldBytes: LEAST_BYTES }) });
-  const seen = witness(clock, plain, mutation.behindOnce);
+  const seen = checkedHandlers(clock, plain, mutation.behindOnce);
   const store = watchedStore(plain, seen.violations, seen.failures);
   const settled = new Map<string, Outcome>();
   const deliveries = new Map<string, number>();
@@ -49,7 +49,7 @@ export async function simulate(plan: Schedule, mutation: Mutation = {}, crashes?
   const made = traffic(plan, random);
   const faults = drawnFaults(plan, random, clock, crashes);
   const payloads = memoryPayloads({ clock });
-  const shared = { plan, mutation, random, clock, store, payloads, witness: seen, faults, deadLettered };
+  const shared = { plan, mutation, random, clock, store, payloads, recording: seen, faults, deadLettered };
   const world: World = { ...shared, traffic: made, deliver, wake };
 
   function deliver(sent: Sent): void {
@@ -78,7 +78,7 @@ export async function simulate(plan: Schedule, mutation: Mutation = {}, crashes?
     const process = worker();
     if (process.alive()) void process.sweep(contextFor(clock, 50_000)).catch(() => undefined);
   };
-  /** Mends what is mendable; gives up the rest. */
+  /** Resumes streams whose message can succeed; skips the others. */
   const operate = async (): Promise<void> => {
     clock.after(OPERATED_EVERY_MS, () => void operate().catch(() => undefined));
     const process = worker();
@@ -95,9 +95,9 @@ export async function simulate(plan: Schedule, mutation: Mutation = {}, crashes?
     }
   };
 
-  const workers = crew(
+  const workers = supervise(
     plan.workers,
-    (_seat, died) => startConsumer(world, died),
+    (_slot, died) => startConsumer(world, died),
     (restart) => void clock.after(1_000 + random.upTo(20_000), restart),
   );
   const worker = () => workers.at(random.upTo(workers.size));
@@ -121,7 +121,7 @@ export async function simulate(plan: Schedule, mutation: Mutation = {}, crashes?
     deliveries,
     deadLettered,
     store,
-    witness: seen,
+    recording: seen,
     faults: faults.count(),
     clock,
   };

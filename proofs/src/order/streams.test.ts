@@ -1,5 +1,5 @@
 /**
- * Which messages are one stream, what is remembered of it, and how many streams a process bears.
+ * Which messages are one stream, what is remembered of it, and how many streams a process can handle.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -231,7 +231,7 @@ test('misuse from JavaScript is refused with a ConfigError that says what is acc
   }
 });
 
-test('a handler with a part that begins nothing in the time of a lease is refused where it is put under it', () => {
+test('a handler with a stage that needs more time than a lease is refused when it is put inside', () => {
   const clock = virtualClock();
   const once = dedup(memoryClaims({ clock }), { clock })(async () => ack());
   const under = (lease: Duration) => orderedDelivery(memoryStreams({ clock }), { clock, lease });

@@ -81,13 +81,13 @@ test('a sweep visits no stream after its deadline or after it is aborted, and th
     await bed.clock.until(bed.sweep({ ...context, signal: over.signal }));
     const first = visited.length;
     assert.ok(first >= 8 && first < 40, `${end}: ${first}`);
-    // None of them is done: only the place where the sweep ended keeps it from beginning with them again.
+    // None of them is done: only because the sweep remembers where it ended does it not begin with them again.
     await bed.clock.until(bed.sweep(bed.context(200_000)));
     assert.deepEqual(new Set(visited.slice(0, 200)).size, 200, end);
   }
 });
 
-test('a visit that fails is counted and said, and the others go on', async () => {
+test('a visit that fails is counted and logged, and the others go on', async () => {
   const visit: VisitStream = async ({ key }) => {
     if (key === 'k1') throw storeUnavailable('no answer');
     return { taken: key !== 'k2', drained: 1 };

@@ -1,5 +1,5 @@
 /**
- * When a visit ends, and what it leaves: its time, and its turn among the streams that may end the process.
+ * When a visit ends, and the state that it leaves: its time, and its turn among the streams that may kill the process.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -57,7 +57,7 @@ async function suspects(made: Bench, keys: readonly string[]): Promise<void> {
   await made.clock.advance(2 * LEASE_MS);
 }
 
-test('what waits for its turn keeps no delivery waiting: it is answered or held as ever', async () => {
+test('a stream that waits for its turn keeps no delivery waiting: deliveries are answered or held as usual', async () => {
   const made = bench({ retry: { maxAttempts: 2 } });
   const { clock, state, runs } = made;
   await suspects(made, ['a', 'b']);
@@ -88,7 +88,8 @@ test('a turn that does not come in the time of a visit, or of a delivery, leaves
   const made = bench({ retry: { maxAttempts: 2 }, maxHeldBytes: 1 });
   const { clock, state } = made;
   await suspects(made, ['a', 'b']);
-  // Taken over, found empty and released: what is redelivered cannot be held, and is started by its delivery.
+  // The stream is taken over, found empty and released: the redelivered message cannot be held, and its delivery starts
+  // it.
   await made.worker().sweep();
   const { deliver } = made.worker({
     handler: async () => {

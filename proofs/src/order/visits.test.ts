@@ -1,5 +1,5 @@
 /**
- * What sweeps, wake-ups and operators do to streams that real workers have left behind.
+ * What sweeps, wake-ups and operators do with streams that real workers have left.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -43,7 +43,7 @@ async function dueStreams({ clock, store, worker }: Bench, count: number): Promi
   assert.equal(await store.count(CONSUMER, 'due'), count);
 }
 
-test('one sweep looks after more streams than one page has', async () => {
+test('one sweep handles more streams than one page has', async () => {
   const bed = bench();
   await dueStreams(bed, 230);
   assert.deepEqual(await bed.worker().sweep(), {

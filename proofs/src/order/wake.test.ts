@@ -29,7 +29,7 @@ test('a wake-up that comes a little early waits; one that comes much too early a
   assert.deepEqual([later.wakes, later.runs], [[{ key: 'k', atMs: at }], []]);
 });
 
-test('a next try that is later than the visit is what is waited for', async () => {
+test('a wake-up waits for the next try where that is later than the visit', async () => {
   const bed = visiting();
   const now = bed.clock.now();
   await made(bed.store, { attempts: 1, readyAt: now, nextTryAt: now + 3_000 }, [1]);
@@ -37,7 +37,7 @@ test('a next try that is later than the visit is what is waited for', async () =
   assert.equal(bed.clock.now(), now + 3_000);
 });
 
-test('nothing is done for a stream that is idle, blocked or worked on, and none is asked for', async () => {
+test('a wake-up does nothing for a stream that is idle, blocked or worked on, and asks for no other', async () => {
   const bed = visiting();
   const now = bed.clock.now();
   const left: Readonly<Record<string, StreamFields>> = {
@@ -63,7 +63,7 @@ test('a stream that is unknown, or is another source’s or consumer’s, is sai
   assert.equal((await bed.wake({ key: 'k', source: 's' }, other)).kind, 'unknown');
 });
 
-test('where a stream spans all sources, the source of a wake-up says nothing', async () => {
+test('where a stream spans all sources, the source of a wake-up is ignored', async () => {
   const bed = visiting({ streamScope: 'consumer' });
   const ref = { consumer: CONSUMER, source: '', key: 'k' };
   const state = bed.store.stateOf(await made(bed.store, { readyAt: 1 }, [], 'other'));
@@ -74,7 +74,7 @@ test('where a stream spans all sources, the source of a wake-up says nothing', a
   assert.equal((await bed.wake({ key: 'k' }, bed.context())).kind, 'left');
 });
 
-test('it mends the gap of its stream as the sweep does', async () => {
+test('a wake-up closes the gap of its stream as the sweep does', async () => {
   const bed = visiting({ onGap: 'skip', gap: { timeout: '1m' } });
   await made(bed.store, { waitingSince: bed.clock.now(), gapAt: 0 }, [2]);
   assert.deepEqual(await waking(bed), { ...nothing, kind: 'left' });

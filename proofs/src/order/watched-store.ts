@@ -1,5 +1,5 @@
 /**
- * A store that is looked at after each commit: the document counts what is held, nothing up to `last` is held, what is
+ * A store that checks itself after each commit: the document counts what is held, nothing up to `last` is held, what is
  * held is visible to a visit, a gap or an operator, and no more attempts are counted than handlers have failed, and
  * leases were taken over; one more where the number was in the batch of a process that died.
  */

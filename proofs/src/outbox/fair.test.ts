@@ -108,7 +108,7 @@ test('a row that is committed just after the last read of the run that it joined
       const answer = await send();
       if (request === 'after') {
         looks += 1;
-        // The answer to the look after letting go is on its way while the second row is committed.
+        // The answer to the read after the release is on its way while the second row is committed.
         if (looks === 2) await sleep(clock, 1_000);
       }
       return answer;

@@ -1,6 +1,6 @@
 /**
- * Reports from the field as tests of the outbox, by their numbers: the right values for the inputs that went wrong for
- * others. More of them stand beside what they are about (B10, B37).
+ * Reports from the field as tests of the outbox, under their numbers: the right results for inputs that went wrong in
+ * other systems. Further reports are tested beside the code that they concern (B10, B37).
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

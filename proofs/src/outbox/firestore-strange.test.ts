@@ -1,5 +1,5 @@
 /**
- * What stands in the collections of the outbox and is not as it should be: it delays its own stream, and no other.
+ * Documents in the collections of the outbox that are not as they should be: each delays its own stream, and no other.
  */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -46,7 +46,7 @@ for (const [name, open] of firestoreServers('enforce')) {
       return { firestore, places, store, publisher, relayed, box, add, texts, rowOf };
     }
 
-    test('a row of a later version holds up what comes behind it, not what comes before it, and no other stream', async () => {
+    test('a row of a later version delays the rows behind it, not those before it, and no other stream', async () => {
       const { store, publisher, relayed, add, texts, rowOf } = setUp();
       for (const text of ['a1', 'a2', 'a3']) await add(text, 'a');
       await (await rowOf('a', 2)).update({ v: 9 });
@@ -71,7 +71,7 @@ for (const [name, open] of firestoreServers('enforce')) {
       assert.deepEqual(texts().slice(-2), ['a2', 'a3']);
     });
 
-    test('a row whose place cannot be read, or of an earlier format, is counted, and out of the way of the next pass', async () => {
+    test('a row whose place cannot be read, or of an earlier format, is counted, and does not delay the next pass', async () => {
       const { firestore, places, store, relayed, add, texts } = setUp();
       await add('a1', 'a');
       const pendingAt = { s000: FieldValue.serverTimestamp() };
@@ -91,7 +91,7 @@ for (const [name, open] of firestoreServers('enforce')) {
       assert.deepEqual([again.due, again.failed], [0, 0]);
     });
 
-    test('a stream of an earlier counter goes on by its ref; what is given up is named', async () => {
+    test('a stream of an earlier counter is resumed by its ref; the skipped number is named', async () => {
       const { firestore, places, store, publisher, relayed, add, texts } = setUp();
       const bad = new Set(['old 1', 'old 2']);
       const picky = {

@@ -93,7 +93,7 @@ for (const [name, open] of servers) {
       assert.equal((await firestore.doc(`own/${key}`).get()).get('runs'), 1);
     });
 
-    test('the fast path publishes right after the commit; a pass finds nothing left', async () => {
+    test('the fast path publishes right after the commit, and a pass finds nothing left', async () => {
       const { add, relayed, published } = setUp();
       const key = randomUUID();
       await (await add(['a', 'b'], key)).afterCommit();
@@ -103,7 +103,7 @@ for (const [name, open] of servers) {
       assert.equal(pending, 0);
     });
 
-    test('what is sent expires, what is pending does not', async () => {
+    test('rows that are sent expire, pending rows do not', async () => {
       const { add, relayed, firestore, rows } = setUp();
       await add(['a'], randomUUID());
       const expiry = async (): Promise<unknown> =>
@@ -173,7 +173,7 @@ for (const [name, open] of servers) {
   });
 }
 
-/** Of the one option that is given, which may stand in a group. */
+/** The name of the one option that is given, which may be in a group. */
 const pathOf = (options: object): string => {
   const [name = '', value] = Object.entries(options)[0] ?? [];
   return typeof value === 'object' ? `${name}.${pathOf(value as object)}` : name;

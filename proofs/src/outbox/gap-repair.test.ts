@@ -28,7 +28,7 @@ test('gap repair publishes what was sent again, what is pending in its turn, and
   assert.deepEqual(await repair.republish('k', { from: 2, to: 3 }), [3]);
 });
 
-test('a number that is committed and cannot be published now is not to be given up', async () => {
+test('a number that is committed and cannot be published now must not be skipped', async () => {
   const { clock, add, store, publisher, failing, texts } = world();
   for (const text of ['a', 'b']) await add(text, K);
   failing.set('b', ['refused', 'permanent']);
@@ -42,7 +42,7 @@ test('a number that is committed and cannot be published now is not to be given 
   assert.deepEqual(texts(), ['a', 'a', 'a']);
 });
 
-test('a consumer’s gap is mended from the outbox: what the topic lost comes, and the stream goes on in order', async () => {
+test('a consumer’s gap is repaired from the outbox: the numbers that the topic lost come, and the stream goes on in order', async () => {
   const { clock, add, relayOf, store, publisher, published } = world();
   for (const text of ['a', 'b', 'c']) await add(text, K);
   await relayOf().sweep({ signal });

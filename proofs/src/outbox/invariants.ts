@@ -1,5 +1,5 @@
 /**
- * What must hold whatever happened, judged by what is committed and what the topic has, in the order in which it got it.
+ * The invariants, whatever happened: judged by what is committed and by what the topic has received, in that order.
  */
 import type { OutgoingMessage } from '../../../shared/src/message.ts';
 import type { Table } from '../../../shared/src/outbox/memory-table.ts';

@@ -66,7 +66,7 @@ test(`publishers killed ${KILLS} times lose nothing, and their streams have no g
   for (let kill = 0; kill < KILLS; kill += 1) {
     const victim = await workers.shift();
     await pause(200 + Math.random() * 1_000);
-    // Its successor is on its way, so that a process is always at work.
+    // Its successor is already starting, so that a process is always at work.
     if (kill < KILLS - 1) workers.push(start());
     await end(victim);
   }

@@ -63,7 +63,7 @@ test('rows published and failed, their lag, streams that are blocked and the old
   assert.deepEqual([third('published'), third('lag')], [once(5), once(5, 35)]);
 });
 
-test('a pass whose time is over says nothing about what it has not seen', async (t) => {
+test('a pass whose time is over reports nothing about what it has not seen', async (t) => {
   const sdk = registerSdk();
   t.after(() => sdk.close());
   const { clock, add, failing, relayOf } = world();

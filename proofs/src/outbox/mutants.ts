@@ -1,5 +1,5 @@
 /**
- * Ways of relaying that break a rule each, to see that the schedules find it.
+ * Ways of relaying that break a rule each, to see that the schedules notice.
  */
 import type { RelayStore } from '../../../shared/src/outbox/outbox-store.ts';
 import { outbox } from '../../../shared/src/outbox/outbox.ts';
@@ -15,14 +15,14 @@ export type Mutant = Readonly<{ name: string; breaks: Invariant; way: Way }>;
 
 const IN_ORDER = 'first publishes of a key are 1, 2, 3, …';
 
-/** The way that is built, over a store or a publisher that is not as it should be. */
+/** The real relay, over a store or a publisher with a fault. */
 const over = (change: (parts: Parts) => Partial<Parts>): Way => ({
   start: (parts) => asBuilt.start({ ...parts, ...change(parts) }),
 });
 const overStore = (change: (store: Parts['store'], parts: Parts) => Partial<RelayStore>): Way =>
   over((parts) => ({ store: { ...parts.store, ...change(parts.store, parts) } }));
 
-/** The relay of this process is another one. */
+/** A process with another relay. */
 const overRelay = (change: (parts: Parts, built: Relay) => Partial<Relay>): Way => ({
   start(parts) {
     const { store, publisher, clock, newId } = parts;
@@ -76,7 +76,7 @@ const lastSeen = overStore((store) => ({
   },
 }));
 
-/** The stream is leased as it should be, and `width` of its rows are on their way at once. */
+/** The stream is leased correctly, and `width` of its rows are published at once. */
 const outstanding = (width: number): Way =>
   overRelay(({ store, publisher, newId }) => {
     const drain = async (ref: StreamRef): Promise<void> => {
@@ -131,7 +131,7 @@ const unknownCounts = over(({ publisher }) => ({
 /** B1: the bound is always the lag before now, wherever the oldest pending row is. */
 const boundByLag = overStore((_store, { clock }) => ({ bound: async () => clock.now() - 300_000 }));
 
-/** Rows leave the selection and nothing takes their place. */
+/** Rows leave the selection without their stream taking their place. */
 const parkedAlone = overStore((store) => ({
   writeStream: (ref, version, state, sent, selection) =>
     store.writeStream(

@@ -2,7 +2,8 @@
  * Plays one schedule against a way of relaying, on virtual time, and says which invariants it broke.
  *
  * Three processes share one store and one topic. Each makes its calls and passes over the outbox now and then; it is
- * paused, or dies at any request and is replaced. After a while nothing fails any more: by then everything must be out.
+ * paused, or dies at any request and is replaced. After a while nothing fails any more: by then everything must be
+ * published.
  */
 import { type Clock, sleep } from '../../../shared/src/clock.ts';
 import { storeUnavailable, TransientError } from '../../../shared/src/errors.ts';
@@ -15,17 +16,17 @@ import { memoryOutbox, type MemoryOutbox } from '../../../shared/src/outbox/memo
 import { type Added, outbox, type SlotOptions } from '../../../shared/src/outbox/outbox.ts';
 import { relay } from '../../../shared/src/outbox/relay.ts';
 import { type Invariant, type Outcome, violations } from './invariants.ts';
-import { crew } from '../engine/crew.ts';
+import { supervise } from '../engine/supervisor.ts';
 import { inTurn } from '../engine/faults.ts';
 import { plannedDeaths } from '../engine/places.ts';
 import { startProcess } from '../engine/process.ts';
-import { type Schedule, type Site, TROUBLE_MS } from './schedule.ts';
+import { type Schedule, type Site, FAULTS_END_MS } from './schedule.ts';
 import { message } from './world.ts';
 
 export type Parts = Readonly<{
   store: MemoryOutbox;
   publisher: Publisher;
-  /** With a wall clock that may be wrong. */
+  /** The process, with a wall clock that may be wrong. */
   clock: Clock;
   newId: () => string;
 }>;
@@ -60,8 +61,8 @@ export const asBuilt: Way = {
 
 const WORKERS = 3;
 const PASS_EVERY_MS = 60_000;
-/** Longer than a lease, a pause and the longest back-off together, several times. */
-const LIMIT_MS = TROUBLE_MS + 1_800_000;
+/** Several times as long as a lease, a pause and the longest backoff together. */
+const LIMIT_MS = FAULTS_END_MS + 1_800_000;
 
 export async function play(
   way: Way,
@@ -71,7 +72,7 @@ export async function play(
   const { calls, faults, down, away, pauses, deaths, skews } = schedule;
   const clock = virtualClock();
   const table = memoryTable();
-  const isTrouble = (): boolean => clock.monotonic() < TROUBLE_MS;
+  const hasFaults = (): boolean => clock.monotonic() < FAULTS_END_MS;
   const applied: OutgoingMessage[] = [];
   const outcomes: Outcome[] = calls.map(() => ({ kind: 'unknown' }));
   const due = plannedDeaths(deaths, died);
@@ -83,11 +84,11 @@ export async function play(
       const now = clock.monotonic();
       return now >= at && now < at + milliseconds;
     });
-  const workers = crew(WORKERS, (seat, replace) => {
+  const workers = supervise(WORKERS, (slot, replace) => {
     const end = new AbortController();
     const process = startProcess(clock, {
-      faultOf: () => (isTrouble() ? nextFault() : undefined),
-      dies: (request, when) => isTrouble() && due.dies(`${when} ${request}` as Site),
+      faultOf: () => (hasFaults() ? nextFault() : undefined),
+      dies: (request, when) => hasFaults() && due.dies(`${when} ${request}` as Site),
       lost: (_request, how) => storeUnavailable(how),
       died() {
         end.abort();
@@ -95,7 +96,7 @@ export async function play(
       },
     });
     const network: Network = process.call;
-    const wrong = skews[seat % skews.length] ?? 0;
+    const wrong = skews[slot % skews.length] ?? 0;
     const skewed: Clock = { ...process.clock, now: () => clock.now() + wrong };
     const stamp = way.stamp?.(skewed);
     const store = memoryOutbox({
@@ -117,8 +118,8 @@ export async function play(
     const started = way.start({ store, publisher, clock: skewed, newId });
     const loop = async (): Promise<void> => {
       while (!end.signal.aborted && clock.monotonic() < LIMIT_MS) {
-        await sleep(process.clock, PASS_EVERY_MS + seat * 1_000, end.signal);
-        if (!isIn(down) || !isTrouble()) await started.pass(end.signal).catch(() => {});
+        await sleep(process.clock, PASS_EVERY_MS + slot * 1_000, end.signal);
+        if (!isIn(down) || !hasFaults()) await started.pass(end.signal).catch(() => {});
       }
     };
     void loop();
@@ -136,17 +137,17 @@ export async function play(
         outcomes[index] = { kind: 'committed' };
         await added.afterCommit();
       } catch {
-        // Nothing is known: it may be committed, or be yet.
+        // The outcome is unknown: it may be committed, now or later.
       }
     };
     clock.after(at, () => void make());
   }
 
-  await clock.advance(TROUBLE_MS);
+  await clock.advance(FAULTS_END_MS);
   const isOut = (): boolean => table.rows().every(({ state }) => state === 'sent');
-  // At least once more after the last request on its way has arrived.
+  // At least one more pass after the last delayed request has arrived.
   await clock.advance(60_000);
   while (!isOut() && clock.monotonic() < LIMIT_MS) await clock.advance(60_000);
-  for (let seat = 0; seat < workers.size; seat += 1) workers.at(seat).end.abort();
+  for (let slot = 0; slot < workers.size; slot += 1) workers.at(slot).end.abort();
   return violations(table, applied, calls, outcomes);
 }

@@ -37,7 +37,7 @@ const relayed = relay(store, pubsubPublisher(pubsub, { publishTimeout: '2s' }), 
 });
 const box = outbox(store, { relay: relayed });
 void relayed.run(new AbortController().signal);
-// What was compiled serves those that come after; a killed process would not leave it behind.
+// Writes the compile cache for later processes: a killed process would not write it.
 flushCompileCache();
 
 for (let count = 0; ; count += 1) {

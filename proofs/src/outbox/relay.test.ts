@@ -31,7 +31,7 @@ test('B1: the bound never passes a row that is pending, and never moves back', a
     Array.from({ length: 9 }, () => 'refused' as const),
   );
   await add('a', K);
-  // Whose process has it for longer than all passes take.
+  // Its process has the row for longer than all passes take.
   await add('mine');
   const held = store.rows()[1]?.row.id ?? '';
   await store.claim(held, 'me', 86_400_000);
@@ -91,7 +91,7 @@ test('B4: the fast path of a late row publishes those before it first', async ()
   assert.deepEqual(texts(), ['c0', 'c1', 'c2']);
 });
 
-test('B4: the fast path does nothing while another has the key, and the other sees its row', async () => {
+test('B4: the fast path does nothing while another relay has the key, and that relay sees its row', async () => {
   const { store, clock, relayOf, add, failing, texts } = world();
   failing.set('a', [{ milliseconds: 2_000 }]);
   await add('a', K);
@@ -107,7 +107,7 @@ test('B4: the fast path does nothing while another has the key, and the other se
   assert.deepEqual(texts(), ['a', 'b']);
 });
 
-test('B5: one publish is outstanding for each key, keys do not wait for each other', async () => {
+test('B5: one publish is outstanding for each key, and keys do not wait for each other', async () => {
   const { clock, relayOf, add, failing, texts, mostOutstanding } = world();
   for (const text of ['a', 'b', 'c']) await add(text, K);
   await add('x', { sequenceKey: 'other' });
@@ -117,7 +117,7 @@ test('B5: one publish is outstanding for each key, keys do not wait for each oth
   assert.equal(mostOutstanding(), 1);
 });
 
-test('B6: rows are stamped and the bound is moved by the store’s clock, whatever the processes’ say', async () => {
+test('B6: rows are stamped and the bound is moved by the store’s clock, whatever the processes’ clocks say', async () => {
   const { clock, store, relayOf, texts } = world();
   for (const skewMs of [-240_000, 240_000, 86_400_000]) {
     const skewed = { ...clock, now: () => clock.now() + skewMs };
@@ -150,7 +150,7 @@ test('B7: a publish of unknown outcome ends the run; its row is the first of the
   assert.deepEqual(texts(), ['a', 'b', 'c']);
 });
 
-test('a relay that wakes from a suspended machine publishes nothing under the lease that it had', async () => {
+test('a relay on a machine that was suspended publishes nothing under the lease that it had', async () => {
   const { clock, add, relayOf, publisher, texts } = world();
   for (const text of ['a', 'b', 'c']) await add(text, K);
   const { publish } = publisher;
@@ -169,7 +169,7 @@ test('a relay that wakes from a suspended machine publishes nothing under the le
   assert.deepEqual(texts(), ['a', 'a', 'b', 'c'], 'one copy of what was on its way, and none after it');
 });
 
-test('a relay that was suspended while it claimed a row without order leaves it', async () => {
+test('a relay that was suspended while it claimed a row without order does not publish it', async () => {
   const { clock, add, store, relayOf, texts } = world();
   await add('a');
   await clock.advance(60_000);
@@ -328,7 +328,7 @@ test('fast paths of one process share runs, and each resolves with its row publi
   assert.equal(mostOutstanding(), 1);
 });
 
-test('the loop goes on over failures of the store, and ends with its signal', async () => {
+test('the loop survives failures of the store, and ends with its signal', async () => {
   let isDown = true;
   const { clock, add, relayOf, texts } = world({
     network: async (request, send) => {

@@ -48,7 +48,7 @@ export type Schedule = Readonly<{
   skews: readonly [number, number, number];
 }>;
 
-export const TROUBLE_MS = 900_000;
+export const FAULTS_END_MS = 900_000;
 
 const fault = drawnFaults(
   { none: 16, lost: 2 },
@@ -56,10 +56,10 @@ const fault = drawnFaults(
   'delayed',
 );
 const at = fc.oneof(
-  { weight: 2, arbitrary: fc.nat(TROUBLE_MS - 200_000) },
+  { weight: 2, arbitrary: fc.nat(FAULTS_END_MS - 200_000) },
   { weight: 1, arbitrary: fc.nat(3_000) },
 );
-/** With more of what happens seldom. */
+/** With more of the rare cases. */
 const site = fc.oneof(
   { weight: 6, arbitrary: fc.constantFrom(...sites) },
   {
@@ -86,7 +86,7 @@ export const schedules: fc.Arbitrary<Schedule> = fc.record({
   away: fc.array(fc.record({ at: fc.nat(400_000), milliseconds: fc.nat(300_000) }), { maxLength: 1 }),
   pauses: fc.array(
     fc.record({
-      at: fc.nat(TROUBLE_MS - 200_000),
+      at: fc.nat(FAULTS_END_MS - 200_000),
       worker: fc.nat(2),
       milliseconds: fc.integer({ min: 1_000, max: 180_000 }),
     }),

@@ -1,5 +1,6 @@
 /**
- * What a transaction's function may do with its slot: run again, change its mind, catch what `add` throws, be rolled back.
+ * What a transaction's function may do with its slot: run again, decide otherwise, catch what `add` throws, be rolled
+ * back.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -13,7 +14,7 @@ const { signal } = new AbortController();
 for (const slot of [K, {}]) {
   const name = slot === K ? 'with a key' : 'without order';
 
-  test(`${name}: what a run added that was not committed is never published, whatever its caller keeps`, async () => {
+  test(`${name}: rows of a run that was not committed are never published, whatever its caller keeps`, async () => {
     const { clock, store, relayOf, texts } = world();
     const relay = relayOf();
     const box = outbox(store, { clock, relay });

@@ -1,6 +1,6 @@
 /**
- * What cannot be published now does not keep a pass from the rest, however short the pass and however much of it there is;
- * and what stands behind a blocked stream is read once, not by each pass.
+ * Rows that cannot be published now do not keep a pass from the rest, however short the pass is and however many they
+ * are; and rows behind a blocked stream are read once, not by each pass.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -16,7 +16,7 @@ const [STUCK, GOOD] = [40, 200];
 
 type Kind = 'rows without order' | 'streams' | 'groups of the inbox';
 
-/** Stuck ones first, whose topic does not answer; then good ones. Passes of a minute, each by a relay that knows nothing. */
+/** Stuck rows first, whose topic does not answer; then good ones. Passes of a minute, each by a new relay. */
 async function passes(kind: Kind, count: number) {
   const made = world();
   const { clock, store, publisher, add, texts, relayOf } = made;
@@ -109,7 +109,7 @@ for (const how of ['permanent', 'refused'] as const) {
     assert.ok(seen.pending <= most && seen.rows <= most, JSON.stringify(seen));
     const swept = await relay.sweep({ signal });
     assert.equal(swept.blocked, how === 'permanent' ? 1 : 0);
-    // What is committed meanwhile is read once as well, and another stream is not kept from its turn.
+    // Rows that are committed meanwhile are read once as well, and another stream is not delayed.
     await add('late', { sequenceKey: 'blocked' });
     await add('other', { sequenceKey: 'other' });
     await relay.sweep({ signal });
@@ -127,7 +127,7 @@ for (const how of ['permanent', 'refused'] as const) {
   });
 }
 
-test('a blocked stream with more rows than a pass has time for does not keep another from its turn', async () => {
+test('a blocked stream with more rows than a pass has time for delays no other stream', async () => {
   const { clock, add, texts, relayOf, store } = await blocked('permanent', 3_000);
   await clock.advance(1_000);
   await add('other', { sequenceKey: 'other' });
@@ -140,7 +140,7 @@ test('a blocked stream with more rows than a pass has time for does not keep ano
     },
   });
   // Three pages of 25 rows in each of 16 shards leave the selection with a pass: 1,200 of 3,000, less where the names
-  // of the rows, which are random, fall together.
+  // of the rows, which are random, are unevenly spread.
   for (let pass = 0; pass < 5 && texts().length === 0; pass += 1) {
     await clock.until(relayOf().sweep({ signal, deadline: clock.monotonic() + 3_000 }));
   }

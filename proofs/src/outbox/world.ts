@@ -1,5 +1,5 @@
 /**
- * For the tests of the relay: one store in memory on virtual time, and a topic that remembers and fails on request.
+ * Set-up of the relay's tests: one store in memory on virtual time, and a topic that records and fails on request.
  */
 import { sleep } from '../../../shared/src/clock.ts';
 import { PermanentError, TransientError } from '../../../shared/src/errors.ts';

@@ -8,7 +8,7 @@ import { boundedCalls } from '../../../shared/src/firestore/calls.ts';
 import { payloadSweep } from '../../../shared/src/payload/firestore-sweep.ts';
 
 const [STUCK, GOOD] = [40, 60];
-/** Removals that a sweep has time for. */
+/** How many removals a sweep has time for. */
 const REMOVALS = 16;
 
 test(`${STUCK} payloads that cannot be removed do not keep ${GOOD} others, in sweeps that have time for ${REMOVALS}`, async (t) => {
@@ -54,7 +54,7 @@ test(`${STUCK} payloads that cannot be removed do not keep ${GOOD} others, in sw
   const names = (await chunks.get()).docs.map(({ id }) => id);
   assert.deepEqual([removed, names.filter((name) => name.startsWith('good'))], [GOOD, []]);
   assert.equal(names.length, STUCK);
-  // Mended, they go as well.
+  // Once the store accepts them, they are removed as well.
   faults.set({ rules: [] });
   for (let round = 0; round < 2; round += 1) {
     [left, end] = [1_000, new AbortController()];

@@ -57,7 +57,7 @@ for (const [name, open] of servers) {
       assert.equal(seen.operations().deletes, 12);
     });
 
-    test('a crash at any commit of a put: a repeat completes it, and nothing is to be had before', async () => {
+    test('a crash at any commit of a put: a repeat completes it, and no content can be read before', async () => {
       for (const how of ['refused', 'reply lost'] as const) {
         for (const commit of [1, 2]) {
           const [owner, content] = [randomUUID(), bytesOf(TWO_COMMITS)];
@@ -71,7 +71,7 @@ for (const [name, open] of servers) {
       }
     });
 
-    test('a crash at any commit of done: what is kept can be had, or is done', async () => {
+    test('a crash at any commit of done: the content can be read, or is marked as done', async () => {
       for (const how of ['refused', 'reply lost'] as const) {
         const ref = await put(bytesOf(2_000_000));
         subject.failCommit(1, how);
@@ -82,7 +82,7 @@ for (const [name, open] of servers) {
       }
     });
 
-    test('chunks whose manifest never came are removed a day later, not before', async () => {
+    test('chunks whose manifest was never written are removed a day later, not before', async () => {
       const kept = await subject.storedBytes();
       subject.failCommit(2, 'refused');
       await assert.rejects(put(bytesOf(TWO_COMMITS)), down);
@@ -95,7 +95,7 @@ for (const [name, open] of servers) {
       assert.equal(await subject.storedBytes(), 0);
     });
 
-    test('a second put that died half way does not take the first one’s chunks with it', async () => {
+    test('a second put that died half way does not remove the chunks of the first', async () => {
       const [owner, content] = [randomUUID(), bytesOf(TWO_COMMITS)];
       // Both find nothing; the second one's first commit comes last, and then it dies.
       const held = subject.holdCommit(1);
@@ -126,7 +126,7 @@ for (const [name, open] of servers) {
       }
     });
 
-    test('a chunk that is missing, changed or another’s is damage, and can still be marked as done', async () => {
+    test('a chunk that is missing, changed or of another payload is reported as damage, and the payload can still be marked as done', async () => {
       const kept = await subject.storedBytes();
       for (const change of ['missing', 'changed', 'shorter', 'moved'] as const) {
         const ref = await put(bytesOf(2_000_000));
@@ -150,7 +150,7 @@ for (const [name, open] of servers) {
       }
     });
 
-    test('a manifest that is none is damage, and a repeat writes it anew', async () => {
+    test('an invalid manifest is reported as damage, and a repeat writes it again', async () => {
       const [owner, content] = [randomUUID(), bytesOf(1_000)];
       const ref = await put(content, owner);
       for (const fields of [{ bytes: '1000' }, { chunkBytes: 0 }, { digest: null }, { expiresAt: 5 }]) {
@@ -180,7 +180,7 @@ test('a server that is down gives STORE_UNAVAILABLE in time', async () => {
     }
   });
   assert.ok(turns < 5_000);
-  // A client that is ended while it still tries has an unhandled rejection of its own: first it gets its answers.
+  // A client that is closed while it still retries has an unhandled rejection of its own: first it gets its answers.
   const server = await startFirestore({ port, clock: systemClock() });
   await firestorePayloads(firestore, { callTimeout: '30s' }).done(ref);
   await firestore.terminate();

@@ -1,6 +1,6 @@
 /**
- * Native ordering keys over Google's client and a socket, against a server whose publishes fail: what a key's publishers
- * insist on arrives in their order, and other keys do not wait.
+ * Native ordering keys over Google's client and a socket, against a server whose publishes fail: messages that a
+ * key's publishers publish until they are confirmed arrive in order, and other keys do not wait.
  */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
@@ -92,7 +92,7 @@ async function setUp(
 const numbers = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1);
 
 test('publishes that fail, or whose replies are lost, change the order of no key', async (t) => {
-  // Codes that Google's client does not try again by itself: the caller hears of each.
+  // Codes that Google's client does not retry: the caller gets each of them.
   const { insist, received, faults } = await setUp(
     t,
     [
@@ -121,7 +121,7 @@ test('publishes that fail, or whose replies are lost, change the order of no key
   assert.ok(copies >= 1, 'a lost reply makes copies, which have the order of their first ones');
 });
 
-test('a key whose publish hangs holds no other; what waited behind it is rejected with it, and the key goes on', async (t) => {
+test('a key whose publish hangs delays no other key; publishes behind it are rejected with it, and the key goes on', async (t) => {
   const { send, insist, received } = await setUp(t, [{ nth: [1], action: { type: 'delay', ms: 3_000 } }], {
     publishTimeout: '1s',
   });

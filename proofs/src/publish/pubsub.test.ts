@@ -184,7 +184,7 @@ test('B10: the caller’s objects are neither written to nor read later', async 
   assert.deepEqual({ ...requests[0]?.messages[0]?.attributes }, { a: 'b' });
 });
 
-test('B10: an outage of moments is bridged', async (t) => {
+test('B10: a short outage is retried', async (t) => {
   let calls = 0;
   const { publisher, requests } = await fake(t, (call, answer) =>
     (calls += 1) < 3 ? failWith(14)(call, answer) : confirm(call, answer),

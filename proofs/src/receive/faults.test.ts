@@ -1,4 +1,4 @@
-/** Faults that are not the message's are told of where an operator looks, under their own name, and never as an attempt. */
+/** Faults that are not the message's are logged and counted under their own name, and never count as an attempt. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { deadLettering } from '../../../shared/src/dead-letter/dead-lettering.ts';
@@ -62,7 +62,7 @@ for (const [error, level, event, fault] of [
   });
 }
 
-test('a task whose topic is missing is answered 503 and told of as the deployment’s fault', async () => {
+test('a task whose topic is missing is answered 503 and logged as the deployment’s fault', async () => {
   const clock = virtualClock(Date.UTC(2030, 0, 1));
   const { lines, log } = logOf();
   const topic = 'projects/p/topics/out';

@@ -119,7 +119,7 @@ test('the pause of a message is its own, and is forgotten when it succeeds', asy
   await close();
 });
 
-test('a pause is at least as long as the handler asked for, and ends before the client gives the message up', async () => {
+test('a pause is at least as long as the handler asked for, and ends before the client stops extending the lease', async () => {
   const asked: readonly [Handler, number][] = [
     [async () => retry(new Error('no'), '3s'), 3_000],
     [async () => Promise.reject(new TransientError('X', 'x', { retryAfterMs: 2_000 })), 2_000],
@@ -137,7 +137,7 @@ test('a pause is at least as long as the handler asked for, and ends before the 
   }
 });
 
-test('closing gives what pauses back at once, and waits for nothing else', async () => {
+test('closing gives paused messages back at once, and waits for nothing else', async () => {
   const { send, answers, run, close, clock, runs } = startReceiver(failing, { retry: { min: '30s' } });
   for (const id of ['a', 'b', 'c']) send(id);
   await run(100);
@@ -149,7 +149,7 @@ test('closing gives what pauses back at once, and waits for nothing else', async
   assert.equal(clock.pending(), 0, 'a timer was left');
 });
 
-test('no more messages wait aside than there are places: the rest keeps its handler from running others', async () => {
+test('no more messages pause than there are places: beyond them each occupies its handler', async () => {
   const { send, runs, run, close, flow } = startReceiver(failing, {
     concurrency: 2,
     maxWaiting: 1,
@@ -200,7 +200,7 @@ test('where there are dead letters, the message is one, and the receiver goes on
   await close();
 });
 
-test('an answer in between shows that the handler can answer: it is not stopped', async () => {
+test('an outcome in between shows that the handler can answer: the receiver is not stopped', async () => {
   let count = 0;
   const mixed = (async () => ((count += 1) % 2 === 0 ? retry(new Error('no')) : undefined)) as Handler;
   const { send, run, close, lines, runs } = startReceiver(mixed, { retry: { max: '200ms' } });
@@ -211,7 +211,7 @@ test('an answer in between shows that the handler can answer: it is not stopped'
   await close();
 });
 
-test('what is known of failures is bounded', () => {
+test('the memory of failures is bounded', () => {
   const pauses = growingPauses({ min: '1s', max: '8s' }, 3_600_000);
   const failed = (id: string): number =>
     pauses.failed(id, { kind: 'retry', error: new Error('no') }, 3_600_000);
@@ -283,7 +283,7 @@ for (const [kind, options] of Object.entries({
     }
     assert.deepEqual([server.stats().outstanding, server.stats().backlog], [0, 0]);
     assert.ok(performance.now() - began >= 700, 'three pauses of 100, 200 and 400 ms');
-    // A message before it that is given back brings an ordered one again.
+    // An ordered message comes again when one before it is given back.
     if (kind !== 'ordered') assert.deepEqual([...runs.values()], [4, 4, 4]);
     await receiver.close();
   });

@@ -1,6 +1,6 @@
 /**
- * A process that pulls and is told to end: one handler at a time, which takes a moment and tells its parent when it
- * begins and ends. Started by pubsub-process.test.ts; it ends with its parent.
+ * A process that pulls until it is told to end: one handler at a time, which takes a moment and reports to its parent
+ * when it begins and ends. Started by pubsub-process.test.ts; it ends with its parent.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { PubSub } from '@google-cloud/pubsub';

@@ -43,7 +43,7 @@ test('on SIGTERM a process takes no more, finishes and acks what runs, and ends 
   await publish('b');
   await pause(100);
   child.kill('SIGTERM');
-  // An impatient platform.
+  // The platform sends SIGTERM twice.
   await pause(50);
   child.kill('SIGTERM');
   assert.deepEqual(await exited, [null, 'SIGTERM']);
@@ -71,7 +71,7 @@ test('any number of receivers share one listener, which goes when the last is cl
   assert.equal(process.listenerCount('SIGTERM'), before);
 });
 
-test('B53: a handler longer than the ack deadline keeps its message, and one that is given up does not', async (t) => {
+test('B53: a handler longer than the ack deadline keeps its message, and one that runs beyond its time does not', async (t) => {
   const { server, publish, subscription } = await setUp(t);
   const began: number[] = [];
   const receiver = receive(

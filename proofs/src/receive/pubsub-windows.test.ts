@@ -57,7 +57,7 @@ test('reads what a seek can bring back: the topic’s retention, and its snapsho
   assert.deepEqual([plain?.topicRetentionMs, plain?.hasSnapshots], [undefined, true]);
 });
 
-test('a server that does not answer is not known, within the time given', async (t) => {
+test('the windows are unknown where the server does not answer in the time given', async (t) => {
   const sockets = new Set<Socket>();
   const deaf = createServer((socket) => sockets.add(socket.on('error', () => {}))).listen(0, '127.0.0.1');
   await once(deaf, 'listening');

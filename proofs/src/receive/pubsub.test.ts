@@ -71,7 +71,7 @@ test('a pulled message has the form that a pushed one has', async (t) => {
   await untilTrue(() => server.stats().outstanding === 0);
 });
 
-test('what is not done comes again, whatever the handler did', async (t) => {
+test('a message that is not acknowledged comes again, whatever the handler did', async (t) => {
   const { handled, start, publish, lines, server } = await setUp(t);
   const answers: Handler[] = [
     async () => retry(new Error('later')),
@@ -132,7 +132,7 @@ test('no more handlers run at once than asked for', async (t) => {
   assert.equal(handled.length, 20);
 });
 
-test('what a server sends beyond the limit waits here, and is given back on close', async () => {
+test('messages beyond the limit wait in the receiver, and are given back on close', async () => {
   const events = new EventEmitter();
   const subscription = Object.assign(events, {
     name: 'projects/p/subscriptions/s',

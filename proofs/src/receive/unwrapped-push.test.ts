@@ -83,7 +83,7 @@ test('reads what was published, in any script, from the headers of an unwrapped 
   }
 });
 
-test('says in the log what no header can carry, and leaves it out', async (t) => {
+test('logs what no header can carry, and leaves it out', async (t) => {
   const { pushed } = await fixture(t);
   const { message, lines } = await pushed({
     good: 'a',
@@ -123,14 +123,14 @@ test('says in the log what no header can carry, and leaves it out', async (t) =>
   );
 });
 
-test('an ordering key that no header can carry is said too', async (t) => {
+test('an ordering key that no header can carry is logged too', async (t) => {
   const { pushed } = await fixture(t);
   const { message, lines } = await pushed({}, 'a\nb');
   assert.equal(message.orderingKey, undefined);
   assert.match(lines.join(), /the ordering key is not among its headers: /);
 });
 
-test('whatever is published arrives unchanged, or is said to be left out', async (t) => {
+test('each attribute arrives unchanged, or is logged as left out', async (t) => {
   const { pushed } = await fixture(t);
   const text = fc.string({ unit: 'binary', maxLength: 12 }).filter((value) => value.isWellFormed());
   await fc.assert(

@@ -1,5 +1,5 @@
 /**
- * Sagas, each with one rule taken back: what the random programs are measured by. None is for use. The name begins with
+ * Sagas, each with one rule removed, to test the random programs. None is for use. The name begins with
  * the rule of docs/protocols.md that it breaks.
  */
 import { codeOf } from '../../../shared/src/errors.ts';

@@ -1,4 +1,4 @@
-/** Ways to take a rule back: what an event finds, what it says, what follows from it, and what is kept. */
+/** Ways to remove a rule: what an event finds, what it says, what follows from it, and what is kept. */
 import type { Decision, decide, SagaEvent } from '../../../shared/src/sagas/decide.ts';
 import type { SagaDefinition } from '../../../shared/src/sagas/definition.ts';
 import type { Instance, StepState } from '../../../shared/src/sagas/instance.ts';

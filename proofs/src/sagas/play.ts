@@ -31,7 +31,7 @@ import type { StepRecords } from '../../../shared/src/sagas/step-records.ts';
 import { sweepSagas } from '../../../shared/src/sagas/sweep.ts';
 import { virtualClock } from '../../../shared/src/testing/index.ts';
 import { INBOX_REQUESTS, inboxDocumentsOf } from '../dedup/inbox-process.ts';
-import { crew } from '../engine/crew.ts';
+import { supervise } from '../engine/supervisor.ts';
 import { inTurn, type NetworkFault, send } from '../engine/faults.ts';
 import { type Named, placesOf, plannedDeaths } from '../engine/places.ts';
 import { startProcess } from '../engine/process.ts';
@@ -130,7 +130,7 @@ export async function playSagas(
     died,
   );
   const names = [...new Set(definitions.flatMap(({ plan }) => plan.map(({ name }) => name)))];
-  const workers = crew(WORKERS, (seat, replace) => {
+  const workers = supervise(WORKERS, (seat, replace) => {
     const process = startProcess<Request>(clock, {
       dies: (request, when) => isTrouble() && dying.dies(`${when} ${request}`),
       died: replace,

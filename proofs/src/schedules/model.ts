@@ -1,6 +1,6 @@
 /**
- * What must have happened: a model of ten lines for programs in which nothing fails, and rules over what was seen for
- * all others.
+ * The expected history: a model of ten lines for programs in which nothing fails, and rules over the observed history
+ * for all others.
  */
 import { arrivalsOf, type Op, type Program, sentAt } from './programs.ts';
 import type { History, Publish, Write } from './run-program.ts';
@@ -44,7 +44,7 @@ export type Invariant =
   | 'once while nothing fails'
   | 'every message is answered';
 
-/** Calls take up to three seconds each here, and a fire that loses a race is tried again ten seconds later. */
+/** Calls take up to three seconds each, and a fire that loses a race is tried again ten seconds later. */
 const IN_TIME_MS = 90_000;
 
 export function violations(history: History, { ops, faults }: Program): readonly Invariant[] {
@@ -79,13 +79,13 @@ export function violations(history: History, { ops, faults }: Program): readonly
 const isSuccess = ({ answer, dueTimeMs }: Write): boolean =>
   answer === (dueTimeMs === null ? 'cancelled' : 'scheduled');
 
-/** For certain: a program's version is the store's time somewhere between its begin and its answer. */
+/** Whether this is certain: a program's version is a time of the store between its begin and its answer. */
 function isNewer(one: Write, other: Write): boolean {
   if (one.by === 'message' && other.by === 'message') return one.sentMs > other.sentMs;
   return one.sentMs > (other.by === 'message' ? other.sentMs : (other.answeredMs ?? Infinity));
 }
 
-/** A message replaces what is already in flight, and cannot be told: there the run that was in flight may end. */
+/** A message replaces a delivery that is already in flight, and gets no answer: there the run in flight may end. */
 function isAfter({ runs }: History, atMs: number, name: string, killer: Write): boolean {
   const { answeredMs = Infinity, by, dueTimeMs } = killer;
   if (atMs <= answeredMs) return false;

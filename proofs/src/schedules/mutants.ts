@@ -1,5 +1,5 @@
 /**
- * Plausible ways of keeping schedules, each with one rule taken back: what the property is measured by. None is for use.
+ * Plausible ledgers, each with one rule removed, to test the property. None is for use.
  */
 import { decodeDelayed } from '../../../shared/src/tasks/task-body.ts';
 import type { Delayed } from '../../../shared/src/tasks/task-body.ts';

@@ -1,5 +1,5 @@
 /**
- * Everything around one ledger on virtual time: the stage, the queue, the republisher, programs and the sweep.
+ * All parts around one ledger on virtual time: the stage, the queue, the republisher, programs and the sweep.
  */
 import { deadLettering } from '../../../shared/src/dead-letter/dead-lettering.ts';
 import { delay } from '../../../shared/src/delay/delay.ts';
@@ -29,7 +29,7 @@ export type PlayOptions = Readonly<{
   times?: Partial<LedgerTimes>;
   ledgerFor?: 'keys' | 'all';
   payloads?: PayloadStore;
-  /** What stands between the stage, the republisher, the sweep and the ledger, or the queue. */
+  /** Wraps the ledger, or the queue, of the stage, the republisher and the sweep. */
   wrapLedger?: (ledger: MemoryLedger) => Ledger;
   /** Of the republisher, instead of `wrapLedger`. */
   wrapFiring?: (ledger: MemoryLedger) => Ledger;

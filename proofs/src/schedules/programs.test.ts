@@ -8,7 +8,7 @@ import { runProgram } from './run-program.ts';
 /** With crashes; a quarter as many without. `npm run test:deep` takes 3,000. */
 const RUNS = Number(process.env['TEST_SCHEDULES'] ?? 300);
 
-test('while nothing fails, what is delivered is what ten lines say, and when', async () => {
+test('while nothing fails, deliveries are those of the ten-line model, and on time', async () => {
   await fc.assert(
     fc.asyncProperty(calmPrograms, async (program) => {
       const { publishes } = await runProgram({}, program);
@@ -28,7 +28,7 @@ test('whatever fails: never early, a success is final, and the last one is deliv
   );
 });
 
-test('whatever fails, the same of schedules that no task holds', async () => {
+test('whatever fails, the same holds for schedules that do not fit a task', async () => {
   await fc.assert(
     fc.asyncProperty(programs, async (program) => {
       const history = await runProgram({ isLarge: true }, program);

@@ -31,7 +31,7 @@ export type Program = Readonly<{
 const GRID_MS = 500;
 const time = (seconds: number) =>
   fc.integer({ min: 0, max: (seconds * 1_000) / GRID_MS }).map((n) => n * GRID_MS);
-/** Between the others, so that nothing is due at the moment of an event. */
+/** Between the grid times, so that nothing is due at the time of an event. */
 const dueTime = fc.option(
   time(90).map((ms) => ms + GRID_MS / 2),
   { freq: 3, nil: null },
@@ -80,7 +80,7 @@ export const programs: fc.Arbitrary<Program> = fc.record({
   latencies,
 });
 
-/** Of each event its own millisecond, with the order of the program between equal ones. */
+/** Each event gets its own millisecond; equal ones keep the order of the program. */
 export const sentAt = (op: Op, index: number): number => op.sentMs + index * 7;
 export const arrivalsOf = (op: Op, index: number): readonly number[] =>
   op.kind === 'message'

@@ -10,7 +10,7 @@ import { memoryPublisher } from '../../../shared/src/testing/memory-publisher.ts
 import { virtualClock } from '../../../shared/src/testing/virtual-clock.ts';
 import { play, reasonOf, SOURCE, START } from './play.ts';
 
-/** The stage as a function has it, before a queue that takes no task until `mended()`. */
+/** The stage as a function has it, before a queue that takes no task until `repaired()`. */
 function refusing(onDone: (payload: PayloadRef) => void = () => {}) {
   let way: 'refuses' | 'takes' | 'loses' = 'refuses';
   const ended: string[] = [];
@@ -44,13 +44,13 @@ function refusing(onDone: (payload: PayloadRef) => void = () => {}) {
     dead,
     deliver,
     ended,
-    mended: set('takes'),
+    repaired: set('takes'),
     refuse: set('refuses'),
     lose: set('loses'),
   };
 }
 
-test('a message that no queue takes, and whose dead letter is not published, is not lost: it comes again and is given up then', async () => {
+test('a message that no queue takes, and whose dead letter is not published, is not lost: it comes again, and is dead-lettered then', async () => {
   const { dead, deliver, message, entry } = refusing();
   const refused = message({ scheduleKey: 'k', delay: '60' });
   dead.failOn(1, 'refused');
@@ -61,22 +61,22 @@ test('a message that no queue takes, and whose dead letter is not published, is 
 });
 
 test('a message that no queue took is scheduled when it comes again to one that does', async () => {
-  const { clock, dead, deliver, message, mended, published } = refusing();
+  const { clock, dead, deliver, message, repaired, published } = refusing();
   const refused = message({ scheduleKey: 'k', delay: '60' });
   dead.failOn(1, 'refused');
   await deliver(refused);
-  mended();
+  repaired();
   assert.equal(reasonOf(await deliver(refused)), 'scheduled');
   await clock.advance(60_000);
   assert.deepEqual([published(), dead.published], [['hello'], []]);
 });
 
-test('what is newer than a message that no queue took stands before it', async () => {
-  const { clock, deliver, message, mended, published, entry } = refusing();
+test('a newer schedule takes precedence over a message that no queue took', async () => {
+  const { clock, deliver, message, repaired, published, entry } = refusing();
   const refused = message({ scheduleKey: 'k', delay: '60' });
   await deliver(refused);
   await clock.advance(1_000);
-  mended();
+  repaired();
   const cancel = message({ scheduleKey: 'k', cancel: 'true' });
   assert.equal(reasonOf(await deliver(cancel)), 'cancelled');
   assert.equal(reasonOf(await deliver(refused)), 'stale');
@@ -84,14 +84,14 @@ test('what is newer than a message that no queue took stands before it', async (
   assert.deepEqual([published(), entry('k')?.state], [[], 'cancelled']);
 });
 
-test('the payload of a message that no queue took is done: nothing will ask for it', async () => {
+test('the payload of a message that no queue took is marked as done: nothing will read it', async () => {
   const ended: string[] = [];
   const { deliver, message } = refusing(({ id }) => ended.push(id));
   await deliver(message({ scheduleKey: 'k', delay: '60' }, 'x'.repeat(200_000)));
   assert.equal(ended.length, 1);
 });
 
-/** A program's schedule before a queue that refuses every task until `mended()`, and what the sweep says of it. */
+/** A program's schedule before a queue that refuses every task until `repaired()`, and what the sweep says of it. */
 function program() {
   const stage = refusing();
   const lines: (readonly [string, unknown])[] = [];
@@ -130,15 +130,15 @@ test('afterCommit says at once that the queue refuses, and leaves nothing for th
   assert.equal((await sweepLogging()).due, 0);
 });
 
-test('what was refused keeps its message, and is delivered once it is reopened after the queue is mended', async () => {
+test('what was refused keeps its message, and is delivered once it is reopened after the queue is repaired', async () => {
   for (const data of ['hello', 'x'.repeat(200_000)]) {
-    const { clock, put, sweepLogging, schedules, mended, published } = program();
+    const { clock, put, sweepLogging, schedules, repaired, published } = program();
     await put(data);
     await clock.advance(60_000);
     await sweepLogging();
     await assert.rejects(schedules.reopen('k'), { code: 'TASK_REFUSED' });
     assert.equal((await schedules.get('k'))?.state, 'refused');
-    mended();
+    repaired();
     assert.equal(await schedules.reopen('k'), true);
     assert.equal(await schedules.reopen('k'), false, 'it has a task');
     await clock.advance(3_600_000);
@@ -147,14 +147,14 @@ test('what was refused keeps its message, and is delivered once it is reopened a
   }
 });
 
-test('what was refused gives way to a later schedule and to a cancel, and its payload ends', async () => {
+test('a refused schedule yields to a later schedule and to a cancel, and its payload is marked as done', async () => {
   for (const way of ['replace', 'cancel'] as const) {
-    const { clock, put, sweepLogging, schedules, memory, mended, published, ended } = program();
+    const { clock, put, sweepLogging, schedules, memory, repaired, published, ended } = program();
     await put('x'.repeat(200_000));
     await clock.advance(60_000);
     await sweepLogging();
     assert.equal(ended.length, 0);
-    mended();
+    repaired();
     const change = await (way === 'replace'
       ? put('new')
       : memory.transact((tx) => schedules.cancel(tx, 'k')));
@@ -166,7 +166,7 @@ test('what was refused gives way to a later schedule and to a cancel, and its pa
 });
 
 test('a lost task that the queue refuses when it is put back keeps its message too', async () => {
-  const { clock, deliver, message, mended, refuse, lose, ...rest } = program();
+  const { clock, deliver, message, repaired, refuse, lose, ...rest } = program();
   const { sweepLogging, schedules, entry, published } = rest;
   lose();
   await deliver(message({ scheduleKey: 'k', delay: '60' }));
@@ -174,7 +174,7 @@ test('a lost task that the queue refuses when it is put back keeps its message t
   await clock.advance(3_600_000);
   assert.equal((await sweepLogging()).refused, 1);
   assert.deepEqual([entry('k')?.state, published()], ['refused', []]);
-  mended();
+  repaired();
   assert.equal(await schedules.reopen('k'), true);
   await clock.advance(1_000);
   assert.deepEqual(published(), ['hello']);

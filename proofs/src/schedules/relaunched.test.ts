@@ -27,7 +27,7 @@ test('a dead letter that is sent again does not replace a newer schedule of its 
   assert.deepEqual(published(), ['new']);
 });
 
-test('nor does a cancel that is sent again withdraw what was scheduled since', async () => {
+test('a cancel that is sent again does not withdraw a newer schedule', async () => {
   const { clock, deliver, message, published } = play();
   const old = message({ scheduleKey: KEY, cancel: 'true' });
   await clock.advance(1_000);
@@ -37,7 +37,7 @@ test('nor does a cancel that is sent again withdraw what was scheduled since', a
   assert.deepEqual(published(), ['new']);
 });
 
-test('sent again it is scheduled where nothing newer stands, also over its own end', async () => {
+test('a dead letter that is sent again is scheduled where nothing newer is there, also over its own end', async () => {
   const { clock, deliver, message, published, target } = play();
   const first = message({ scheduleKey: KEY, delay: '1' }, 'first');
   await deliver(first);
@@ -50,7 +50,7 @@ test('sent again it is scheduled where nothing newer stands, also over its own e
   assert.equal(target.published[1]?.attributes['originPublishTime'], first.publishTime.toISOString());
 });
 
-test('an originPublishTime ahead of the publish time gives no later place: no publisher claims the future', async () => {
+test('an originPublishTime ahead of the publish time gives no later place: a publisher cannot claim the future', async () => {
   const { clock, deliver, message, published } = play();
   const claims = { originPublishTime: '2031-01-01T00:00:00Z' };
   await deliver(message({ scheduleKey: KEY, delay: '600', ...claims }, 'claims'));

@@ -9,7 +9,7 @@ const KEY = 'invoice/17';
 const at = (seconds: number) => new Date(START + seconds * 1_000).toISOString();
 const lost = (): TransientError => new TransientError('LOST', 'reply lost');
 
-test('L1: a message with a scheduleKey never goes on directly: what it replaces does not fire', async () => {
+test('L1: a message with a scheduleKey never goes on directly, and the schedule that it replaces does not fire', async () => {
   const { clock, deliver, message, passed, published } = play();
   await deliver(message({ scheduleKey: KEY, delay: '10' }, 'M0'));
   await clock.advance(1_000);
@@ -31,7 +31,7 @@ test('L1: a message that was cancelled is not delivered by a redelivery after it
   assert.deepEqual([published(), passed.length, entry(KEY)?.state], [[], 0, 'cancelled']);
 });
 
-test('L2: both ways out write the same identity, and with an entry there is only one way', async () => {
+test('L2: both ways write the same identity, and with an entry there is only one way', async () => {
   for (const ledgerFor of ['keys', 'all'] as const) {
     const { clock, deliver, message, passed, target } = play({ ledgerFor });
     const received = message({ delay: '10' }, 'M0');
@@ -93,7 +93,7 @@ test('L3: what was firing when it was replaced may still be published: a caller 
   assert.equal(entry(KEY)?.state, 'cancelled');
 });
 
-test('L4: a cancel that came too late still stops what is older than itself', async () => {
+test('L4: a cancel that came too late still stops messages older than itself', async () => {
   const { clock, deliver, message, published, entry } = play();
   await deliver(message({ scheduleKey: KEY, delay: '10' }, 'M0'));
   const m1 = message({ scheduleKey: KEY, delay: '30' }, 'M1');
@@ -214,7 +214,7 @@ test('L9: a fast clock delivers nothing early, a slow one makes no loop', async 
   }
 });
 
-test('L10: the record of an end outlives every redelivery of the source', async () => {
+test('L10: the record of an ended schedule outlives every redelivery of the source', async () => {
   const { clock, deliver, message, published } = play();
   const m0 = message({ scheduleKey: KEY, delay: '10' }, 'M0');
   const cancelled = message({ scheduleKey: 'other', delay: '10' }, 'M1');

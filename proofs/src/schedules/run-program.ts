@@ -1,5 +1,5 @@
 /**
- * Plays a program to its end on virtual time, and tells what could be seen from outside: answers and publishes.
+ * Plays a program to its end on virtual time, and returns what was visible from outside: answers and publishes.
  */
 import { sleep } from '../../../shared/src/clock.ts';
 import { TransientError } from '../../../shared/src/errors.ts';
@@ -50,7 +50,7 @@ export type Way = Readonly<{
 }>;
 
 const KEY = 'k';
-/** More than a task holds. */
+/** Larger than a task. */
 const PADDING = '|'.padEnd(110_000, 'x');
 const MINUTE_MS = 60_000;
 const REDELIVERY_MS = 10_000;

@@ -28,7 +28,7 @@ test('a scheduled message arrives once, at its due time, without its delivery op
   assert.deepEqual([state, delayed], ['delivered', undefined]);
 });
 
-test('a message with a key and without a delay comes at once, and again for every redelivery no more', async () => {
+test('a message with a key and without a delay comes at once, and redeliveries of it do not come again', async () => {
   const { clock, deliver, message, published, tasks } = play();
   const received = message({ scheduleKey: KEY });
   for (const reason of ['scheduled', 'scheduled']) assert.equal(reasonOf(await deliver(received)), reason);
@@ -38,7 +38,7 @@ test('a message with a key and without a delay comes at once, and again for ever
   assert.deepEqual([published(), tasks.created.length], [['hello'], 1]);
 });
 
-test('a redelivery before the due time comes to the task that is there, by the generation that stands', async () => {
+test('a redelivery before the due time finds the existing task, by the generation of the entry', async () => {
   const { deliver, message, tasks, entry } = play();
   tasks.failOn(1, 'reply lost');
   const received = message({ scheduleKey: KEY, delay: '60' });
@@ -64,7 +64,7 @@ test('a task that no queue ever takes makes the message a dead letter, and leave
   assert.deepEqual(await sweep(), { due: 0, done: 0, refused: 0, failed: 0, isWhole: true });
 });
 
-test('what is too large is refused before anything stands in the ledger', async () => {
+test('a message that is too large is refused before anything is written to the ledger', async () => {
   const { deliver, message, entry } = play();
   const outcome = await deliver(message({ scheduleKey: KEY, delay: '60' }, 'x'.repeat(200_000)));
   assert.ok(outcome.kind === 'deadLetter' && codeOf(outcome.error) === 'TASK_TOO_LARGE');
@@ -108,7 +108,7 @@ test('with an entry for every message, two messages of one dedupId are still two
   );
 });
 
-test('a second run of a task that is publishing is sent away, and finds it delivered afterwards', async () => {
+test('a second run of a task that is publishing is refused, and afterwards finds the message delivered', async () => {
   const { clock, deliver, message, tasks, dispatch, target, published } = play({ dispatches: false });
   await deliver(message({ scheduleKey: KEY, delay: '1' }));
   await clock.advance(1_000);
@@ -126,7 +126,7 @@ test('a second run of a task that is publishing is sent away, and finds it deliv
   assert.deepEqual(published(), ['hello']);
 });
 
-test('a run whose lease ended before its publish began does not publish: another may have', async () => {
+test('a run whose lease ended before its publish began does not publish: another run may have', async () => {
   let isSlow = true;
   const { clock, deliver, message, tasks, dispatch, published } = play({
     dispatches: false,
@@ -148,7 +148,7 @@ test('a run whose lease ended before its publish began does not publish: another
   assert.deepEqual(published(), ['hello']);
 });
 
-test('a republisher that was suspended under its lease does not publish: another may have', async () => {
+test('a republisher that was suspended under its lease does not publish: another run may have', async () => {
   const world = play({
     dispatches: false,
     wrapFiring: (ledger) => ({
@@ -171,12 +171,12 @@ test('a republisher that was suspended under its lease does not publish: another
   assert.deepEqual(published(), ['hello']);
 });
 
-test('with a ledger a publish may not take longer than a cancel reckons with', () => {
+test('with a ledger a publish may not take longer than a cancel assumes', () => {
   const republisher = { publishTimeout: '31s' } as const;
   assert.throws(() => play({ republisher }), refusal('publishTimeout'));
 });
 
-test('only the run that fired last says that it is delivered', () => {
+test('only the run that fired last marks the entry as delivered', () => {
   const firing = anEntry({ state: 'firing', firing: { token: 'second', untilMs: 1 } });
   const { generation } = firing;
   assert.equal(markDelivered({ generation, token: 'first' })(firing, 2).answer, 'movedOn');
@@ -231,7 +231,7 @@ test('a hop whose schedule was cancelled makes no next one', async () => {
   assert.deepEqual([tasks.created.length, tasks.pending()], [1, 0]);
 });
 
-test('a republisher without a ledger neither publishes nor gives up what belongs to one', async () => {
+test('a republisher without a ledger neither publishes nor dead-letters a message that belongs to one', async () => {
   const { clock, deliver, message, tasks, target } = play({ dispatches: false });
   await deliver(message({ scheduleKey: KEY, delay: '1' }));
   await clock.advance(1_000);
@@ -294,7 +294,7 @@ test('a program lists what is pending, page by page, and gets one by its key', a
   await assert.rejects(schedules.list({ before: new Date(NaN) }), refusal('before'));
 });
 
-test('a slot is used once, a key is of the length of the wire, and a message carries no other schedule', async () => {
+test('a slot is used once, a key has at most the length of the wire contract, and a message carries no other schedule', async () => {
   const { memory, schedules, tasks } = play();
   const within = <T>(work: Parameters<typeof memory.transact<T>>[0]) => memory.transact(work);
   await within(async (tx) => {

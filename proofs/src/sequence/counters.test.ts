@@ -34,7 +34,7 @@ for (const [name, open] of firestoreServers('off')) {
     });
     after(() => opened.close());
 
-    test('a counter takes 20 numbers of parallel callers in few transactions, without a hole', async () => {
+    test('20 parallel callers take their numbers in few transactions, without a hole', async () => {
       const { next } = sequencer(firestoreCounters(opened.firestore));
       const counted = countOperations(opened.firestore);
       const key = randomUUID();
@@ -46,7 +46,7 @@ for (const [name, open] of firestoreServers('off')) {
       assert.deepEqual(counted(), { reads: 2, writes: 2 });
     });
 
-    test('B3: numbers whose reply was lost are not given up when the repeats meet other publishers', async () => {
+    test('B3: numbers whose reply was lost are not skipped when the repeats meet other publishers', async () => {
       for (const lostRead of [false, true]) {
         const counters = firestoreCounters(opened.firestore, { maxAttempts: 2 });
         const { next } = sequencer(counters);
@@ -77,7 +77,7 @@ test('a server that is down gives STORE_UNAVAILABLE in time, and works once it i
   const server = await startFirestore({ port, clock: systemClock() });
   const patient = { callTimeout: '30s', transactionTimeout: '60s' } as const;
   await firestoreCounters(firestore, patient).take('other', request);
-  // A client that is ended while it still tries has an unhandled rejection of its own: first it gets its answers.
+  // A client that is closed while it still retries has an unhandled rejection of its own: first it gets its answers.
   await Promise.allSettled(running);
   await firestore.terminate();
   await server.close();

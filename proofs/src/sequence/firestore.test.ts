@@ -28,12 +28,12 @@ before(async () => {
 });
 after(() => close());
 
-/** The texts of the service and of its emulators differ: only the number counts. */
+/** The texts of the service and of its emulators differ: the test compares the number alone. */
 const TEXTS = ['Too much contention on these documents', 'Aborted due to cross-transaction contention'];
 
 type Refusal = Readonly<{
   code?: number;
-  /** From which on they are applied: as where the reply was lost and the client has sent it again. */
+  /** From this commit on they are applied, as when a reply was lost and the client has sent the request again. */
   applied?: number;
   /** What is aborted after the last of them: one read, or those of a transaction. */
   blind?: 'read' | 'transaction';
@@ -74,7 +74,7 @@ function refusing(times: number, { code = 10, applied = Infinity, blind }: Refus
 
 let knowing: CounterStore | undefined;
 
-/** Of a process whose transaction was aborted once, so that it knows of others. */
+/** Counters of a process whose transaction was aborted once, so that it knows of other processes. */
 async function besideOthers(): Promise<CounterStore> {
   if (knowing !== undefined) return knowing;
   knowing = firestoreCounters(firestore);
@@ -84,7 +84,7 @@ async function besideOthers(): Promise<CounterStore> {
   return knowing;
 }
 
-test('B14: four aborted attempts are made up for by the fifth, the client’s default', async () => {
+test('B14: four aborted attempts are followed by a fifth that succeeds: the client’s default', async () => {
   const { next } = sequencer(firestoreCounters(firestore));
   const key = randomUUID();
   const restore = refusing(4);
@@ -105,7 +105,7 @@ test('B14: contention each time is one typed error for every caller that waits, 
   assert.equal((await next(key)).number, 1);
 });
 
-test('B14: a process that has met no other takes its numbers in transactions', async () => {
+test('B14: a process that has met no contention takes its numbers in transactions', async () => {
   const { next } = sequencer(firestoreCounters(firestore));
   const key = randomUUID();
   const restore = refusing(0);
@@ -134,7 +134,7 @@ test('B14: the request that comes second tries again at once, and in the end in 
 });
 
 for (const code of [9, 10]) {
-  test(`B3: a lone write that was applied and sent again (${code}) takes its numbers once`, async () => {
+  test(`B3: a conditional write that was applied and sent again (${code}) takes its numbers once`, async () => {
     const { next } = sequencer(await besideOthers());
     const key = randomUUID();
     await next(key);
@@ -149,12 +149,12 @@ for (const [blind, times, transactions] of [
   ['read', 1, 0],
   ['transaction', 10, 1],
 ] as const) {
-  test(`B3: a lone write that was applied takes its numbers once, where the next ${blind} is aborted`, async () => {
+  test(`B3: a conditional write that was applied takes its numbers once, where the next ${blind} is aborted`, async () => {
     const { next } = sequencer(await besideOthers());
     const key = randomUUID();
     await next(key);
     const restore = refusing(times, { code: 9, applied: times, blind });
-    // It is no contention after which nothing was taken: the same request is asked for again.
+    // This is not contention in which no number was taken: the same request is made again.
     const number = await next(key).then(
       (numbered) => numbered.number,
       (error: unknown) => codeOf(error),
@@ -181,7 +181,7 @@ test('B14: processes without locks and publishers with transactions share a coun
   );
 });
 
-test('a publisher of another language writes what it must and leaves the rest: no number is lost', async () => {
+test('a publisher in another language writes the fields of the contract and leaves the others: no number is lost', async () => {
   const { next } = sequencer(firestoreCounters(firestore));
   const key = 'orders';
   const { number, epoch } = await next(key);

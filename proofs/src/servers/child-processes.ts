@@ -4,7 +4,9 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 
-/** Its next word. Rejects when it ends without one, so that a process that cannot start fails the test at once. */
+/**
+ * Its next line. Rejects when the process ends without one, so that a process that cannot start fails the test at once.
+ */
 export async function heard(child: ChildProcess): Promise<unknown> {
   const ended = async (): Promise<never> => {
     const [code, signal] = await once(child, 'exit');

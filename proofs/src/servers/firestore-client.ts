@@ -1,5 +1,5 @@
 /**
- * At the client's two ways to the server: what is billed, and replies that are lost.
+ * Hooks into the client's two kinds of requests: to count what is billed, and to lose replies.
  */
 import type { Firestore } from '@google-cloud/firestore';
 

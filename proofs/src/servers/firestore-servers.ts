@@ -8,7 +8,7 @@ import { systemClock } from '../../../shared/src/clock.ts';
 
 export type OpenedFirestore = Readonly<{ firestore: Firestore; close(): Promise<void> }>;
 
-/** There is no metadata server to look for. */
+/** Keeps the client from looking for a metadata server. */
 export function clientOf(address: string): Firestore {
   process.env['METADATA_SERVER_DETECTION'] ??= 'none';
   const [host = '', port] = address.split(':');

@@ -1,5 +1,5 @@
 /**
- * A network between a client and a server on this machine, which can swallow what the server answers.
+ * A network between a client and a server on this machine, which can drop the server's answers.
  */
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { once } from 'node:events';

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort } from 'pubsub-guarantees-emulator';
 import { answering, type RunningPostgres, unprivileged } from './postgres-server.ts';
-import { killed } from './killed.ts';
+import { kill } from './kill.ts';
 
 export type RunningPgbouncer = Readonly<{ config: RunningPostgres['config']; close(): Promise<void> }>;
 
@@ -51,7 +51,7 @@ ignore_startup_parameters = extra_float_digits
   return {
     config: behind,
     async close() {
-      await killed(server);
+      await kill(server);
       await rm(directory, { recursive: true, force: true });
     },
   };

@@ -18,9 +18,9 @@ export type RunningPostgres = Readonly<{
   port: number;
   /** What a client or a pool of `pg` is made with, as the owner of the server. */
   config: Readonly<{ host: string; port: number; user: string; database: string }>;
-  /** SIGKILL to the server and all of its processes, as a machine that loses its power. */
+  /** SIGKILL to the server and all of its processes, as when a machine loses its power. */
   kill(): Promise<void>;
-  /** Again, on the same data and port. */
+  /** Starts the server again, on the same data and port. */
   restart(): Promise<void>;
   close(): Promise<void>;
 }>;
@@ -78,7 +78,7 @@ export async function startPostgres(
     port: String(port),
     listen_addresses: '127.0.0.1',
     unix_socket_directories: '',
-    // A killed process loses nothing of what the kernel has: only a machine without power would.
+    // A killed process loses nothing that the kernel has: only a power failure would.
     fsync: 'off',
     log_min_messages: 'panic',
     max_connections: '200',

@@ -96,7 +96,7 @@ test('waiting for a claim in progress elsewhere is timed by how it ended', async
   assert.ok(wait.sum >= 5 && wait.sum < 8, `${wait.sum} s`);
 });
 
-test('a lost lease, the recovery that follows it, and the work that may be done twice are counted', async (t) => {
+test('a lost lease, the recovery after it, and work that may be done twice are counted', async (t) => {
   let isDown = false;
   const { clock, run, values } = setUp(t, { lease: '1s' }, (store) => ({
     ...store,
@@ -239,7 +239,7 @@ test('an SDK that fails in every call changes no outcome, and work runs once', a
   assert.equal(runs, 1);
 });
 
-/** Its providers answer; everything that they make throws. `with` runs the work, and throws all the same. */
+/** Its providers answer; everything that they make throws. `with` runs the work and then throws. */
 function brokenInside(t: TestContext, runsWork: boolean): Readonly<{ thrown(): number }> {
   let thrown = 0;
   const fail = (): never => {

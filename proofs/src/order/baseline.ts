@@ -1,6 +1,6 @@
 /**
- * The algorithm that in-order delivery is measured against: a number from a counter, and at the consumer a nack for
- * whatever is ahead of its turn. And a subscription that delivers what is outstanding in random order.
+ * The baseline that in-order delivery is compared with: a number from a counter, and at the consumer a nack for each
+ * message that is early. And a subscription that delivers what is outstanding in random order.
  */
 import { TransientError } from '../../../shared/src/errors.ts';
 import { compose, type Middleware } from '../../../shared/src/handler.ts';
@@ -11,7 +11,7 @@ import { randomFrom } from '../engine/random.ts';
 import { contextFor } from './schedule.ts';
 
 /** Keeps the next number; everything beyond it comes again. */
-export function articleGate(): Middleware {
+export function refusingGate(): Middleware {
   let next = 1;
   return (handler) => async (message, context) => {
     const number = Number(message.attributes.sequence);
