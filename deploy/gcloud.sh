@@ -158,7 +158,7 @@ for each in "${outboxes[@]}"; do
   [ -n "${kinds[$name]:-}" ] || stop "--outbox is $each; accepted: NAME:TOPIC,TOPIC with the name of a --function"
   for topic in ${list//,/ }; do topic_id "$topic" || stop "--outbox is $each; $topic is not the ID of a topic: 3 to 255 letters, digits and -._~+%, the first a letter, not goog…"; done
   outbox[$name]=" ${list//,/ } "
-  # A gap is mended through the function's own source.
+  # A gap is repaired through the function's own source.
   case "${kinds[$name]}" in fifo | pipeline)
     for function in "${functions[@]}"; do
       IFS=: read -r other kind source target <<<"$function"
@@ -865,7 +865,7 @@ if [ -n "$monitoring" ]; then
         WARNING 1800s 'Where its servingStatus is not SERVING, delayed messages wait in their queue: docs/operations.md'
     log_alert 'refused tasks' 'The republisher refuses a task for its topic, or for its caller' \
       "$on_republisher AND jsonPayload.event = $(either topic_not_allowed caller_refused)" ERROR 3600s \
-      'Nothing is lost, and messages are late until the topics or the caller are mended: docs/operations.md'
+      'Nothing is lost, and messages are late until the topics or the caller are corrected: docs/operations.md'
   fi
   mapfile -t every < <(printf '%s\n' "${names[@]}" | LC_ALL=C sort)
   log_alert memory 'A function refuses deliveries, because too many bytes are in flight' \

@@ -52,7 +52,7 @@ const PAGES: ReadonlySet<string> = new Set([
 export async function startServer(ports: ServerPorts, { port, host }: ServerOptions): Promise<Running> {
   let closing = false;
   const server = createServer((request, response) => {
-    // A connection that is kept alive would hold up the end until it times out.
+    // A connection that is kept alive would delay the end until it times out.
     response.once('close', () => {
       if (closing) setImmediate(() => server.closeIdleConnections());
     });

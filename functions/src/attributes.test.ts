@@ -91,7 +91,7 @@ for (const [target, messages] of Object.entries(SUSPICIOUS)) {
   });
 }
 
-test('what each function is for is passed without a word, also where it is strict', async () => {
+test('attributes that the function applies are passed without a warning, also where it is strict', async () => {
   for (const [target, attributes] of [
     ['dedup', { dedupId: 'x', tenant: 'a' }],
     ['fifo', { sequence: '1', sequenceKey: 'k' }],

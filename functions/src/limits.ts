@@ -89,7 +89,7 @@ export const RELATIONS: readonly Relation[] = [
   {
     small: 'HANDLER_TIMEOUT',
     large: 'ORDER_GAP_TIMEOUT',
-    reason: 'ORDER_ON_GAP=skip would give up numbers whose messages are being delivered',
+    reason: 'ORDER_ON_GAP=skip would skip numbers whose messages are being delivered',
   },
   {
     small: 'longest call for a claim',

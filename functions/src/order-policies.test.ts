@@ -82,7 +82,7 @@ test('SOURCE_SUBSCRIPTION names the source, whatever subscription a message come
   assert.deepEqual(counts(), { forwarded: 40 });
 });
 
-test('numbering that begins again is never acknowledged without a word: what cannot be compared is a dead letter', async () => {
+test('numbering that begins again is never acknowledged silently: a message that cannot be compared is a dead letter', async () => {
   const { send, counts } = fifo({});
   await send(150, 'first');
   await send(150, 'second');

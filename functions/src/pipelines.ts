@@ -29,7 +29,7 @@ import type { WakeOne } from './wake-endpoint.ts';
 export type Pipeline = Readonly<{
   handler: Handler;
   /**
-   * Look after what no delivery will: next messages that failed, processes that died, lost tasks, payloads that are done,
+   * What no delivery looks at: next messages that failed, processes that died, lost tasks, payloads that are done,
    * messages that were committed and not published.
    */
   sweeps: Sweeps;

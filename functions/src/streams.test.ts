@@ -206,8 +206,9 @@ test('a next message that failed is tried again by a wake-up, with no sweep, and
   assert.deepEqual(await arrived('fifo-out'), []);
   const { tasks } = stack.state() as unknown as { tasks: { pending: number } };
   assert.equal(tasks.pending, 1, 'one task, however often it was asked for');
-  // A permission is not mended within a second: pauses of ten, each rounded up to a second of the clock. A process works
-  // out what time it is at the store from its last read, so what it takes in real time, on a busy machine, comes on top.
+  // A permission is not granted within a second: pauses of ten, each rounded up to a second of the clock. A process
+  // works out what time it is at the store from its last read, so what it takes in real time, on a busy machine, comes
+  // on top.
   const out: string[] = [];
   for (let seconds = 0; seconds < 60 && out.length < 3; seconds += 1) {
     await stack.clock.advance(SECOND_MS);

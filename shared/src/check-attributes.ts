@@ -41,7 +41,7 @@ type Finding = Readonly<{
 }>;
 
 const MINUTE_MS = 60_000;
-/** Names that are remembered as told: a publisher may make up any number of them. */
+/** Names of which the warning is remembered: a publisher may invent any number of them. */
 const NAMES = 100;
 
 /**
@@ -65,7 +65,7 @@ export function checkAttributes(options: CheckAttributesOptions): Middleware {
       `true and applied ${JSON.stringify(applied)}`,
       'applied with inOrder, or each message is suspicious: with its sequence and without',
     );
-  /** By name: when it was told last, on the monotonic clock; the oldest first. */
+  /** By name: when it was warned of last, on the monotonic clock; the oldest first. */
   const told = new Map<string, number>();
 
   const mayTell = (name: string): boolean => {

@@ -11,7 +11,10 @@ export type Fault =
   | 'message'
   /** What it is sent to does not answer, or takes no more for the moment. It comes back by itself. */
   | 'target'
-  /** A name, a permission, a key or a setting is wrong. An operator mends it, and the messages must still be there then. */
+  /**
+   * A name, a permission, a key or a setting is wrong. An operator corrects it, and the messages must still be there
+   * then.
+   */
   | 'deployment'
   /** A store that holds the library's records does not answer. */
   | 'store'

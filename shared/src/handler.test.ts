@@ -63,7 +63,7 @@ test('a middleware that throws is an outcome too', async () => {
   assert.equal(outcome.kind, 'retry');
 });
 
-test('a handler without a return is not done: it is retried, and told why', async () => {
+test('a handler without a return is not done: the message is retried, with the reason', async () => {
   for (const answer of [undefined, null, true, 'ack', {}, { kind: 'done' }]) {
     const handler = compose((async () => answer) as unknown as Handler, []);
     const outcome = await handler(message, context);

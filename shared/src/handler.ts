@@ -26,7 +26,7 @@ export type Context = Readonly<{
   fencingToken?: string;
   /** True when a handler that answers nothing gives the message up: it has done so a few times for this message. */
   isLastTry?: boolean;
-  /** True when a guarantee was given up by configuration for this delivery, because its store was down. */
+  /** True when this delivery runs without a guarantee, by configuration, because its store was down. */
   possibleDuplicate?: boolean;
 }>;
 

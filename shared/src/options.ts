@@ -1,6 +1,6 @@
 /**
  * What JavaScript passes to the library, checked where it comes in. Types say nothing there: a misspelt option would be
- * left out without a word, and a client in the place of an adapter would fail each message by itself.
+ * left out silently, and a client in the place of an adapter would fail each message by itself.
  *
  * Every refusal is a ConfigError `INVALID_OPTION` of the form "path is value; accepted: what". An unknown name is
  * refused with the nearest one that there is.

@@ -20,7 +20,7 @@ test('it runs as many at once as the limit says, in their order', async () => {
   assert.deepEqual([begun, most], [[0, 1, 2, 3, 4, 5, 6], 3]);
 });
 
-test('the first failure begins nothing else, and is told once what runs has settled', async () => {
+test('after the first failure nothing else begins, and the call rejects once what runs has settled', async () => {
   const clock = virtualClock();
   const begun: number[] = [];
   let settled = 0;

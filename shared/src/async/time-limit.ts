@@ -1,7 +1,7 @@
 /**
  * Limits for calls that may hang: a client waits for minutes when its server is down; a delivery cannot.
  *
- * A call that is given up goes on by itself and may still succeed later: every caller must be safe against that.
+ * A call that is abandoned goes on by itself and may still succeed later: every caller must be safe against that.
  */
 import { type Clock, sleep } from '../clock.ts';
 import { TransientError } from '../errors.ts';
@@ -28,7 +28,7 @@ export function withTimeLimit<Value>(
   });
 }
 
-/** What `what`, a part of the service, is said to have done when `withTimeLimit` gave its call up. */
+/** What `what`, a part of the service, is said to have done when `withTimeLimit` abandoned its call. */
 export const noAnswer = (what: string, milliseconds: number): TransientError =>
   new TransientError('TIMED_OUT', `${what} did not answer within ${milliseconds} ms`);
 
@@ -36,7 +36,7 @@ export const noAnswer = (what: string, milliseconds: number): TransientError =>
 export type Budget = <Value>(call: () => Promise<Value>) => Promise<Value>;
 
 /**
- * One time for all the calls of one operation. When it is used up, the call in progress is given up and no other is
+ * One time for all the calls of one operation. When it is used up, the call in progress is abandoned and no other is
  * begun: both reject with what `late` makes.
  */
 export function budget(clock: Clock, milliseconds: number, late: () => Error): Budget {

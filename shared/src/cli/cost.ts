@@ -1,6 +1,6 @@
 /**
  * What a month costs, at list prices, from the operations that the tests count (docs/costs.md). Pure.
- * What has no price here is told as an amount: prices that could not be checked are none.
+ * What has no price here is printed as an amount: a price that could not be checked is not printed.
  */
 
 export type CostQuestion = Readonly<{

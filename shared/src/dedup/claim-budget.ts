@@ -1,6 +1,6 @@
 /**
- * One time budget for all the calls of one operation on a claim. A call that is given up may still be applied later; the
- * rules of the claim protocol expect that.
+ * One time budget for all the calls of one operation on a claim. A call that is abandoned may still be applied later;
+ * the rules of the claim protocol expect that.
  */
 import { type Budget, budget } from '../async/time-limit.ts';
 import type { Clock } from '../clock.ts';

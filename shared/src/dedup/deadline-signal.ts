@@ -19,7 +19,7 @@ export type DeadlineSignal = Readonly<{
   /** Replaces the deadline (a time of `clock.monotonic()`). Does nothing once the signal is aborted. */
   moveTo(deadline: number): void;
   abort(reason: unknown): void;
-  /** Stops the timer and lets go of the parent. The signal keeps comparing the clock. */
+  /** Stops the timer and the listener on the parent. The signal keeps comparing the clock. */
   close(): void;
 }>;
 
@@ -94,7 +94,7 @@ export function deadlineSignal(
     },
     isAborted: look,
     moveTo(next) {
-      // Without a signal there was no timer to end it at its time: that is made up for here.
+      // Without a signal there was no timer to end it at its time: it ends here.
       if (made === undefined ? look() : over) return;
       current = next;
       if (!look()) arm();

@@ -30,7 +30,7 @@ export type FirestoreInboxOptions = Readonly<{
   callTimeout?: Duration;
   /**
    * How long one attempt, and so one call of the handler, may take: default `60s`, `1ms` to `270s`. Firestore ends a
-   * transaction after 270 s, and after 60 s in which it hears nothing of it:
+   * transaction after 270 s, and after 60 s in which it gets no request of it:
    * https://cloud.google.com/firestore/quotas#writes_and_transactions
    */
   attemptTimeout?: Duration;

@@ -163,7 +163,8 @@ function outcomeAfter({ end, said, failure, isLost }: Failed): Outcome {
   if (end === 'lost' || (isLost && refused.kind === 'retry')) {
     return retry(leaseLost('the lease was lost while the handler ran', failure));
   }
-  // Another delivery, or a commit of this one that is still on its way, may do the work: it must not be given up.
+  // Another delivery, or a commit of this one that is still on its way, may do the work: the message must not be
+  // dead-lettered.
   if (end === 'unknown' && refused.kind === 'deadLetter') return retry(refused.error);
   return refused;
 }

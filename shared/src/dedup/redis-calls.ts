@@ -122,7 +122,7 @@ function connection(redis: Redis | Cluster, clock: Clock, timeoutMs: number): ()
     if (redis.status === 'ready') return true;
     if (redis.status === 'end') return false;
     const changed = nextChange();
-    // A failure shows in the status; the client goes on trying as it is told to.
+    // A failure shows in the status; the client goes on trying as it is configured.
     if (redis.status === 'wait') redis.connect().catch(() => {});
     await sleep(clock, timeoutMs, changed);
     return (redis.status as string) === 'ready';

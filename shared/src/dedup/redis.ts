@@ -1,6 +1,6 @@
 /**
  * Claims in Redis, one key each, by the scripts of redis-scripts.ts. Keys expire by themselves; that of a process which
- * died does 15 minutes after its lease, so that the delivery that takes its work over can be told so.
+ * died does 15 minutes after its lease, so that the delivery that takes its work over learns of it.
  *
  * A record that Redis loses (an eviction, a fail-over to a replica that was behind) lets a message run again: it is
  * never lost, and it is no error. Use `maxmemory-policy noeviction`; `evictionWarning` tells when it is something else.

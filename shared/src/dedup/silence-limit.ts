@@ -1,5 +1,5 @@
 /**
- * The end of waiting for a client that gives no answer. What is given up goes on by itself, and must be harmless.
+ * The end of waiting for a client that does not answer. An abandoned call goes on by itself, and must be harmless.
  */
 import type { Clock } from '../clock.ts';
 import { storeUnavailable } from '../errors.ts';
@@ -12,7 +12,7 @@ export type WatchAttempt = <Value>(attempt: () => Promise<Value>) => Promise<Val
  */
 const ANSWER_MS = 15_000;
 
-/** Rejects when nothing has been heard for 15 s while no attempt was running. */
+/** Rejects when no attempt has begun or ended for 15 s while none was running. */
 export async function withSilenceLimit(
   clock: Clock,
   call: (watch: WatchAttempt) => Promise<void>,

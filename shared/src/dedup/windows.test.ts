@@ -97,7 +97,7 @@ test('B35: the retention is held against the subscription’s, and against the d
   assert.deepEqual(codes({ handlerTimeout: '60s' }), [], 'without de-duplication there is no record');
 });
 
-test('B53: an ack deadline below the handler’s time is told for push, and not for pull, where it is extended', () => {
+test('B53: an ack deadline below the handler’s time is reported for push, and not for pull, where it is extended', () => {
   const short = within({ ackDeadlineMs: 10_000 });
   assert.ok(codes(short).includes('ACK_DEADLINE_TOO_SHORT'));
   assert.deepEqual(codes({ ...short, deliveryType: 'pull' }), []);
@@ -132,7 +132,7 @@ test('a delivery with hardly any time left to wait', () => {
   );
 });
 
-test('B44: any policy that evicts is told', () => {
+test('B44: any policy that evicts is reported', () => {
   assert.deepEqual(codes({ evictionPolicy: 'volatile-lru' }), ['RECORDS_EVICTED']);
 });
 

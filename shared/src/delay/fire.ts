@@ -32,7 +32,7 @@ export type Firing = Readonly<{
   deadLettered(delayed: Delayed): Promise<void>;
 }>;
 
-/** Throws ConfigError for a publish that may take longer than what replaces or withdraws its message reckons with. */
+/** Throws ConfigError for a publish that may take longer than a replacement or a withdrawal of its message assumes. */
 export function firing(
   ledger: Ledger | undefined,
   clock: Clock,

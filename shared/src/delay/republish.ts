@@ -71,12 +71,12 @@ export type RepublishOptions = Readonly<{
   ledger?: Ledger;
   /**
    * `projects/…/topics/…`, exactly. For any other topic nothing is published, dead letters included: a caller that
-   * may make a task must not choose what is written where. The task stays in its queue until the list is mended.
+   * may make a task must not choose what is written where. The task stays in its queue until the list is corrected.
    */
   allowedTopics: readonly string[];
   /**
-   * Bound on one publish (default `30s`, at least `1ms`; with a ledger 30 s is also the most, as its leases reckon
-   * with that). After it the task is tried again.
+   * Bound on one publish (default `30s`, at least `1ms`; with a ledger 30 s is also the most, because its
+   * leases assume that). After it the task is tried again.
    */
   publishTimeout?: Duration;
   /**

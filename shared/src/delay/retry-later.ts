@@ -74,8 +74,9 @@ const LONGEST_PAUSE = `${LONGEST_DELAY_SECONDS}s` as const;
 
 /**
  * Place it inside `deadLettering`, and outside everything that claims, holds or counts the message (`dedup`, `inbox`,
- * in-order delivery): they must see the retry, and have let go of the message, before it is acknowledged here. A message with a
- * `sequence` is never rescheduled, because it would be a gap. Throws ConfigError for an option that is not valid.
+ * in-order delivery): they must see the retry, and have released the message, before it is acknowledged here. A message
+ * with a `sequence` is never rescheduled, because it would be a gap. Throws ConfigError for an option that is not
+ * valid.
  *
  * @example
  * const handler = guarded(book, {

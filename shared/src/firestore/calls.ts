@@ -1,7 +1,7 @@
 /**
  * Calls of the Firestore client with an end: by itself the client tries for minutes when no server answers.
  *
- * A call that is given up may still be applied later; the error says that nothing is known, not that nothing happened.
+ * A call that is abandoned may still be applied later; the error says that nothing is known, not that nothing happened.
  */
 import { withTimeLimit } from '../async/time-limit.ts';
 import { type Clock, systemClock } from '../clock.ts';
@@ -32,7 +32,9 @@ export type Calls = Readonly<{
   maxAttempts: number;
   /** Rejects with `STORE_UNAVAILABLE`, also for what the server answers; `cause` has the server's error. */
   call<Result>(name: string, work: () => Promise<Result>): Promise<Result>;
-  /** `alive` throws once the transaction was given up: called first in it, it stops the client from running it again. */
+  /**
+   * `alive` throws once the transaction was abandoned: called first in it, it stops the client from running it again.
+   */
   transaction<Result>(name: string, work: (alive: () => void) => Promise<Result>): Promise<Result>;
 }>;
 

@@ -138,7 +138,7 @@ test('a blocked stream that is resumed is due, with all its attempts; one that i
   assert.equal(await codesOf(resume({ ...K, key: 'unknown' })), 'STREAM_UNKNOWN');
 });
 
-test('skip passes missing numbers as far as it is told, and never one that is held', async () => {
+test('skip passes missing numbers up to the one it is given, and never one that is held', async () => {
   const { clock, store, skip } = setUp();
   const fields = { last: 1, recentHashes: ['x'], waitingSince: clock.now(), gapAt: 1 };
   const ref = await made(store, fields, [5]);

@@ -247,7 +247,7 @@ async function outcomeFrom(
 ): Promise<Outcome> {
   try {
     const outcome = await handle(context);
-    // The outcome of a held message goes nowhere: what it wants published would be lost without a word.
+    // The outcome of a held message goes nowhere: what it wants published would be lost silently.
     if (outcome.kind === 'ack' && outcome.publish !== undefined && outcome.publish.length > 0) {
       const accepted = 'put the publishing middleware inside in-order delivery';
       return retry(

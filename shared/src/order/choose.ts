@@ -97,7 +97,7 @@ function hostOf(
   );
 }
 
-/** What is to come again is better told so at once. */
+/** A delivery that is to come again is better answered at once. */
 const isSafe = ({ outcome }: Answer): boolean => outcome.kind !== 'retry';
 
 const withMostTime = (situation: Situation, deliveries: readonly Delivery[]): Delivery | undefined =>

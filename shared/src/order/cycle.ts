@@ -62,7 +62,7 @@ type Seen = Readonly<{
   view: HeldView;
   /** The store's clock minus this process's monotonic one. */
   offsetMs: number;
-  /** On both clocks of this process: one of them may stand still while the instance is frozen. */
+  /** On both clocks of this process: one of them may stop while the instance is frozen. */
   readAt: Readonly<{ monotonic: number; wall: number }>;
 }>;
 
@@ -91,8 +91,8 @@ const MOST_UNKNOWN = 200;
 const REMEMBERED_MS = 60_000;
 
 /**
- * `fits` is told after each cycle how many bytes of messages are remembered, and says whether they may be: of what is
- * held, and of commits whose outcome is not known.
+ * `fits` gets, after each cycle, how many bytes of messages are remembered (held messages, and those of commits whose
+ * outcome is not known), and answers whether they may be.
  */
 export function streamCycle(policy: StreamPolicy, ref: StreamRef, fits: (bytes: number) => boolean): Cycle {
   const { store, clock } = policy;
@@ -233,7 +233,7 @@ export function streamCycle(policy: StreamPolicy, ref: StreamRef, fits: (bytes: 
     const sentAt = momentOf(clock);
     let isOpen = true;
     const assertOpen = (): void => {
-      if (!isOpen) throw storeUnavailable('the transaction was given up');
+      if (!isOpen) throw storeUnavailable('the transaction was abandoned');
     };
     const transacted = store.transact(ref, async (transaction) => {
       assertOpen();

@@ -98,7 +98,7 @@ export function deliveryContract(name: string, open: () => Promise<OpenedStreams
       await Promise.all(all.flat().map(([key, number]) => deliver(key, number)));
       await Promise.all(keys.map((key) => deliver(key, 3)));
       const sweep = processes[0]?.sweep(handler);
-      // A stream is left to the sweep where a server gave up a call of its worker.
+      // A stream is left to the sweep where a server abandoned a call of its worker.
       while ([...ran.values()].some((numbers) => numbers.length < 12) && clock.monotonic() < enough) {
         await sweep?.(contextOf(clock, consumer));
         await sleep(clock, 100);

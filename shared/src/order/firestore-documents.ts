@@ -66,7 +66,10 @@ export function newStreamFields(
   return { ...streamFields({ ...fields, lease: null, ...patch }, shard), v: STREAM_FORMAT, ...ref };
 }
 
-/** Throws TransientError `UNREADABLE_STATE`: the messages wait until a reader knows the format, or it is mended. */
+/**
+ * Throws TransientError `UNREADABLE_STATE`: the messages wait until a reader knows the format, or the document is
+ * corrected.
+ */
 export function streamState(snapshot: DocumentSnapshot): StreamState {
   const data = checked(snapshot, STREAM_FIELDS);
   const leasedAt = data.leasedAt instanceof Timestamp ? micros(data.leasedAt) : undefined;

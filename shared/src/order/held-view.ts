@@ -4,7 +4,7 @@
  * The document counts what is held. So a process that knows as many messages as the document counts knows all of
  * them, and also which numbers are not held, without another read. The knowledge belongs to one version: a commit of
  * this process carries it to the next one, and a commit of another process ends it. A document that was restored from an
- * earlier time cannot be told from one that another process has written, and may hold other messages.
+ * earlier time cannot be distinguished from one that another process has written, and may hold other messages.
  */
 import { showsGap, type StreamState } from './stream-state.ts';
 import type { HeldMessage } from './stream-store.ts';

@@ -16,7 +16,7 @@ export type HeldMessage = Readonly<{
   number: number;
   /** Content hash: tells a duplicate from a second message under the same number. */
   hash: string;
-  /** The source that the message was delivered through: its handler is told this one, whichever process runs it. */
+  /** The source that the message was delivered through: its handler gets this one, whichever process runs it. */
   source: string;
   /** As `encodeMessage` gives it; empty where the content is in the payload store. */
   message: Uint8Array;

@@ -101,7 +101,7 @@ export type WakeTasks = Readonly<{
   /** As the option `wake` of `orderedDelivery`. Never rejects: what goes wrong is logged. Takes three seconds at most. */
   wake(stream: WakeStream, atMs: number): Promise<void>;
   /**
-   * Resolves when what was asked for until now is stored or given up: for a process that gets no time once it has
+   * Resolves when every request until now is stored or abandoned: for a process that gets no time once it has
    * answered, as a function does.
    */
   settled(): Promise<void>;

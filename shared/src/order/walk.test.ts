@@ -98,7 +98,7 @@ test('passes of two consumers have places of their own', async () => {
   assert.equal((await pass(go))[0], 'k120');
 });
 
-test('a slow stream keeps one worker only, and what rejects is told once all have ended', async () => {
+test('a slow stream keeps one worker only, and a rejection comes once all have ended', async () => {
   const { clock, store } = await dueStreams(250);
   const done: string[] = [];
   const work = forEachAtMost(

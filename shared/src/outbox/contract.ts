@@ -97,13 +97,13 @@ export function outboxContract<Tx extends object>(name: string, open: () => Prom
       );
     });
 
-    test('a transaction that is given up leaves no row and takes no number', async () => {
+    test('a transaction that is rolled back leaves no row and takes no number', async () => {
       const key = randomUUID();
       const given = opened.transact(async (transaction) => {
         (await outbox(opened.store).reserve(transaction, { sequenceKey: key })).add(message('a'));
-        throw new Error('given up');
+        throw new Error('rolled back');
       });
-      await assert.rejects(given, /given up/);
+      await assert.rejects(given, /rolled back/);
       assert.deepEqual((await add(['b'], { sequenceKey: key })).numbers, [1]);
     });
 

@@ -17,7 +17,7 @@ export const UNKNOWN: StreamState = {
 
 export type Availability = 'free' | 'busy' | 'waiting' | 'blocked';
 
-/** Judged on the store's clock alone. An owner whose lease is over is as good as none: it stops before that. */
+/** Judged on the store's clock alone. An owner whose lease is over does not count: it stops before that. */
 export function availabilityOf({ state = UNKNOWN, nowMs }: StreamView): Availability {
   if (state.blocked !== undefined) return 'blocked';
   if (state.owner !== undefined && state.untilMs > nowMs) return 'busy';

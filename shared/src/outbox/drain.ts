@@ -39,7 +39,7 @@ type Run = Readonly<{
 
 /**
  * Rejects when the store does not answer: what was published until then is published again by the next one.
- * `progress` hears what is published and recorded while more is to do.
+ * `progress` is called with what is published and recorded while more is to do.
  */
 export async function drain(
   ports: DrainPorts,

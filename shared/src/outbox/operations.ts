@@ -20,8 +20,9 @@ export async function resume(store: RelayStore, stream: string | StreamRef): Pro
 }
 
 /**
- * The last number that was given up: the one that blocks the stream, or those whose rows are missing. Where `number` is
- * given and the stream does not stand at it, nothing is given up: PermanentError where it is yet to be published.
+ * Answers the last number that was skipped: the one that blocks the stream, or those whose rows are missing. Where
+ * `number` is given and the stream is not blocked at it, nothing is skipped: PermanentError where it is yet to be
+ * published.
  */
 export async function skip(
   store: RelayStore,

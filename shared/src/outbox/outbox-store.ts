@@ -85,7 +85,7 @@ export type StreamRow = Row &
     isSent: boolean;
     /** When it was committed, on the store's clock. */
     createdMs: number;
-    /** Why the row cannot be used: it is not ours, or of a later version. It holds up what comes behind it. */
+    /** Why the row cannot be used: it is not ours, or of a later version. It delays the rows behind it. */
     problem?: TransientError;
   }>;
 
@@ -103,7 +103,7 @@ export type PendingRow = Readonly<{
   place?: Place;
   /** The stream itself is meant, not a row of it. */
   stream?: StreamRef;
-  /** Why it cannot be used. It holds up no other stream. */
+  /** Why it cannot be used. It delays no other stream. */
   problem?: TransientError;
 }>;
 

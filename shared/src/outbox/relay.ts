@@ -94,9 +94,9 @@ export type Relay = Readonly<{
    */
   resume(stream: string | StreamRef): Promise<boolean>;
   /**
-   * Gives up the row that blocks the key, or that is missing: the key goes on behind it. Answers the last number that
-   * was given up, undefined where there was nothing to give up. It is a gap for every consumer. With a `number` it
-   * gives up that one or nothing: undefined where the stream has passed it, PermanentError `STREAM_NOT_BLOCKED` where
+   * Skips the row that blocks the key, or that is missing: the key goes on behind it. Answers the last number that was
+   * skipped, undefined where there was nothing to skip. It is a gap for every consumer. With a `number` it skips
+   * that one or nothing: undefined where the stream has passed it, PermanentError `STREAM_NOT_BLOCKED` where
    * it comes yet.
    */
   skip(stream: string | StreamRef, number?: number): Promise<number | undefined>;

@@ -3,7 +3,7 @@
  *
  * The process that commits them has that lease from the commit on, so its fast path costs one read and one write, and a
  * relay takes only what it leaves behind. A crash after the publish is one copy more, under the same `dedupId`. A row
- * that can never be published is set aside as failed and holds up no other but those behind it in its group.
+ * that can never be published is set aside as failed and delays only those behind it in its group.
  */
 import { withTimeLimit } from '../async/time-limit.ts';
 import { elapsedMs, momentOf } from '../clock.ts';

@@ -91,7 +91,7 @@ export function payloadStoreContract(name: string, start: () => Promise<PayloadS
       await assert.rejects(store.get({ ...ref, bytes: 1_999 }), code('PAYLOAD_DAMAGED'));
     });
 
-    test('done is told from missing, also once the content is gone; twice is as once', async () => {
+    test('done differs from missing, also once the content is gone; done twice is as once', async () => {
       await settled();
       const ref = await put(bytesOf(1_000_000), 10 * DAY_MS);
       const kept = await subject.storedBytes();

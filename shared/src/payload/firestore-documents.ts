@@ -2,7 +2,7 @@
  * How payloads stand in Firestore, and back. A manifest says that all chunks are there; without it nothing is.
  *
  * `expiresAt` comes from the worker's clock: it serves the TTL policy and the sweep, days or weeks away from anything
- * that counts. Whether a payload is done or unfinished is told by server timestamps.
+ * that counts. Server timestamps decide whether a payload is done or unfinished.
  */
 import { type DocumentData, type DocumentSnapshot, FieldValue, Timestamp } from '@google-cloud/firestore';
 import { timestampAt } from '../firestore/timestamps.ts';

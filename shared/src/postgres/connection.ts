@@ -56,7 +56,7 @@ export type Connections = Readonly<{
   kept: Statement;
 }>;
 
-/** Nothing else than a broken connection is told here, and the next call tells it too. */
+/** This event reports broken connections alone, and the next call reports them too. */
 const ignore = (): void => {};
 /** After it the kept connection is given back: a pool that is being ended waits for it. */
 const KEPT_MS = 1_500;

@@ -1,6 +1,6 @@
 /**
  * Notifications of Postgres on a connection of its own, for as long as they are wanted. A connection that breaks is made
- * anew with growing pauses, and the caller is told each time: what was sent meanwhile is lost.
+ * anew with growing pauses, and calls the caller back each time: what was sent meanwhile is lost.
  *
  * LISTEN belongs to a session, so a pooler in transaction mode cannot carry it: the connection goes to the server itself.
  */
@@ -27,11 +27,14 @@ export type ListenPorts = Readonly<{
   random: () => number;
 }>;
 
-/** Calls `heard` for each notification, and with nothing after each connection. Resolves when `signal` is aborted. */
+/**
+ * Calls `notified` for each notification, and without a payload after each connection. Resolves when `signal` is
+ * aborted.
+ */
 export async function listening(
   { open, clock, log, random }: ListenPorts,
   channel: string,
-  heard: (payload?: string) => void,
+  notified: (payload?: string) => void,
   signal: AbortSignal,
 ): Promise<void> {
   let failures = 0;
@@ -46,14 +49,14 @@ export async function listening(
       signal.addEventListener('abort', () => resolve(), { once: true });
     });
     try {
-      client.on('notification', ({ payload }) => heard(payload));
+      client.on('notification', ({ payload }) => notified(payload));
       await client.connect();
       await client.query(`listen "${channel}"`);
       failures = 0;
-      heard();
+      notified();
       await broken;
     } catch (error) {
-      log.warn('notifications are not heard; jobs are found by polling', {
+      log.warn('notifications do not arrive; jobs are found by polling', {
         event: 'job_listener_broken',
         error: textOf(error),
       });

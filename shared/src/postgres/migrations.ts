@@ -25,7 +25,10 @@ const PAUSE_MS = 500;
 /** Ten minutes of a transaction in the way. */
 const TRIES = 240;
 
-/** Answers the version that there is now. Rejects with TransientError `TRANSACTION_CONTENTION` when others never let go. */
+/**
+ * Answers the version that there is now. Rejects with TransientError `TRANSACTION_CONTENTION` when others never release
+ * their locks.
+ */
 export async function migrateBy(
   connections: Pick<Connections, 'take'>,
   clock: Clock,

@@ -55,7 +55,7 @@ const ADDED = [
 /** Their names and values with a full-length error text and a source of 500 bytes, rounded up. */
 const ADDED_BYTES = 2_048;
 
-/** Every part. One that is not here is a misspelling, and what it asks for would be left out without a word. */
+/** Every part. One that is not here is a misspelling, and what it asks for would be left out silently. */
 const PARTS: ReadonlySet<string> = new Set<keyof MessageParts>([
   'data',
   'attributes',

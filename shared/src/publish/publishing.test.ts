@@ -142,7 +142,7 @@ test('nothing is published once the lease is lost', async () => {
   assert.deepEqual(outcome, { kind: 'retry', error: lost });
 });
 
-test('what is no message is given up, naming the field: tried again it would be no better', async () => {
+test('an invalid message is a permanent error that names the field: another try would not help', async () => {
   const bad: [unknown, RegExp][] = [
     [undefined, /the message is of type undefined/],
     [{ topic: 't', data: Buffer.from('x') }, /attributes is of type undefined/],

@@ -7,7 +7,7 @@
 import { PermanentError, textOf, TransientError } from '../errors.ts';
 import { verdictOf } from '../faults.ts';
 
-/** What an operator has to mend is not mended within a second. */
+/** What an operator has to correct is not corrected within a second. */
 const DEPLOYMENT_PAUSE_MS = 10_000;
 
 /** Statuses that are not in the table, and errors without one (no credentials, no network), are transient. */

@@ -12,7 +12,7 @@ test('a confirmed message is confirmed, and a refused one refused', async () => 
   await assert.rejects(refuses.publish(message), /no/);
 });
 
-test('one that is not confirmed when the process ends is let go of, and none is begun after that', async () => {
+test('a publish that is not confirmed when the process ends is rejected, and none begins after that', async () => {
   const end = new AbortController();
   let calls = 0;
   const publisher = untilStopped(

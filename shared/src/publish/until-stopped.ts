@@ -1,6 +1,6 @@
 /**
- * A publisher that lets go when the process has to end: what is not confirmed by then is rejected, so that the layers
- * outside release the claim or the lease that they hold, instead of leaving it to run out.
+ * A publisher that stops when the process has to end: a publish that is not confirmed by then is rejected, so that the
+ * layers outside release the claim or the lease that they hold, instead of leaving it to run out.
  */
 import { TransientError } from '../errors.ts';
 import type { OutgoingMessage } from '../message.ts';

@@ -13,7 +13,7 @@ const room = (limit: number, lines?: string[]) =>
     capability: 'delivery',
   });
 
-/** A request that holds what it could take until it is let go. */
+/** A request that holds what it could take until the test releases it. */
 function request(of: ReturnType<typeof room>, ...bytes: number[]) {
   let end = (): void => undefined;
   const held = new Promise<void>((resolve) => (end = resolve));

@@ -141,7 +141,7 @@ function run(handler: Handler, message: Message, source: string, options: Run): 
       cancel();
       options.stop?.removeEventListener('abort', onStop);
     };
-    // An event that was before is not told again.
+    // An event of an earlier outcome is not logged again.
     if (options.stop?.aborted === true) return onStop();
     options.stop?.addEventListener('abort', onStop);
     void compose(handler, [])(message, context).then((outcome) => {
@@ -179,7 +179,7 @@ export function logOutcome(message: Message, outcome: Outcome, log: Log): void {
   const isDone = outcome.kind === 'deadLetter' && outcome.published === true;
   const text = isDone ? 'dead-lettered' : 'not done: asked for another delivery';
   const fault = faultOf(outcome.error);
-  // An operator has to mend it, and until then each of these lines is a message that waits.
+  // An operator has to correct it, and until then each of these lines is a message that waits.
   if (fault === 'deployment') log.error(text, { event: 'deployment_fault', ...fields });
   else if (fields['stack_trace'] !== undefined) log.error(text, fields);
   else log.warn(text, fields);
@@ -205,7 +205,7 @@ const unknownSource = (message: Message): ConfigError =>
     `message ${message.id} came without a subscription, and no source is configured; set the source`,
   );
 
-/** Acknowledged, what the handler wanted published would be lost without a word. */
+/** Acknowledged, what the handler wanted published would be lost silently. */
 const unpublished = (): ConfigError =>
   new ConfigError(
     'UNPUBLISHED',

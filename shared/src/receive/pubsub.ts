@@ -2,7 +2,7 @@
  * The pull subscriber: a handler behind a subscription of Google's client for Pub/Sub. It alone acks and nacks; every
  * message that arrives is settled, whatever the handler does.
  *
- * The client extends the leases of the messages in hand, by default for 60 minutes; a crash lets them expire, and
+ * The client extends the leases of the messages in flight, by default for 60 minutes; a crash lets them expire, and
  * they are delivered again. An ack that the service refuses is logged: the message comes again, and it is for the
  * guarantees inside to recognise it.
  *
@@ -264,7 +264,7 @@ export function receive(subscription: Subscription, handler: Handler, options: R
       log.warn('closing although handlers are running', { handlers: running });
       giveUp.abort();
     });
-    // Ends the stream at once, then waits until every message in hand is answered.
+    // Ends the stream at once, then waits until every message in flight is answered.
     await subscription.close().catch(onError);
     await Promise.all(begun);
     cancel();
@@ -312,5 +312,5 @@ const asFailed = (outcome: Outcome): Failed =>
 /** Short, so that an answer is not long on its way; the client's default is 100 ms. */
 const ACK_DELAY_MS = 10;
 
-/** After the last handler, for the answers to leave; the client itself gives up a second before its time. */
+/** After the last handler, for the answers to leave; the client itself stops a second before its time. */
 const CLIENT_CLOSE_MS = 3_000;

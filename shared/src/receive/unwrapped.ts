@@ -6,7 +6,7 @@
  * What HTTP takes away cannot be given back: header names have no case, so an attribute `tenantId` arrives as
  * `tenantid`. The names of the wire contract are known and get their case again. Attributes that are called like a
  * header of the transport or of the platform (`content-type`, `x-goog-…`, `authorization`, …) are not read: they
- * cannot be told apart from the real ones, and a publisher must not be able to pass for the platform.
+ * cannot be distinguished from the real ones, and a publisher must not be able to pass for the platform.
  */
 import { ATTRIBUTE } from '../attributes.ts';
 import type { Attributes, Message } from '../message.ts';

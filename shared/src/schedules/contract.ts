@@ -150,7 +150,7 @@ export function ledgerContract<Transaction>(
       const past = { dueTimeMs: 1_000, atMs: 1_000 } as const;
       const refOf = (key: string) => ({ consumer, source: 's', key });
       await plant(randomUUID(), anEntry({ ref: refOf('kept'), state: 'refused', ...past }));
-      const { delayed: _, ...given } = anEntry({ ref: refOf('given up'), state: 'refused', ...past });
+      const { delayed: _, ...given } = anEntry({ ref: refOf('refused'), state: 'refused', ...past });
       await plant(randomUUID(), given);
       const { items } = await ledger.list({ consumer, source: 's', prefix: '', limit: 10 });
       assert.deepEqual(

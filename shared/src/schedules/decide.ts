@@ -47,7 +47,7 @@ export const scheduleByMessage =
       return { answer: isWaiting ? { kind: 'enqueue', entry } : 'settled' };
     }
     if (order < 0) return { answer: 'stale' };
-    // Over one that is firing too: a message cannot be told that it came too late, so it is a delivery of its own.
+    // Over one that is firing too: a message gets no answer that it came too late, so it is a delivery of its own.
     const fresh = begun(asked, 'scheduled', nowMs, entry);
     return { answer: { kind: 'enqueue', entry: fresh }, entry: fresh, ...givenWay(entry) };
   };
@@ -166,7 +166,7 @@ export const markRefused = markEnded('refused');
 
 type OfGeneration = Readonly<{ generation: string }>;
 
-/** The same where no message will come that could be given up: of a program's schedule, and of a task that was lost. */
+/** The same where no message will come that could be dead-lettered: for a program's schedule, and for a lost task. */
 export const markRefusedKept =
   ({ generation }: OfGeneration): Rule<'refused' | 'movedOn'> =>
   (entry, nowMs) => {
@@ -175,7 +175,7 @@ export const markRefusedKept =
     return { answer: 'refused', entry: { ...rest, state: 'refused', atMs: nowMs } };
   };
 
-/** An operator, or a program, has mended what the queue refused. */
+/** An operator, or a program, has removed the cause for which the queue refused. */
 export const reopen: Rule<Readonly<{ kind: 'reopened'; entry: Entry }> | 'notRefused'> = (entry, nowMs) => {
   if (entry?.state !== 'refused' || entry.delayed === undefined) return { answer: 'notRefused' };
   // Under a name of its own: what the queue has once refused may be remembered under the old one.

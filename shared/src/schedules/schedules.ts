@@ -100,8 +100,8 @@ export type Schedules<Transaction> = Readonly<{
   cancel(transaction: Transaction, key: string): Promise<Change<'cancelled'>>;
   get(key: string): Promise<ScheduleView | undefined>;
   /**
-   * Once what the queue refused is mended: creates the task of a schedule that is `refused`. False where the key has none,
-   * or where its message is a dead letter. Rejects as `afterCommit` does.
+   * Once the cause of the refusal is removed: creates the task of a schedule that is `refused`. False where the key has
+   * none, or where its message is a dead letter. Rejects as `afterCommit` does.
    *
    * @example
    * for (const { key, state } of (await reminders.list()).schedules) {

@@ -73,7 +73,7 @@ test('B14: contention is one typed error for each caller, takes no number, and t
   assert.equal((await next('k')).number, 1);
 });
 
-test('an unknown outcome is given up after the tries, as STORE_UNAVAILABLE', async () => {
+test('an unknown outcome is STORE_UNAVAILABLE after the last try', async () => {
   const counters = counted(['refused']);
   await assert.rejects(sequencer(counters, { maxAttempts: 4 }).next('k'), { code: 'STORE_UNAVAILABLE' });
   assert.equal(counters.calls.length, 4);

@@ -43,7 +43,7 @@ export async function encodeTask(delayed: Delayed, encoding: EncodeOptions): Pro
 /**
  * The message of it whole, from the payload store where it stands there. Throws what `PayloadStore.get` throws, and
  * TransientError `PAYLOAD_STORE_MISSING` without a payload store: the task must still be there when the deployment is
- * mended.
+ * corrected.
  */
 export async function load(delayed: Delayed, payloads: PayloadStore | undefined): Promise<Delayed> {
   const { payload, message } = delayed;

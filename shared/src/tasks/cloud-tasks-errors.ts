@@ -1,5 +1,6 @@
 /**
- * What a refusal of Cloud Tasks means for the message: given up, tried again by the next delivery, or within this one.
+ * What a refusal of Cloud Tasks means for the message: a dead letter, or another try by the next delivery or within
+ * this one.
  */
 import { PermanentError, textOf, TransientError } from '../errors.ts';
 import { statusOf, verdictOf } from '../faults.ts';
@@ -14,7 +15,10 @@ const MOMENTARY: ReadonlySet<number> = new Set([8, 14]);
 
 export const isMomentary = (error: unknown): boolean => MOMENTARY.has(statusOf(error));
 
-/** What a refusal means for the message. A status that is not in the table is transient: nothing is given up by mistake. */
+/**
+ * What a refusal means for the message. A status that is not in the table is transient: no message is dead-lettered by
+ * mistake.
+ */
 export function translate(error: unknown, queue: string): PermanentError | TransientError {
   if (error instanceof TransientError) return error;
   const { fault, code, text: what } = verdictOf('cloudTasks', error);

@@ -23,7 +23,7 @@ export const REST_MS = 5_000;
 const ETA_ROUNDING_MS = 1_000;
 
 export type AgreedTime = Readonly<{
-  /** Takes note of the publish time of a message that has come. */
+  /** Remembers the publish time of a message that has come. */
   saw(message: Pick<Message, 'publishTime' | 'assumedPublishTime'>): void;
   /** Milliseconds since the epoch; undefined before the first message with a publish time of the server's. */
   nowMs(): number | undefined;

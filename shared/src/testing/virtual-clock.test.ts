@@ -3,7 +3,7 @@ import test from 'node:test';
 import { sleep } from '../clock.ts';
 import { virtualClock } from './virtual-clock.ts';
 
-test('stands still until it is moved', async () => {
+test('does not advance until it is moved', async () => {
   const clock = virtualClock(1_000);
   let fired = false;
   clock.after(10, () => {

@@ -1,5 +1,5 @@
 /**
- * A clock that stands still until a test moves it. Timers fire in order of their time, then of their making, and
+ * A clock that advances only when a test moves it. Timers fire in order of their time, then of their making, and
  * everything that follows from one is done before the next fires.
  */
 import type { Clock } from '../clock.ts';

@@ -22,7 +22,7 @@ locals {
       condition  = "A stream is blocked at a message that failed for good"
       severity   = "ERROR"
       auto_close = "604800s"
-      content    = "The log line names the source, the key and the number. Mend the cause, then let the stream go on or skip the message: `npx pubsub-guarantees streams resume KEY --source SOURCE` or `skip`."
+      content    = "The log line names the source, the key and the number. Remove the cause, then let the stream go on or skip the message: `npx pubsub-guarantees streams resume KEY --source SOURCE` or `skip`."
     }
     gaps = {
       services   = sort(tolist(var.streams))
@@ -42,7 +42,7 @@ locals {
       condition  = "A row of the outbox could not be published, and what is behind it waits"
       severity   = "ERROR"
       auto_close = "604800s"
-      content    = "`npx pubsub-guarantees outbox list` lists the streams that are blocked, and the rows without order that were set aside, each with the reason. Mend the cause, then `npx pubsub-guarantees outbox resume KEY`, pass the row with `skip KEY NUMBER`, or put a row without order back with `reopen ROW`; what the inbox left behind is among them."
+      content    = "`npx pubsub-guarantees outbox list` lists the streams that are blocked, and the rows without order that were set aside, each with the reason. Remove the cause, then `npx pubsub-guarantees outbox resume KEY`, pass the row with `skip KEY NUMBER`, or put a row without order back with `reopen ROW`; what the inbox left behind is among them."
     }
     memory = {
       services   = sort(keys(var.functions))
@@ -72,7 +72,7 @@ locals {
       condition  = "The republisher refuses a task for its topic, or for its caller"
       severity   = "ERROR"
       auto_close = "3600s"
-      content    = "Nothing is lost: the queue sends each task again, and its message is late until the list is mended. `topic_not_allowed`: the log line names the topic; add it to `allowed_topics` of the module republisher, or delete the task if none of your services made it. `caller_refused`: the line says why; the audience or the account is not the one that the functions make their tasks with."
+      content    = "Nothing is lost: the queue sends each task again, and its message is late until the list is corrected. `topic_not_allowed`: the log line names the topic; add it to `allowed_topics` of the module republisher, or delete the task if none of your services made it. `caller_refused`: the line says why; the audience or the account is not the one that the functions make their tasks with."
     }
   }
 }
@@ -137,7 +137,7 @@ resource "google_monitoring_alert_policy" "dead_letters" {
 
   documentation {
     mime_type = "text/markdown"
-    content   = "Messages that could not be processed are kept in ${each.value} for 31 days. Their attribute `deadLetterReason` says why; without it, Pub/Sub dead-lettered the message after the last attempt. Mend the cause and publish them again."
+    content   = "Messages that could not be processed are kept in ${each.value} for 31 days. Their attribute `deadLetterReason` says why; without it, Pub/Sub dead-lettered the message after the last attempt. Remove the cause and publish them again."
   }
 }
 
