@@ -36,7 +36,7 @@ test('B40: a token of the account, for the audience, from either spelling of the
   assert.equal(await verdict(withToken(token({ iss: 'accounts.google.com' }))), 200);
 });
 
-test('B40: no proof is 401, whatever headers of a queue stand beside it', async () => {
+test('B40: no proof is 401, whatever headers of a queue are beside it', async () => {
   assert.equal(await verdict({}), 401);
   assert.equal(await verdict({ 'x-cloudtasks-queuename': 'delay' }), 401);
   assert.equal(await verdict({ 'x-appengine-queuename': 'delay' }), 401);

@@ -1,5 +1,5 @@
 /**
- * How the limits of a function must stand to each other, as data. A setting that can never work, or that works only
+ * How the limits of a function must relate to each other, as data. A setting that can never work, or that works only
  * while nothing is slow, would otherwise start and refuse message after message; here it does not start.
  *
  * What a subscription or a platform is set to is not known at the start: `windows.ts` looks at that later.

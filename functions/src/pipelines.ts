@@ -1,5 +1,6 @@
 /**
- * How each function is put together: which guarantees stand around the forward, or around the orchestrator of sagas. `guarded` knows the order of the stages.
+ * How each function is put together: which guarantees are around the forward, or around the orchestrator of sagas.
+ * `guarded` knows the order of the stages.
  *
  * `retryLater` is outside all stages that claim or hold a message: a message that another delivery is processing comes
  * back by itself after a lease, instead of being refused until it is a dead letter.

@@ -9,7 +9,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-/** Where a name without its whole path may stand. */
+/** Where a name without its whole path is allowed. */
 const FOLDERS = ['', 'shared/src', 'shared/src/order', 'docs'];
 
 test('every file that the map of the architecture names is there', async () => {

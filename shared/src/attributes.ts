@@ -202,7 +202,7 @@ function parseSequence(attributes: Attributes, orderingKey: string | undefined):
   return { number: Number(text), key, ...(epoch !== undefined && { epoch }) };
 }
 
-/** What a publisher names its messages by stands in no log: a text has its short hash. */
+/** What a publisher names its messages by is in no log: a log line has its short hash. */
 const IDENTIFIERS: ReadonlySet<string> = new Set([
   ATTRIBUTE.dedupId,
   ATTRIBUTE.scheduleKey,

@@ -27,9 +27,9 @@ export const momentOf = (clock: Clock): Moment => ({
 });
 
 /**
- * Milliseconds since then by the clock that has gone further: what a lease is judged by. The monotonic clock stands while
- * the machine is suspended (https://man7.org/linux/man-pages/man2/clock_gettime.2.html), and the lease does not. A wall
- * clock that is set back shortens nothing; one that is set forward ends a lease too early, which costs a repeat.
+ * Milliseconds since then by the clock that has gone further: what a lease is judged by. The monotonic clock stops
+ * while the machine is suspended (https://man7.org/linux/man-pages/man2/clock_gettime.2.html), and the lease does not.
+ * A wall clock that is set back shortens nothing; one that is set forward ends a lease too early, which costs a repeat.
  */
 export const elapsedMs = (clock: Clock, since: Moment): number =>
   Math.max(clock.monotonic() - since.monotonicMs, clock.now() - since.wallMs);

@@ -15,7 +15,7 @@ export const CONFIG_CODES = {
   NOT_PUBLISHED: 'in order: an outcome still has messages, because no stage inside publishes them',
   NO_PUBLISHER: 'inbox: the handler returned messages, and there is no publisher',
   OUTBOX_MISSING: 'jobs: a handler publishes, and the store has no outbox',
-  RETRY_LATER_INSIDE_A_LEASE: 'retryLater stands inside a lease on the message',
+  RETRY_LATER_INSIDE_A_LEASE: 'retryLater is inside a lease on the message',
   SLOT_USED: 'a slot of a transaction was used twice, or was reserved again',
   SOURCE_UNKNOWN: 'a delivery does not say its subscription, and no source is configured',
   STORE_DENIED: 'Postgres does not let the account do what it asks for',

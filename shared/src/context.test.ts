@@ -13,7 +13,7 @@ test('what is not said is a minute, a signal that is never aborted and a log tha
   assert.deepEqual([context.now(), context.signal.aborted], [clock.now(), false]);
 });
 
-test('what is said stands', () => {
+test('given parts are kept', () => {
   const clock = virtualClock();
   const signal = AbortSignal.abort();
   const said = { consumer: 'orders', source: 'sub', deadline: 5, signal, isLastTry: true };

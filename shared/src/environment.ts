@@ -83,7 +83,7 @@ export function duration(
 
 /**
  * Addresses of the emulators that Google's clients read from the environment by themselves, and of the Cloud Tasks one,
- * which we hand over. Absent: Google's service.
+ * which the program passes on. Absent: Google's service.
  */
 export type Emulators = Readonly<{ pubsub?: string; firestore?: string; tasks?: string }>;
 

@@ -73,7 +73,7 @@ test('what the handler returns is published before the claim is complete', async
   );
 });
 
-test('the stages stand in the one order in which they hold, however they are given', async () => {
+test('the stages are in the one order in which they hold, however they are given', async () => {
   const steps: string[] = [];
   const stage =
     (name: string): Middleware =>
@@ -96,7 +96,7 @@ test('the stages stand in the one order in which they hold, however they are giv
   await handler(message('x'), context);
   assert.deepEqual(steps.splice(0), ['retryLater', 'later', 'inOrder', 'once', 'handler']);
   await handler.inner(message('x'), context);
-  assert.deepEqual(steps, ['once', 'handler'], 'a sweep of inOrder runs what stands inside it');
+  assert.deepEqual(steps, ['once', 'handler'], 'a sweep of inOrder runs the stages inside it');
 });
 
 test('inside inOrder a dead letter is left to the policy for poison messages', async () => {

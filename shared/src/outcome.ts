@@ -9,7 +9,7 @@ import type { OutgoingMessage } from './message.ts';
 export type AckReason = 'handled' | 'duplicate' | 'scheduled' | 'held' | 'stale' | 'cancelled';
 
 export type Outcome =
-  /** Done. What stands in `publish` is published before anything counts the message as done. */
+  /** Done. The messages in `publish` are published before anything counts the message as done. */
   | Readonly<{ kind: 'ack'; reason: AckReason; publish?: readonly OutgoingMessage[] }>
   /** Deliver it again. */
   | Readonly<{ kind: 'retry'; error: unknown; after?: Duration }>
@@ -42,7 +42,7 @@ export function ack(reason: AckReason = 'handled', publish: readonly OutgoingMes
 }
 
 /**
- * It is delivered again: at once as the subscription says, or after a pause where `retryLater` or `receive` stands outside.
+ * It is delivered again: at once as the subscription says, or after a pause where `retryLater` or `receive` is outside.
  *
  * @example
  * const outcome = retry(new TransientError('BANK_CLOSED', 'the bank is closed'), '15m');

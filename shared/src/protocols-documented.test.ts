@@ -1,5 +1,5 @@
 /**
- * Every rule that a test of the repository is named after stands in docs/protocols.md, once.
+ * Every rule that a test of the repository is named after is in docs/protocols.md, once.
  */
 import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
@@ -19,7 +19,7 @@ const WORKSPACES = [
   'packaging',
   'terraform/checks',
 ];
-/** A letter or two, a number, and perhaps a letter; several may stand before the colon: `B01, B50:`, `B20 (a), B21:`. */
+/** A letter or two, a number, and perhaps a letter; several may precede the colon: `B01, B50:`, `B20 (a), B21:`. */
 const RULE = /^[A-Z]{1,2}\d{1,2}[a-z]?$/;
 const TITLE = /\b(?:test|suite)\(\s*(['"`])([A-Z]{1,2}\d[^:'"`]{0,40}):/g;
 

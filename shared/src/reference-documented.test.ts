@@ -105,7 +105,7 @@ test('every code of a window is described, and every one that is described is gi
   assert.deepEqual(named('## Windows that do not fit'), codes);
 });
 
-test('every variable that a limit is about stands in the table of limits', () => {
+test('every variable that a limit is about is in the table of limits', () => {
   const limits = found(/(?:small|large): '([A-Z_]+)'/g, (file) => file === 'functions/src/limits.ts');
   assert.ok(limits.size > 4);
   const text = section('## Limits that must fit each other');

@@ -1,5 +1,5 @@
 /**
- * In how many ranges of the index what is pending stands. The time in an index grows, and Firestore splits such a range
+ * How many ranges of the index hold what is pending. The time in an index grows, and Firestore splits such a range
  * only gradually beyond 500 writes a second (https://cloud.google.com/firestore/docs/best-practices#hotspots); in
  * sixteen ranges that is 8,000. Sweeps ask each of them.
  */
@@ -9,7 +9,7 @@ import { type Check, whole } from './options.ts';
 export const SHARDS = 16;
 const MOST_SHARDS = 256;
 
-/** The same name always has the same shard: rows of a stream stand together, streams spread out. */
+/** The same name always has the same shard: rows of a stream are together, streams spread out. */
 export const shardOf = (name: string, shards: number): number =>
   Buffer.from(hashOf('shard', name), 'base64url').readUInt32BE(0) % shards;
 
@@ -29,7 +29,7 @@ export const sortedMs = (milliseconds: number): string =>
 const dueBase = (consumer: string, shard: number): string =>
   `${hashOf(consumer)}/${String(shard).padStart(SHARD_DIGITS, '0')}/`;
 
-/** Where `id` stands in the index of what is due: by its consumer, its shard, and its time. */
+/** The place of `id` in the index of what is due: by its consumer, its shard, and its time. */
 export const dueText = (id: string, consumer: string, atMs: number, shards: number): string =>
   `${dueBase(consumer, shardOf(id, shards))}${sortedMs(atMs)}/${id}`;
 

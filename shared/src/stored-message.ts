@@ -1,5 +1,5 @@
 /**
- * A message as one field of bytes: how held messages and task bodies carry it. The data stands in it as it is, so
+ * A message as one field of bytes: how held messages and task bodies carry it. The data is in it unchanged, so
  * that every byte comes back, and the format has a version of its own.
  *
  * Layout: one byte of version (1), the header's length in four bytes (big endian), the header as JSON, the data.

@@ -1,5 +1,5 @@
 /**
- * From a delivery to what its claim allows: takes the claim or waits for it, and hands over to the steps of one way of
+ * From a delivery to what its claim allows: takes the claim or waits for it, and continues with the steps of one way of
  * working. A delivery is never acknowledged here before the work on its key is recorded as done.
  */
 import { type Clock, type Moment, momentOf } from '../clock.ts';

@@ -30,7 +30,7 @@ export type InboxStore<Tx> = ClaimStore &
     /** How large a stored message may be. */
     maxMessageBytes: number;
     /**
-     * Where the rows of completions stand, with those of the transactional outbox: a relay over it publishes what
+     * Where the rows of completions are, with those of the transactional outbox: a relay over it publishes what
      * deliveries leave behind.
      */
     outbox: InboxOutbox;

@@ -2,7 +2,7 @@
  * Holding a claim while a handler runs: the heartbeat that renews it, and the local belief about how long it is ours.
  *
  * The belief counts from the moment at which the last confirmed write was sent, never from its reply, so it always ends
- * before the store's lease does: by the monotonic clock, and by the wall clock too, because the former stands while the
+ * before the store's lease does: by the monotonic clock, and by the wall clock too, because the former stops while the
  * machine is suspended. A renewal that hangs confirms nothing: the lease is lost when the belief ends.
  * One write is in flight at a time, and renewals stop before a claim is completed or released.
  */

@@ -197,14 +197,14 @@ function* inProgress(
   const room = Math.max(0, (timeoutMs ?? Number.POSITIVE_INFINITY) - minimumMs);
   // One refusal: the wait, cut by the delivery's own end and the ack deadline, then the pause.
   const roundMs = Math.max(1, Math.min(waitMs, room, ackMs ?? Number.POSITIVE_INFINITY) + minimumBackoffMs);
-  // After a crash a claim stands for a lease. A handler that outlives the ack deadline holds it for its whole time.
+  // After a crash a claim remains for a lease. A handler that outlives the ack deadline holds it for its whole time.
   const outlives = ackMs !== undefined && timeoutMs !== undefined && ackMs < timeoutMs;
   const heldMs = outlives ? Math.max(leaseMs, timeoutMs - ackMs) : leaseMs;
   const used = 1 + Math.ceil(heldMs / roundMs);
   if (used >= maxDeliveryAttempts) {
     yield {
       code: 'DEAD_LETTERED_IN_PROGRESS',
-      text: `a claim can stand for ${shown(heldMs)} and a refused delivery comes again after ${shown(roundMs)}: that makes ${used} attempts, and the dead-letter policy takes a message after ${maxDeliveryAttempts}, although it is only being worked on; raise maxDeliveryAttempts, waitBudget or the minimum backoff, or shorten the lease`,
+      text: `a claim can last ${shown(heldMs)} and a refused delivery comes again after ${shown(roundMs)}: that makes ${used} attempts, and the dead-letter policy takes a message after ${maxDeliveryAttempts}, although it is only being worked on; raise maxDeliveryAttempts, waitBudget or the minimum backoff, or shorten the lease`,
     };
   }
 }

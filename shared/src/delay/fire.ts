@@ -24,7 +24,7 @@ type Fired = Readonly<{
 }>;
 
 export type Firing = Readonly<{
-  /** Whether the task is still for what stands in the ledger: looked at before the next task is made for it. */
+  /** Whether the task is for the ledger's current schedule: read before the next task is made for it. */
   isCurrent(delayed: Delayed, log: Log): Promise<boolean>;
   /** Undefined where the entry says that the task is not to publish. Throws where another run of it may be publishing. */
   fire(delayed: Delayed, log: Log): Promise<Fired | undefined>;
@@ -53,8 +53,8 @@ export function firing(
   return {
     async isCurrent({ entry }, log) {
       if (entry === undefined) return true;
-      const { entry: stands } = await needed().read(entry.id);
-      const isCurrent = stands?.generation === entry.generation && isPending(stands);
+      const { entry: current } = await needed().read(entry.id);
+      const isCurrent = current?.generation === entry.generation && isPending(current);
       if (!isCurrent) dropped(log, entry.generation);
       return isCurrent;
     },

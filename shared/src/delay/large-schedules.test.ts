@@ -87,7 +87,7 @@ function world(wraps: Wraps = {}) {
   };
 }
 
-test('the payload of a replaced delivery is done, the one that stands is delivered', async () => {
+test('the payload of a replaced delivery is done, the current one is delivered', async () => {
   const { clock, payloads, target, message, deliver, dispatch, stored } = world();
   await deliver(message('1', { delay: String(10 * DAY_S) }));
   await clock.advance(1);

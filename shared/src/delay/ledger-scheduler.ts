@@ -144,7 +144,7 @@ export function ledgerScheduler(queue: TaskQueue, parts: LedgerSchedulerParts): 
       entry: { id, generation },
     });
     warnOfDropped(message, context, composed);
-    // Before the entry: what is too large is refused before anything stands in the ledger.
+    // Before the entry: what is too large is refused before anything is written to the ledger.
     const encoding = { queue, payloads, maxTaskBytes, plain: composed.plain };
     const asked = { ref, version: versionOf(message), generation, delayed: composed.delayed };
     const small = withinLimit(composed.delayed, encoding);
@@ -153,18 +153,18 @@ export function ledgerScheduler(queue: TaskQueue, parts: LedgerSchedulerParts): 
         ? await scheduleLarge(id, asked, encoding)
         : await ledger.change(id, scheduleByMessage({ ...asked, delayed: small }));
     await free(payloads, released);
-    const stands = typeof answer === 'string' ? undefined : answer.entry;
-    if (stands === undefined) {
+    const current = typeof answer === 'string' ? undefined : answer.entry;
+    if (current === undefined) {
       countAndLog(context, 'stale', { messageId: message.id });
       return ack(answer === 'settled' ? 'duplicate' : 'stale');
     }
-    const task = await create(stands, context);
+    const task = await create(current, context);
     if (replaced) count('schedules', { [ATTR.consumer]: context.consumer, [ATTR.answer]: 'replaced' });
     countAndLog(context, 'scheduled', {
       messageId: message.id,
       task,
       topic,
-      dueTimeMs: stands.dueTimeMs ?? dueTimeMs,
+      dueTimeMs: current.dueTimeMs ?? dueTimeMs,
     });
     return ack('scheduled');
   };
@@ -184,7 +184,7 @@ export function ledgerScheduler(queue: TaskQueue, parts: LedgerSchedulerParts): 
 
 /**
  * The earlier of the first publish and this one. A dead letter that is sent again has the place that it had, and what was
- * asked for since then stands; and no publisher can claim a place in the future.
+ * asked for since then counts; and no publisher can claim a place in the future.
  */
 const versionOf = ({ id, publishTime, attributes }: Message): Version => ({
   atMs: Math.min(publishTime.getTime(), originMsOf(attributes) ?? Infinity),

@@ -81,7 +81,7 @@ test('B29: the ordering key is published with the message, an empty one is none'
   assert.equal('orderingKey' in published[1]!, false);
 });
 
-test('B01: keys of the service that stand in a task are not published', async () => {
+test('B01: keys of the service that are in a task are not published', async () => {
   const { answer, delayed, published } = republisher();
   const attributes = {
     dedupId: 'd',

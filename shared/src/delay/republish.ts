@@ -63,7 +63,7 @@ export type RepublishOptions = Readonly<{
   /** Default: warnings and errors as JSON lines on standard error. */
   log?: Log;
   /**
-   * Where messages stand that are larger than a task: the stage's own payload store. Absent: such a task is tried
+   * Where messages are that are larger than a task: the stage's own payload store. Absent: such a task is tried
    * again.
    */
   payloads?: PayloadStore;
@@ -274,7 +274,7 @@ export function republish(
     const outcome = await run(delayed, etaMs, log).catch(outcomeOf);
     if (outcome.kind === 'ack') return outcome;
     if (outcome.kind === 'deadLetter') return loadAndDeadLetter(delayed, outcome.error, log, isLast);
-    // What stands in the ledger is not lost with its task: the sweep makes another.
+    // What is in the ledger is not lost with its task: the sweep makes another.
     if (!isLast || delayed.entry !== undefined) return outcome;
     const other = faultOf(outcome.error) === 'message' ? undefined : await replace(delayed, log);
     return other ?? loadAndDeadLetter(delayed, outcome.error, log, isLast);

@@ -188,7 +188,7 @@ const hasItsPlace = ({ attributes }: Message): boolean =>
 const misplaced = (cause: unknown): ConfigError =>
   new ConfigError(
     'RETRY_LATER_INSIDE_A_LEASE',
-    'retryLater stands inside a lease on the message; put it outside dedup, inbox and in-order delivery',
+    'retryLater is inside a lease on the message; put it outside dedup, inbox and in-order delivery',
     { cause },
   );
 

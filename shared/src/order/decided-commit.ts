@@ -1,6 +1,6 @@
 /**
  * A change of a stream that no batch makes: a skip, a resume, a mark. It reads, decides, and commits if the version
- * still stands; otherwise it reads again.
+ * is unchanged; otherwise it reads again.
  *
  * A commit whose outcome is unknown is recognised by its ID: in the document, or, where another commit has covered it,
  * by the decision itself, which finds its own work done.

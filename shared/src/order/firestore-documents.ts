@@ -1,6 +1,6 @@
 /**
- * How streams and held messages stand in Firestore, and back. A document of another format, or one that another
- * program has written to, is refused as a whole: a pointer that is no number would make every comparison false.
+ * How streams and held messages are stored in Firestore, and read back. A document of another format, or one that
+ * another program has written to, is refused as a whole: a pointer that is no number would make every comparison false.
  *
  * A lease's end is never stored: `leasedAt` is the server's commit time, and readers add the length and compare with
  * their read time, so no process's clock takes part. The other times are worked out from read times.
@@ -18,7 +18,7 @@ import { STREAM_FORMAT, type StreamPatch, type StreamState } from './stream-stat
 import type { HeldMessage, ListedStream, StreamRef } from './stream-store.ts';
 
 /**
- * `shard` stands before `readyAt` and `waitingSince`, which are indexed: see `firestore-lists.ts`.
+ * `shard` precedes `readyAt` and `waitingSince`, which are indexed: see `firestore-lists.ts`.
  */
 export function streamFields(patch: StreamPatch, shard: string): DocumentData {
   const {
@@ -126,7 +126,7 @@ export function heldMessage(snapshot: DocumentSnapshot): HeldMessage {
   };
 }
 
-/** `documentOf` says where a stream's document stands: one that says that it belongs to another is not used. */
+/** `documentOf` says where a stream's document is: one that says that it belongs to another is not used. */
 export function listedStream(
   snapshot: DocumentSnapshot,
   consumer: string,

@@ -3,7 +3,7 @@
  *
  * Values of an index that only ascend are written by one server, some 500 a second at most
  * (https://cloud.google.com/firestore/docs/best-practices#hotspots). `readyAt` and `waitingSince` change with much of
- * the traffic, so a number made from the stream's name stands before them, and a list asks each of these shards.
+ * the traffic, so a number made from the stream's name precedes them, and a list asks each of these shards.
  * It is part of the value, not a field beside it: that would need a composite index.
  */
 import {

@@ -4,7 +4,7 @@
  *   <collection>/<hashOf(consumer)>/<collection>-streams/<hashOf(consumer, source, key)>                a stream
  *   <collection>/<hashOf(consumer)>/<collection>-streams/<…>/<collection>-held/<hashOf(stream, number)>  a held message
  *
- * Held messages stand under their stream and streams under their consumer, so that the queries (`number`, `readyAt`,
+ * Held messages are under their stream and streams under their consumer, so that the queries (`number`, `readyAt`,
  * `waitingSince`, `blocked.at`) need only single-field indexes. All other fields should be exempt from indexing. Names
  * are hashes: increasing ones would put all writes on one server.
  *

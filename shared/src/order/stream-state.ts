@@ -180,8 +180,8 @@ export const isSkipped = (state: StreamState, number: number): boolean =>
 export const NO_GAP = { waitingSince: null, gapAt: null, repairedAt: null } as const;
 
 /**
- * The fields of the gap in front of the first held number. Its age is kept while `last` stands: every sweep would
- * otherwise make it young again.
+ * The fields of the gap in front of the first held number. Its age is kept while `last` does not change: every sweep
+ * would otherwise make it young again.
  */
 export function gapFields(state: StreamState, firstHeld: number | undefined, nowMs: number): StreamFields {
   if (firstHeld === undefined || firstHeld <= state.last + 1) return NO_GAP;

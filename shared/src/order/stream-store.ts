@@ -67,7 +67,7 @@ export type StreamStore = Readonly<{
 
   /**
    * Held messages with `number >= from`, ascending, at most `limit`. Strongly consistent, but not with `read`: the
-   * caller relies on the answer only under a version that was read before and still stands at its commit.
+   * caller relies on the answer only under a version that was read before and is unchanged at its commit.
    * Rejects as `read` does.
    */
   held(ref: StreamRef, from: number, limit: number): Promise<readonly HeldMessage[]>;

@@ -103,7 +103,7 @@ export function streamWorker(
       owner: batch.owner,
       token,
       deadline: sentAt.monotonicMs + policy.leaseMs,
-      // The monotonic clock stands while a machine is suspended, and the lease does not.
+      // The monotonic clock stops while a machine is suspended, and the lease does not.
       isOver: () => elapsedMs(clock, sentAt) >= policy.leaseMs,
     };
     const lost = new AbortController();

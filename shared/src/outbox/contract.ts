@@ -303,7 +303,7 @@ export function outboxContract<Tx extends object>(name: string, open: () => Prom
       assert.deepEqual([await mine(), (await store.readStream(ref)).state?.parkedMs], [[], undefined]);
     });
 
-    test('a row that is rescheduled stands behind the others, and so does one that cannot be used', async () => {
+    test('a row that is rescheduled comes after the others, and so does one that cannot be used', async () => {
       const { store } = opened;
       const id = await rowIdOf(randomUUID());
       const claimed = await store.claim(id, 'me', 60_000);

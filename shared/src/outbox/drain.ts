@@ -74,7 +74,7 @@ async function drainOnce(
   let published = 0;
   let createdMs: number | undefined;
   for (;;) {
-    // After a failure the first row is tried alone: what stands behind it need not be read again for that.
+    // After a failure the first row is tried alone: the rows behind it need not be read again for that.
     const limit = held.state.attempts > 0 ? 1 : pageSize;
     const rows = await store.after(ref, held.state.sent, limit);
     createdMs ??= rows.find(({ isSent }) => !isSent)?.createdMs;

@@ -1,6 +1,6 @@
 /**
- * Rows without order in Firestore that failed or wait, and those of a group: the names of its rows stand together, so they
- * are found without an index.
+ * Rows without order in Firestore that failed or wait, and those of a group: the names of its rows sort together, so
+ * they are found without an index.
  */
 import { type CollectionReference, FieldPath, FieldValue, type Firestore } from '@google-cloud/firestore';
 import type { Calls } from '../firestore/calls.ts';

@@ -1,5 +1,6 @@
 /**
- * How rows and streams stand in Firestore, and back. Strict: what is not exactly ours is neither published nor written.
+ * How rows and streams are stored in Firestore, and read back. Strict: what is not exactly ours is neither published
+ * nor written.
  */
 import {
   type DocumentData,
@@ -33,7 +34,7 @@ export const streamId = ({ key, epoch }: StreamRef): string => hashOf('stream', 
 /** The document that is selected in place of a stream's rows, among them. */
 export const watchId = (ref: StreamRef): string => `stream.${streamId(ref)}`;
 
-/** Where a number stands in the index: rows of a stream together, streams spread out. */
+/** Where a number is in the index: rows of a stream together, streams spread out. */
 export const placeOf = (ref: StreamRef, number: number): string =>
   `${streamId(ref)}.${String(number).padStart(DIGITS, '0')}`;
 

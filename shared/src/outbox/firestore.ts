@@ -45,7 +45,7 @@ export type FirestoreOutboxOptions = Pick<CallOptions, 'callTimeout' | 'clock'> 
      */
     retention?: Duration;
     /**
-     * In how many ranges of the index pending rows stand (default 16, about 4,000 rows a second, two writes of the
+     * How many ranges of the index hold pending rows (default 16, about 4,000 rows a second, two writes of the
      * index each; 1 to 256). Each pass asks each of them. The same for all publishers and relays of the rows; a relay
      * must not have fewer than a publisher.
      */

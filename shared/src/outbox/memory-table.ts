@@ -12,7 +12,7 @@ export type MemoryRow = Readonly<{
   count: number;
   state: 'pending' | 'sent' | 'failed';
   createdMs: number;
-  /** Where it stands in the selection; undefined: it is not selected. */
+  /** Its place in the selection; undefined: it is not selected. */
   dueMs: number | undefined;
   owner: string | undefined;
   untilMs: number;

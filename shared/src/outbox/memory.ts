@@ -45,7 +45,7 @@ export type MemoryOutboxOptions = Readonly<{
   stamp?: () => number;
   /** Shared by stores of several processes (default: a new one). */
   table?: Table;
-  /** In how many ranges pending rows stand (default 16, 1 to 256). */
+  /** How many ranges hold pending rows (default 16, 1 to 256). */
   shards?: number;
 }>;
 

@@ -34,10 +34,10 @@ export async function skip(
     const [row] = await store.after(ref, state.sent, 1);
     const isMissing = row !== undefined && next(row, state.sent) === 'missing';
     const at = isMissing ? row.place.after : row?.place.number;
-    const stands = isMissing || (at !== undefined && state.blocked?.number === at);
-    if (number !== undefined && (!stands || at !== number))
-      throw notThere(ref, number, stands ? at : undefined);
-    if (!stands || at === undefined) return undefined;
+    const isBlocked = isMissing || (at !== undefined && state.blocked?.number === at);
+    if (number !== undefined && (!isBlocked || at !== number))
+      throw notThere(ref, number, isBlocked ? at : undefined);
+    if (!isBlocked || at === undefined) return undefined;
     return { state: { sent: at }, sent: isMissing || row === undefined ? [] : [row.id] };
   });
   return written?.sent;

@@ -63,7 +63,7 @@ export type StreamState = Readonly<{
   nextTryMs: number;
   blocked: RowFailure | undefined;
   /**
-   * Rows of the stream may stand outside of the selection, because it was blocked or backed off; the oldest of them was
+   * Rows of the stream may be outside of the selection, because it was blocked or backed off; the oldest of them was
    * committed then. The stream is selected in their place until it is drained to its end.
    */
   parkedMs?: number | undefined;
@@ -96,7 +96,7 @@ export type PendingRow = Readonly<{
   version: string;
   /** Since when it is pending. */
   createdMs: number;
-  /** Where it stands in the selection: when it was committed, or is to be tried again. */
+  /** Its place in the selection: when it was committed, or is to be tried again. */
   dueMs: number;
   /** Until when a row without order is another's. */
   freeMs: number;

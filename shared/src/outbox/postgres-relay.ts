@@ -2,7 +2,7 @@
  * What the relay reads and writes, over the tables in Postgres: each method is one statement and one commit.
  *
  * Postgres has no longest transaction, so no time below which everything was seen: a pass reads the index of what is
- * pending from its first entry each time, and only what is pending stands in it. The bound is kept, and not asked.
+ * pending from its first entry each time, and only what is pending is in it. The bound is kept, and not asked.
  */
 import { jsonOf, type Statement } from '../postgres/connection.ts';
 import type {

@@ -2,7 +2,7 @@
  * The tables of the outbox in Postgres. Version 1. Times are milliseconds since the epoch, by the server's clock.
  *
  * State of a row: 0 pending, 1 sent, 2 failed for good. `due_ms` is set for what a pass is to find, and is what the index of
- * each shard has; a row that is sent, parked or failed stands in none.
+ * each shard has; a row that is sent, parked or failed is in none.
  */
 import { quote } from '../postgres/names.ts';
 

@@ -26,7 +26,9 @@ export type PostgresOutboxOptions = Readonly<{
   projectId: string;
   /** Where the tables are (default `outbox`). */
   schema?: string;
-  /** In how many ranges of the index pending rows stand (default 16, from 1 to 256). The same for all that write and relay. */
+  /**
+   * How many ranges of the index hold pending rows (default 16, from 1 to 256). The same for all that write and relay.
+   */
   shards?: number;
   /** How long a row is kept after its publish, for consumers' gaps (default `7d`, at least `0ms`). */
   retention?: Duration;

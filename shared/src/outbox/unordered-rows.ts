@@ -100,7 +100,7 @@ type Run = Readonly<{
   error?: unknown;
 }>;
 
-/** The row and, page by page, what stands behind it in its group. */
+/** The row and, page by page, the rows behind it in its group. */
 async function publishRun(ports: DrainPorts, row: Row, seen: Seen, isOver: () => boolean): Promise<Run> {
   const done: string[] = [];
   for (let rows: readonly Row[] = [row]; rows.length > 0; ) {

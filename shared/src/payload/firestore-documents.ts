@@ -1,5 +1,6 @@
 /**
- * How payloads stand in Firestore, and back. A manifest says that all chunks are there; without it nothing is.
+ * How payloads are stored in Firestore, and read back. A manifest says that all chunks are there; without it nothing
+ * is.
  *
  * `expiresAt` comes from the worker's clock: it serves the TTL policy and the sweep, days or weeks away from anything
  * that counts. Server timestamps decide whether a payload is done or unfinished.

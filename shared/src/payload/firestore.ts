@@ -44,7 +44,7 @@ import { checkOptions, text } from '../options.ts';
 
 export type FirestorePayloadsOptions = CallOptions &
   Readonly<{
-    /** Default `pubsub-guarantees-payload`; the chunks stand in the collection of this name and `-chunks`. */
+    /** Default `pubsub-guarantees-payload`; the chunks are in the collection of this name and `-chunks`. */
     collection?: string;
   }>;
 

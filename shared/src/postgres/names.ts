@@ -1,5 +1,5 @@
 /**
- * Names that become part of a statement, where no parameter can stand.
+ * Names that become part of a statement, where no parameter is allowed.
  */
 import { refused } from '../errors.ts';
 

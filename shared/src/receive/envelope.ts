@@ -27,7 +27,7 @@ export type Arrival = Readonly<{
   eventMs?: number | undefined;
 }>;
 
-/** `path` stands before the names of fields in errors. */
+/** `path` precedes the names of fields in errors. */
 export function readEnvelope(body: Fields, path: string, arrival: Arrival): Message {
   const { message } = body;
   if (!isFields(message)) throw invalidBody(`${path}message`, `is ${typeName(message)}; accepted: an object`);

@@ -44,7 +44,7 @@ export function optionalText(value: unknown, path: string): string | undefined {
   return value;
 }
 
-/** For error texts about what may hold a payload, which never stands in one: errors are logged. */
+/** For error texts about what may hold a payload, which is never in one: errors are logged. */
 export function typeName(value: unknown): string {
   if (value === undefined) return 'missing';
   if (value === null) return 'null';
@@ -63,7 +63,7 @@ export function shown(value: unknown): string {
  */
 export function decodeBase64(value: unknown, path: string): Buffer {
   if (value === undefined || value === null || value === '') return Buffer.alloc(0);
-  // The payload itself never stands in an error: errors are logged.
+  // The payload itself is never in an error: errors are logged.
   if (typeof value !== 'string') throw invalidBody(path, `is of type ${typeof value}; accepted: base64`);
   const bytes = Buffer.from(value, 'base64');
   if (bytes.toString('base64') !== value) throw invalidBody(path, 'is not base64 with padding');

@@ -295,7 +295,7 @@ test('what is no delivery is refused as such', () => {
   refuses(Buffer.from([0xff, 0xfe]), {}, 'NOT_FROM_PUBSUB', /not a JSON object/);
 });
 
-test('a payload in the wrong place never stands in an error, because errors are logged', () => {
+test('a payload in the wrong place is never in an error, because errors are logged', () => {
   const secret = 'SECRET';
   const event = { 'content-type': 'application/cloudevents+json' };
   const type = 'google.cloud.pubsub.topic.v1.messagePublished';

@@ -35,7 +35,10 @@ type Writer = Readonly<{ ref: ScheduleRef; version: Version }>;
 /** `generation` is random and made before the first run of the rule. */
 type NewSchedule = Writer & Readonly<{ generation: string; delayed: Delayed }>;
 
-/** A message asks for a delivery. `enqueue`: create the task of the entry that now stands; `settled`: there is nothing to do. */
+/**
+ * A message asks for a delivery. `enqueue`: create the task of the entry that is now current; `settled`: there is
+ * nothing to do.
+ */
 export const scheduleByMessage =
   (asked: NewSchedule): Rule<Readonly<{ kind: 'enqueue'; entry: Entry }> | 'settled' | 'stale'> =>
   (entry, nowMs) => {

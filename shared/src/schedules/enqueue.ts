@@ -1,5 +1,5 @@
 /**
- * The task of an entry. Its name is made of the generation and the attempt that stand in the entry, so that every
+ * The task of an entry. Its name is made of the generation and the attempt in the entry, so that every
  * repeat meets the same task, and a new schedule or a lost task never meets an old name.
  */
 import type { Clock } from '../clock.ts';

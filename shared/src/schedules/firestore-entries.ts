@@ -1,5 +1,6 @@
 /**
- * How an entry stands in Firestore, and back. What its tasks carry is one field of bytes, in the format of task bodies.
+ * How an entry is stored in Firestore, and read back. What its tasks carry is one field of bytes, in the format of task
+ * bodies.
  *
  * `expiresAt` serves the TTL policy alone and is there exactly once an entry has ended. Every time comes from a read time
  * of the store, or from a message's publish time.
@@ -18,7 +19,7 @@ import {
 } from './entry.ts';
 import { sortKeys } from './sort-keys.ts';
 
-/** Format of the documents. Those of 1 stand in one range of `sweep` for all shards, where no sweep looks. */
+/** Format of the documents. Those of 1 are in one range of `sweep` for all shards, where no sweep looks. */
 const VERSION = 2;
 
 const STATES: ReadonlySet<unknown> = new Set<EntryState>([

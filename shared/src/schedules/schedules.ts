@@ -77,8 +77,8 @@ export type Change<Done extends string> = Readonly<{
   answer: Answered<Done>;
   /**
    * Call it once the transaction is committed: creates the task. Left out, or failed, the sweep does it a minute later.
-   * Rejects as the queue and the ledger do; the schedule stands all the same. With a PermanentError (`TASK_REFUSED`) it is
-   * `refused`: the queue will never take its task, the sweep leaves it alone, and `reopen` tries again.
+   * Rejects as the queue and the ledger do; the schedule remains all the same. With a PermanentError (`TASK_REFUSED`)
+   * it is `refused`: the queue will never take its task, the sweep leaves it alone, and `reopen` tries again.
    */
   afterCommit(): Promise<void>;
 }>;

@@ -25,8 +25,8 @@ export type CounterStore = Readonly<{
 }>;
 
 /**
- * More than the requests that can be in flight at once: a process has one for each key. A ring of 2 leaked numbers
- * in a model with 8 concurrent requests, a ring of 50 none.
+ * More than the requests that can be in flight at once: a process has one for each key. A list of the last 2 leaked
+ * numbers in a model with 8 concurrent requests, a list of 50 leaked none.
  */
 const REMEMBERED_REQUESTS = 50;
 

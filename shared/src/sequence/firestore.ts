@@ -37,7 +37,7 @@ export type FirestoreCountersOptions = CallOptions &
 
 const VERSION = 1;
 
-/** Where the counter of a key stands. */
+/** Where the counter of a key is stored. */
 export function counterDocuments(
   firestore: Firestore,
   options: Pick<FirestoreCountersOptions, 'collection' | 'scope'>,

@@ -41,7 +41,7 @@ export async function encodeTask(delayed: Delayed, encoding: EncodeOptions): Pro
 }
 
 /**
- * The message of it whole, from the payload store where it stands there. Throws what `PayloadStore.get` throws, and
+ * The message of it whole, from the payload store where it is there. Throws what `PayloadStore.get` throws, and
  * TransientError `PAYLOAD_STORE_MISSING` without a payload store: the task must still be there when the deployment is
  * corrected.
  */
@@ -51,7 +51,7 @@ export async function load(delayed: Delayed, payloads: PayloadStore | undefined)
   if (payloads === undefined) {
     throw new TransientError(
       'PAYLOAD_STORE_MISSING',
-      `the message stands in payload ${payload.id}; accepted until a payload store is configured: tasks that carry their message`,
+      `the message is in payload ${payload.id}; accepted until a payload store is configured: tasks that carry their message`,
     );
   }
   const whole = checkMessage(decodeMessage(await payloads.get(payload)));

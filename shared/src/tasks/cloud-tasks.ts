@@ -36,7 +36,7 @@ export type TaskTarget =
   | Readonly<{ appEngine: Readonly<{ service?: string }> }>
   /**
    * The republisher anywhere else. A URL without a path gets `/republish`. The token is made for `serviceAccount`
-   * (an e-mail address) and `audience` (default: `url` as it stands here, letter for letter).
+   * (an e-mail address) and `audience` (default: `url` exactly as given here).
    */
   | Readonly<{ url: string; serviceAccount: string; audience?: string }>;
 

@@ -4,7 +4,7 @@
  *
  * Layout: one byte of version, the header's length in four bytes (big endian), the header as JSON, the stored message.
  * Version 1 holds a whole message. Version 2 also says which ledger entry decides about it, or which payload its message
- * stands in; in the latter case the stored message has no data. What version 1 can say is written as version 1, so that
+ * is in; in the latter case the stored message has no data. What version 1 can say is written as version 1, so that
  * a republisher of before can read it. Bytes of any other form are a permanent error: a task that cannot be read is not
  * retried for ever.
  */
@@ -36,7 +36,7 @@ export type Delayed = Readonly<{
    * the task carries it without its data, and without most attributes where they are many: `load` gives it whole.
    */
   message: Message;
-  /** Where the message stands whole, when it is too large for a task. */
+  /** Where the whole message is, when it is too large for a task. */
   payload?: PayloadRef;
 }>;
 

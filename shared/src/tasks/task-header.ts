@@ -55,7 +55,10 @@ export function payloadIn(header: Header): { payload?: PayloadRef } {
   return { payload: { id: name(payload, 'payload'), bytes, digest: text(payload, 'digest') } };
 }
 
-/** The stored message's header is taken as it stands by its own codec; what is published from it must have the types. */
+/**
+ * The stored message's header is accepted by its own codec without a check; what is published from it must have the
+ * types.
+ */
 export function checkMessage(message: Message): Message {
   const { id, attributes, orderingKey, publishTime } = message as Readonly<Record<keyof Message, unknown>>;
   const isFlat = typeof attributes === 'object' && attributes !== null && !Array.isArray(attributes);

@@ -12,7 +12,7 @@ export type VirtualClock = Clock &
     runToIdle(limitMs?: number): Promise<void>;
     /** Moves until `done` settles, and answers with it. Throws if it needs more than `limitMs` of virtual time. */
     until<Value>(done: Promise<Value>, limitMs?: number): Promise<Value>;
-    /** The machine sleeps: wall time goes on, while the monotonic clock and its timers stand. */
+    /** The machine sleeps: wall time goes on, while the monotonic clock and its timers stop. */
     suspend(milliseconds: number): void;
     /** Timers that have not fired. */
     pending(): number;
