@@ -12,16 +12,15 @@ export const CONFIG_CODES = {
   INVALID_OPTION: 'an option, an argument or a variable is not accepted; `option` has its path and its value',
   LOCK_TAKEN: 'a semantic lock is held by another saga, or its document is gone',
   NOT_CONNECTED: 'a function was put together without a store or a queue that it needs',
-  NOT_PUBLISHED: 'in order: an outcome still has messages, because no stage inside publishes them',
-  NO_PUBLISHER: 'inbox: the handler returned messages, and there is no publisher',
+  NOT_PUBLISHED: 'an outcome still has messages, because no stage inside publishes them',
   OUTBOX_MISSING: 'jobs: a handler publishes, and the store has no outbox',
+  PUBLISHER_MISSING: 'inbox: the handler returned messages, and there is no publisher',
   RETRY_LATER_INSIDE_A_LEASE: 'retryLater is inside a lease on the message',
   SLOT_USED: 'a slot of a transaction was used twice, or was reserved again',
   SOURCE_UNKNOWN: 'a delivery does not say its subscription, and no source is configured',
   STORE_DENIED: 'Postgres does not let the account do what it asks for',
   STORE_NOT_MIGRATED: 'the tables in Postgres are not those of this version',
   SUBSCRIPTION_IN_USE: 'the subscription object has a listener already',
-  UNPUBLISHED: 'an outcome still has messages, because no stage inside publishes them',
 } as const;
 
 /** PermanentError: the message can never succeed. Each may be the reason of a dead letter. */
@@ -61,15 +60,15 @@ export const MESSAGE_CODES = {
 
 /** PermanentError: what a caller of the library or of the command asked for cannot be done. */
 export const CALL_CODES = {
+  DEAD_LETTER_TOPIC_MISSING: 'skip: a held message needs a dead-letter topic, so that it is not lost',
   IN_PROGRESS: 'erase: the message is being processed',
   NOT_FROM_PUBSUB: 'a request is no delivery of Pub/Sub',
-  NO_DEAD_LETTERS: 'skip: a held message needs a dead-letter topic, so that it is not lost',
   NO_PAYLOAD_STORE: 'skip: the message is in the payload store, and there is none',
   NUMBER_HELD: 'skip: the number is here and will run in its turn',
   OUTBOX_ROW_MISSING: 'the row of a number is gone, and the stream waits for it',
   PAYLOAD_DONE: 'a payload that was marked as done was asked for',
-  STREAM_NOT_BLOCKED: 'skip: the outbox is not blocked at this number',
   SAGA_INSTANCE_UNKNOWN: 'a command of sagas: the consumer has no such instance',
+  STREAM_NOT_BLOCKED: 'skip: the outbox is not blocked at this number',
   STREAM_UNKNOWN: 'no message of the stream has come',
   TRANSACTION_OVER: 'the transaction of a job has ended',
   UNREADABLE_WAKE: 'the body of a wake-up is not the library’s',
@@ -77,14 +76,13 @@ export const CALL_CODES = {
 
 /** TransientError: it may succeed later. Whose fault it is, is in faults.ts. */
 export const TRANSIENT_CODES = {
-  DUE_TIME_NOT_REACHED: 'the due time did not come while it was waited for',
   COUNTER_MISSING: 'in order: the counter at which a stream begins is not there yet',
   DEAD_LETTER_UNPUBLISHED: 'a dead letter was not published; its cause says why',
   DELIVERY_ABORTED: 'the delivery was over before everything was published',
   DELIVERY_STOPPED: 'the receiver is closing',
   DELIVERY_TIMED_OUT: 'the time of the delivery ran out in the handler',
+  DUE_TIME_NOT_REACHED: 'the due time did not come while it was waited for',
   FIRING_ELSEWHERE: 'another run of the task is publishing, or has died',
-  UNRECOGNISED_CLAIM: 'inbox: the record of the message is not the library’s',
   HANDLER_TIMEOUT: 'the handler took longer than its handlerTimeout',
   IN_PROGRESS_ELSEWHERE: 'another delivery works on the message',
   LEASE_LOST: 'the lease on the message or its stream is over',
@@ -129,4 +127,5 @@ export const TRANSIENT_CODES = {
   UNREADABLE_ROW: 'a document is no row of the outbox',
   UNREADABLE_STATE: 'a document is no stream, or no payload, of this version',
   UNREADABLE_TRACE: 'a document is no trace of a saga',
+  UNRECOGNISED_CLAIM: 'inbox: the record of the message is not the library’s',
 } as const;

@@ -80,7 +80,7 @@ test('a failure is the one of what caused it, and what nothing is known of is th
   });
   assert.equal(faultOf(refused), 'message');
   assert.equal(faultOf(storeUnavailable('x')), 'store');
-  assert.equal(faultOf(new ConfigError('NO_PUBLISHER', 'x')), 'deployment');
+  assert.equal(faultOf(new ConfigError('PUBLISHER_MISSING', 'x')), 'deployment');
   // What a handler throws as it came from a client that it called.
   assert.deepEqual(
     [14, 7, 503, 'ECONNREFUSED', 3, 5, 4].map((code) => faultOf(answered(code))),

@@ -169,7 +169,7 @@ describe('once', () => {
       ack('handled', [{ topic: 't', data: Buffer.from('x'), attributes: {} }]),
     );
     const outcome = await deliver(aMessage('1'), aContext(clock));
-    assert.equal(codeOf(errorOf(outcome)), 'UNPUBLISHED');
+    assert.equal(codeOf(errorOf(outcome)), 'NOT_PUBLISHED');
   });
 
   test('a store that is down is a retry, or a marked run where that is asked for', async () => {

@@ -174,7 +174,7 @@ describe('the inbox', () => {
         return ack('handled', [letter]);
       };
     const silent = await clock.until(start(sends(aLetter('x'))).deliver());
-    assert.deepEqual([silent.kind, said(silent)], ['retry', 'NO_PUBLISHER']);
+    assert.deepEqual([silent.kind, said(silent)], ['retry', 'PUBLISHER_MISSING']);
     const large = { topic: 't', data: Buffer.alloc(1_050_000), attributes: {} };
     const refused = await clock.until(start(sends(large), { publisher: memoryPublisher() }).deliver());
     assert.deepEqual(

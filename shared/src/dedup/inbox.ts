@@ -56,8 +56,8 @@ const FIRST_PAUSE_MS = 500;
  *
  * Throws ConfigError for an invalid option. Outcomes of its own, beside those of `dedup`: retry with
  * TRANSACTION_TIMED_OUT, TRANSACTION_REFUSED (a write of the handler's that the store does not take),
- * TRANSACTION_CONTENTION, OUTBOX_UNPUBLISHED (committed, but not all is published), NO_PUBLISHER, UNRECOGNISED_CLAIM;
- * dead letter LIMIT_EXCEEDED (an outgoing message larger than a row: Firestore about 1 MB).
+ * TRANSACTION_CONTENTION, OUTBOX_UNPUBLISHED (committed, but not all is published), PUBLISHER_MISSING,
+ * UNRECOGNISED_CLAIM; dead letter LIMIT_EXCEEDED (an outgoing message larger than a row: Firestore about 1 MB).
  *
  * Cost beside the handler's own reads and writes: as `dedup`, for the record is written in the handler's commit; per outgoing
  * message a write and a delete. With a publisher a duplicate costs one more read.

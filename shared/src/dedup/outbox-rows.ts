@@ -48,7 +48,7 @@ export function rowCollector(
       if (!hasPublisher) {
         const text =
           'the handler returned messages and inbox has no publisher; accepted: the option publisher';
-        throw new ConfigError('NO_PUBLISHER', text);
+        throw new ConfigError('PUBLISHER_MISSING', text);
       }
       checkOutgoing(outgoing, maxBytes);
       const { topic, ...parts } = outgoing;

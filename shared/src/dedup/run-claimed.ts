@@ -66,7 +66,7 @@ export function runClaimed(store: ClaimStore, clock: Clock, settings: DedupSetti
     const held = await lease.stop();
     if (outcome.kind === 'ack' && outcome.publish !== undefined && outcome.publish.length > 0) {
       const text = 'dedup got messages that no stage has published; put publishing inside it';
-      outcome = retry(new ConfigError('UNPUBLISHED', text));
+      outcome = retry(new ConfigError('NOT_PUBLISHED', text));
     }
     if (outcome.kind !== 'ack') {
       await release(store, held, context);

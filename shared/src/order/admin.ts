@@ -59,9 +59,9 @@ export type StreamOperations = Readonly<{
    * Skips what the stream waits for, up to and with `number`; the numbers are late from then on. Where the stream is
    * blocked, `number` is the one that it is blocked at, and goes to the dead letters. True where it is skipped, also by
    * an earlier call; false where it is done.
-   * Rejects with PermanentError `STREAM_UNKNOWN`, `NUMBER_HELD` (it waits its turn and will run), `NO_DEAD_LETTERS`,
-   * `SEQUENCE_TOO_FAR_AHEAD`, `NO_PAYLOAD_STORE`; TransientError `STREAM_BUSY` while a process works on the stream,
-   * `DEAD_LETTER_UNPUBLISHED`.
+   * Rejects with PermanentError `STREAM_UNKNOWN`, `NUMBER_HELD` (it waits its turn and will run),
+   * `DEAD_LETTER_TOPIC_MISSING`, `SEQUENCE_TOO_FAR_AHEAD`, `NO_PAYLOAD_STORE`; TransientError `STREAM_BUSY` while a
+   * process works on the stream, `DEAD_LETTER_UNPUBLISHED`.
    */
   skip(stream: StreamName, number: number): Promise<boolean>;
 }>;
@@ -121,7 +121,7 @@ export function streamAdmin(policy: StreamPolicy, hasDeadLetters: boolean): Stre
         const { held } = answer;
         if (!hasDeadLetters) {
           const text = `number ${number} is held: give a dead-letter topic, so that it is not lost`;
-          throw new PermanentError('NO_DEAD_LETTERS', text);
+          throw new PermanentError('DEAD_LETTER_TOPIC_MISSING', text);
         }
         await publishPoison(policy, ref, answer);
         answer = (await decidedCommit(policy, ref, skipping(number, maxAhead, held))) ?? unknown(ref);

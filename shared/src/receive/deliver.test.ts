@@ -129,7 +129,7 @@ test('what is not published is not done: it is delivered again, and the error sa
   const left = { topic: 't', data: Buffer.from('x'), attributes: {} };
   const outcome = await deliver(async () => ack('handled', [left]), message, options);
   assert.equal(outcome.kind, 'retry');
-  assert.equal(codeOf(outcome), 'UNPUBLISHED');
+  assert.equal(codeOf(outcome), 'NOT_PUBLISHED');
 });
 
 test('a handler that throws late what has no text ends nothing else', async () => {

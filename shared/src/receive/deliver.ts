@@ -208,6 +208,6 @@ const unknownSource = (message: Message): ConfigError =>
 /** Acknowledged, what the handler wanted published would be lost silently. */
 const unpublished = (): ConfigError =>
   new ConfigError(
-    'UNPUBLISHED',
+    'NOT_PUBLISHED',
     'the outcome holds messages that no stage has published; put the publishing middleware around the handler',
   );
