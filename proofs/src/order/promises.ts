@@ -25,8 +25,8 @@ function checkKey(plan: Schedule, run: Simulated, key: string, contents: Map<str
   for (const effect of recording.effects.filter((one) => one.key === key)) {
     const name = `${key}#${effect.number}`;
     // What ran under a lost lease and was abandoned meanwhile is known to both sides: no promise covers its order.
-    const isGivenUp = state !== undefined && isSkipped(state, effect.number);
-    if (!contents.has(name) && !isGivenUp) firsts.push(effect.number);
+    const wasSkipped = state !== undefined && isSkipped(state, effect.number);
+    if (!contents.has(name) && !wasSkipped) firsts.push(effect.number);
     assert.equal(contents.get(name) ?? effect.content, effect.content, `${name} ran with two contents`);
     contents.set(name, effect.content);
   }

@@ -50,8 +50,8 @@ export function deadLettering(
     if (outcome.kind !== 'deadLetter' || outcome.published === true) return outcome;
     const { error } = outcome;
     try {
-      const { message: letter, dropped } = compose(topic, message, context, error, maxBytes);
-      await observePublish(letter, message, maxBytes, (traced) => publisher.publish(traced));
+      const { message: composed, dropped } = compose(topic, message, context, error, maxBytes);
+      await observePublish(composed, message, maxBytes, (traced) => publisher.publish(traced));
       if (dropped.length > 0) {
         context.log.warn('no room for everything in a dead letter', {
           messageId: message.id,

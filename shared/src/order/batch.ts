@@ -199,13 +199,13 @@ async function runUnderLease(
     return { kind: 'finished', outcome: retry(overError('the handler was called')), aborted: true };
   }
   const controller = new AbortController();
-  let giveUp = (): void => undefined;
-  const hung = new Promise<'hung'>((resolve) => (giveUp = () => resolve('hung')));
-  let cancelGiveUp = (): void => undefined;
+  let abandon = (): void => undefined;
+  const hung = new Promise<'hung'>((resolve) => (abandon = () => resolve('hung')));
+  let cancelAbandon = (): void => undefined;
   const abort = (): void => {
     if (controller.signal.aborted) return;
     controller.abort(leaseLost('the time of the lease or of the delivery is over'));
-    cancelGiveUp = clock.after(GRACE_MS, giveUp);
+    cancelAbandon = clock.after(GRACE_MS, abandon);
   };
   const cancelAbort = clock.after(left, abort);
   for (const signal of [context.signal, lost]) signal.addEventListener('abort', abort, { once: true });
@@ -225,7 +225,7 @@ async function runUnderLease(
     return { kind: 'finished', outcome, aborted: controller.signal.aborted };
   } finally {
     cancelAbort();
-    cancelGiveUp();
+    cancelAbandon();
     for (const signal of [context.signal, lost]) signal.removeEventListener('abort', abort);
   }
 }

@@ -58,7 +58,7 @@ const CHUNK_BYTES = 900_000;
 /** 7.2 MB in a commit: a request has at most 10 MiB (https://cloud.google.com/firestore/quotas#writes_and_transactions). */
 const CHUNKS_PER_COMMIT = 8;
 
-/** Of a put that meets others of the same content each time. */
+/** How often a put is tried that conflicts with others of the same content each time. */
 const TRIES = 3;
 
 /** Chunks that a `get` has in memory besides the content itself. */
@@ -164,7 +164,8 @@ export function firestorePayloads(
           await write(ref, content, untilMs + REPEAT_MARGIN_MS, found);
           break;
         } catch (error) {
-          // One's own commit whose reply was lost, or another process's write of the same: what is there now decides.
+          // Either this commit was applied and its reply lost, or another process wrote the same: the next read
+          // decides.
           if (!isRefused(error) || tries === TRIES) throw error;
           found = await read(ref);
         }

@@ -2,8 +2,8 @@
  * The port behind the claim check: a store for content that is too large for the task, row or document that refers to
  * it.
  *
- * Content is stored before anything refers to it, and is marked, not deleted, once what it was kept for has happened:
- * a task may run twice. A crash between the two leaves content that is never asked for; its expiry and the sweep end it.
+ * Content is stored before anything refers to it, and is marked, not deleted, once its purpose is fulfilled: a
+ * task may run twice. A crash between the two leaves content that is never asked for; its expiry and the sweep end it.
  */
 import { hashOf } from '../hash.ts';
 import type { Sweep } from '../sweep.ts';
@@ -35,8 +35,8 @@ export type PayloadStore = Readonly<{
    */
   get(ref: PayloadRef): Promise<Uint8Array>;
   /**
-   * What it was kept for has happened, for good. The content is removable `GRACE_MS` later, the mark itself `KEEP_MS`
-   * later, so that a task that runs again finds the mark and not a hole. Idempotent; unknown content is nothing to do.
+   * The purpose of the content is fulfilled, for good. The content is removable `GRACE_MS` later, the mark itself
+   * `KEEP_MS` later, so that a task that runs again finds the mark. Idempotent; for unknown content it does nothing.
    */
   done(ref: PayloadRef): Promise<void>;
   /**

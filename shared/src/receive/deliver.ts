@@ -42,9 +42,9 @@ export type DeliverOptions = Readonly<{
    * subscription's ack deadline (at most 600 s for push).
    */
   handlerTimeout: Duration;
-  /** Ends the delivery before its deadline: the process that called is going away (default: never). */
+  /** Ends the delivery before its deadline: the process that received the message is about to end (default: never). */
   stop?: AbortSignal;
-  /** The handler has answered nothing for this message before: doing so again gives it up. Default: false. */
+  /** Whether the message is dead-lettered if its handler returns no outcome once more (default: false). */
   isLastTry?: boolean;
   /**
    * Called once with the outcome, before `deliver` resolves; the log names the trace of the delivery (default:
@@ -96,17 +96,17 @@ export async function deliver(handler: Handler, message: Message, options: Deliv
       source === undefined
         ? retry(unknownSource(message))
         : await run(handler, message, source, { ...options, clock, log });
-    tell(options, outcome, log);
+    callReport(options, outcome, log);
     return outcome;
   });
 }
 
-/** What a log does wrong is no reason to deliver again. */
-function tell({ report }: DeliverOptions, outcome: Outcome, log: Log): void {
+/** An error in the log is no reason for another delivery. */
+function callReport({ report }: DeliverOptions, outcome: Outcome, log: Log): void {
   try {
     report?.(outcome, log);
   } catch {
-    // There is nowhere left to say it.
+    // No log is left for it.
   }
 }
 
@@ -168,13 +168,14 @@ function failureFields(error: unknown): Record<string, string> {
 }
 
 /**
- * The one line of a delivery. Good order is for debugging: metrics count it, and a burst of duplicates must not become
- * a burst of lines. An error without a code is reported as one, so that Error Reporting shows where it came from.
+ * The one line of a delivery. Successful deliveries are logged at debug level: metrics count them, and a burst of
+ * duplicates must not become a burst of lines. An error without a code is logged with its stack, so that Error
+ * Reporting shows where it came from.
  */
 export function logOutcome(message: Message, outcome: Outcome, log: Log): void {
   const fields: LogFields = { ...outcomeFields(message, outcome), ...identifiersOf(message) };
   if (outcome.kind === 'ack') return log.debug?.('done', fields);
-  // A DEBUG line alone has identifiers whole, and so says whose the hashes of the next one are.
+  // Only a DEBUG line has whole identifiers: it shows to which message the hashes of the next line belong.
   log.debug?.('not done', { messageId: message.id, ...identifiersOf(message) });
   const isDone = outcome.kind === 'deadLetter' && outcome.published === true;
   const text = isDone ? 'dead-lettered' : 'not done: asked for another delivery';
@@ -185,7 +186,7 @@ export function logOutcome(message: Message, outcome: Outcome, log: Log): void {
   else log.warn(text, fields);
 }
 
-/** What its publisher names it by. */
+/** The publisher's identifiers of the message. */
 function identifiersOf({ attributes, orderingKey }: Message): LogFields {
   const { dedupId, scheduleKey, sequenceKey } = ATTRIBUTE;
   const names = [dedupId, scheduleKey, sequenceKey].filter((name) => attributes[name] !== undefined);
@@ -196,8 +197,8 @@ function identifiersOf({ attributes, orderingKey }: Message): LogFields {
 }
 
 /**
- * The message is fine and the set-up is not: it is delivered again until the source is configured. Without
- * one, equal message IDs of two topics would be taken for one message.
+ * The deployment is at fault and not the message, which is delivered again until the source is configured. Without a
+ * source, equal message IDs of two topics would count as one message.
  */
 const unknownSource = (message: Message): ConfigError =>
   new ConfigError(

@@ -3,11 +3,12 @@
  * message that arrives is settled, whatever the handler does.
  *
  * The client extends the leases of the messages in flight, by default for 60 minutes; a crash lets them expire, and
- * they are delivered again. An ack that the service refuses is logged: the message comes again, and it is for the
- * guarantees inside to recognise it.
+ * they are delivered again. An ack that the service refuses is logged: the message comes again, and the
+ * guarantees inside must recognise it.
  *
- * What failed waits here before it is given back, longer each time (pauses.ts): its lease is extended meanwhile, so it
- * comes to no other subscriber, and it takes a place of the client's flow control. Closing gives it back at once.
+ * A message that failed waits here before it is given back, longer each time (pauses.ts): its lease is extended
+ * meanwhile, so that no other subscriber gets it, and it takes a place of the client's flow control. Closing gives it
+ * back at once.
  */
 import {
   Duration as ClientDuration,
@@ -146,12 +147,12 @@ export function receive(subscription: Subscription, handler: Handler, options: R
   }
 
   const waiting: Arrived[] = [];
-  /** All that has begun and is not answered. */
+  /** Deliveries that have begun and are not answered. */
   const begun = new Set<Promise<void>>();
   let running = 0;
   let pausing = 0;
   const stop = new AbortController();
-  const giveUp = new AbortController();
+  const handlerStop = new AbortController();
   let closing: Promise<void> | undefined;
 
   /** Never rejects. */
@@ -163,7 +164,7 @@ export function receive(subscription: Subscription, handler: Handler, options: R
         clock,
         log,
         handlerTimeout,
-        stop: giveUp.signal,
+        stop: handlerStop.signal,
         isLastTry: pauses.noOutcomes(received.id) >= MOST_NO_OUTCOMES - 1,
         report: (outcome, traced) => logOutcome(message, outcome, traced),
         ...(source !== undefined && { source }),
@@ -215,7 +216,7 @@ export function receive(subscription: Subscription, handler: Handler, options: R
     waiting.push({ received, at: clock.monotonic() });
     fill();
   };
-  /** The program is at fault and not the message: whatever else it handles may be undone in the same way. */
+  /** The program is at fault and not the message: other messages would fail in the same way. */
   const stopFor = (messageId: string): void => {
     if (closing !== undefined) return;
     log.error('the handler answers nothing, the receiver stops: return an outcome, for example ack()', {
@@ -241,7 +242,7 @@ export function receive(subscription: Subscription, handler: Handler, options: R
   };
 
   guardedPubsub(subscription.pubsub);
-  // What arrives is dispensed at once and waits here: the client's own close would leave it behind unanswered.
+  // Messages leave the client at once and wait here: the client's own close would leave them unanswered.
   subscription.setOptions({
     flowControl: { maxMessages: concurrency + maxWaiting, allowExcessMessages: true },
     // More streams would each bring as many messages.
@@ -262,7 +263,7 @@ export function receive(subscription: Subscription, handler: Handler, options: R
     for (const { received } of waiting.splice(0)) void answer(received, false, log);
     const cancel = clock.after(closeTimeoutMs, () => {
       log.warn('closing although handlers are running', { handlers: running });
-      giveUp.abort();
+      handlerStop.abort();
     });
     // Ends the stream at once, then waits until every message in flight is answered.
     await subscription.close().catch(onError);
@@ -305,11 +306,11 @@ type Arrived = Readonly<{
 /** A handler that answers nothing this often in a row for one message will do so again. */
 const MOST_NO_OUTCOMES = 3;
 
-/** An ack with messages that no stage has published is none: `deliver` has made a retry of it. */
+/** `deliver` has made a retry of an ack with messages that no stage has published. */
 const asFailed = (outcome: Outcome): Failed =>
   outcome.kind === 'ack' ? { kind: 'retry', error: undefined } : outcome;
 
-/** Short, so that an answer is not long on its way; the client's default is 100 ms. */
+/** Short, so that an answer is not delayed; the client's default is 100 ms. */
 const ACK_DELAY_MS = 10;
 
 /** After the last handler, for the answers to leave; the client itself stops a second before its time. */

@@ -32,8 +32,8 @@ export function ledgerContract<Transaction>(
     after(() => subject.close());
 
     test('an entry is read back as it was written, in every state', async () => {
-      const underWay = [{ token: 'u', untilMs: 1_900_000_000_456 }];
-      const full = anEntry({ floor: { atMs: 3, id: 'f' }, attempt: 7, underWay });
+      const inFlight = [{ token: 'u', untilMs: 1_900_000_000_456 }];
+      const full = anEntry({ floor: { atMs: 3, id: 'f' }, attempt: 7, inFlight });
       const { delayed: _, ...rest } = full;
       const entries: Entry[] = [
         full,

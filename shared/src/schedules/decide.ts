@@ -144,10 +144,10 @@ export const fire =
 export const markDelivered =
   ({ generation, token }: Firing): Rule<'delivered' | 'movedOn'> =>
   (entry, nowMs) => {
-    const underWay = (entry?.underWay ?? []).filter((run) => run.token !== token);
+    const inFlight = (entry?.inFlight ?? []).filter((run) => run.token !== token);
     // Its schedule was replaced while it fired: nothing of that is in flight any more.
-    if (entry?.underWay?.some((run) => run.token === token)) {
-      return { answer: 'movedOn', entry: { ...entry, underWay } };
+    if (entry?.inFlight?.some((run) => run.token === token)) {
+      return { answer: 'movedOn', entry: { ...entry, inFlight } };
     }
     const isMine = entry?.generation === generation && entry.firing?.token === token;
     if (!isMine || entry.state !== 'firing') return { answer: 'movedOn' };
@@ -215,9 +215,9 @@ function begun(
   nowMs: number,
   before?: Entry,
 ): Entry {
-  const underWay = before === undefined ? [] : runsLeftBy(before, nowMs);
+  const inFlight = before === undefined ? [] : runsLeftBy(before, nowMs);
   const fresh = { ref, version, state, generation, attempt: 0, dueTimeMs: delayed.dueTimeMs, delayed };
-  return { ...fresh, ...(underWay.length > 0 && { underWay }), atMs: nowMs };
+  return { ...fresh, ...(inFlight.length > 0 && { inFlight }), atMs: nowMs };
 }
 
 function cancelled(

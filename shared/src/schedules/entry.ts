@@ -37,8 +37,9 @@ export type EntryState =
   | 'delivered'
   | 'deadLettered'
   /**
-   * The queue will never take its task. Where a message asked for it, the delivery of that message gives it up, now or when
-   * it comes again; otherwise the entry keeps what it was to deliver, until it is reopened, replaced, cancelled or expires.
+   * The queue will never take its task. Where a message asked for it, the delivery of that message dead-letters it, now
+   * or when it comes again; otherwise the entry keeps what it was to deliver, until it is reopened, replaced, cancelled
+   * or expires.
    */
   | 'refused'
   | 'cancelled';
@@ -64,7 +65,7 @@ export type Entry = Readonly<{
   delayed?: Delayed;
   firing?: Run;
   /** Runs of schedules that were replaced while they were firing: they may still publish until then. */
-  underWay?: readonly Run[];
+  inFlight?: readonly Run[];
   /** The store's time of the last schedule, attempt or end. */
   atMs: number;
 }>;
@@ -120,19 +121,19 @@ export const isPending = ({ state }: Pick<Entry, 'state'>): boolean =>
 /** The longest that a publish takes, which begins before its lease ends: the republisher's default, and its limit. */
 export const PUBLISH_MS = 30_000;
 
-/** Runs that this entry does not tell of by its own state, and that may still publish. */
-const runsUnderWay = ({ underWay = [] }: Entry, nowMs: number): readonly Run[] =>
-  underWay.filter(({ untilMs }) => untilMs > nowMs);
+/** Earlier runs, which the state of this entry does not show, and which may still publish. */
+const runsInFlight = ({ inFlight = [] }: Entry, nowMs: number): readonly Run[] =>
+  inFlight.filter(({ untilMs }) => untilMs > nowMs);
 
 export const isInFlight = (entry: Entry | undefined, nowMs: number): boolean =>
-  entry !== undefined && runsUnderWay(entry, nowMs).length > 0;
+  entry !== undefined && runsInFlight(entry, nowMs).length > 0;
 
-/** The runs that what takes its place must tell of. */
+/** The runs that the entry in its place must list. */
 export function runsLeftBy(entry: Entry, nowMs: number): readonly Run[] {
   const { state, firing } = entry;
   const own =
     state === 'firing' && firing !== undefined ? [{ ...firing, untilMs: firing.untilMs + PUBLISH_MS }] : [];
-  return runsUnderWay({ ...entry, underWay: [...(entry.underWay ?? []), ...own] }, nowMs);
+  return runsInFlight({ ...entry, inFlight: [...(entry.inFlight ?? []), ...own] }, nowMs);
 }
 
 const MOST_DOUBLINGS = 7;

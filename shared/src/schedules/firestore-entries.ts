@@ -35,7 +35,7 @@ const STATES: ReadonlySet<unknown> = new Set<EntryState>([
 /** The whole document: what is not in it is gone. */
 export function fieldsOf(id: string, entry: Entry, times: LedgerTimes, shards: number): DocumentData {
   const { ref, version, floor, state, generation, attempt, dueTimeMs, delayed, firing, atMs } = entry;
-  const { underWay = [], tried } = entry;
+  const { inFlight = [], tried } = entry;
   const endsMs = expiresAtMs(entry, times);
   return {
     v: VERSION,
@@ -52,7 +52,7 @@ export function fieldsOf(id: string, entry: Entry, times: LedgerTimes, shards: n
     delayed: delayed === undefined ? null : encodeDelayed(delayed),
     token: firing?.token ?? null,
     until: firing === undefined ? null : timestampAt(firing.untilMs),
-    underWay: underWay.map((run) => ({ ...run })),
+    inFlight: inFlight.map((run) => ({ ...run })),
     tried: tried === undefined ? null : { ...tried },
     at: timestampAt(atMs),
     ...sortKeys(id, entry, times, shards),
@@ -82,7 +82,7 @@ export function entryOf(snapshot: DocumentSnapshot): Entry | undefined {
     ...(data['dueAt'] !== null && { dueTimeMs: millisOf(data['dueAt']) }),
     ...(data['delayed'] !== null && { delayed: delayedOf(snapshot, data['delayed']) }),
     ...(data['token'] !== null && { firing: { token: data['token'], untilMs: millisOf(data['until']) } }),
-    ...(data['underWay'].length > 0 && { underWay: data['underWay'] }),
+    ...(data['inFlight'].length > 0 && { inFlight: data['inFlight'] }),
     ...(data['tried'] !== null && { tried: data['tried'] }),
     atMs: millisOf(data['at']),
   };
@@ -109,7 +109,7 @@ function wrongField(data: DocumentData): string | undefined {
       : data['delayed'] === null || (data['state'] === 'refused' && data['delayed'] instanceof Uint8Array),
     token: data['state'] === 'firing' ? typeof data['token'] === 'string' : data['token'] === null,
     until: data['state'] === 'firing' ? data['until'] instanceof Timestamp : data['until'] === null,
-    underWay: Array.isArray(data['underWay']) && data['underWay'].every(isRun),
+    inFlight: Array.isArray(data['inFlight']) && data['inFlight'].every(isRun),
     tried: data['tried'] === null || isTried(data['tried']),
     at: data['at'] instanceof Timestamp,
   };

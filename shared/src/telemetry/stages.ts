@@ -57,7 +57,7 @@ export function observeDelivery(
   });
 }
 
-/** One guarantee: a span of its name, and a count of what it hands outward. */
+/** One guarantee: a span of its name, and a count of its outcomes. */
 export function observeStage(
   capability: Exclude<Capability, 'delivery' | 'republish'>,
   handler: Handler,
@@ -81,7 +81,7 @@ export function observeStage(
   return (message, context) => (isObserved() ? observed : handler)(message, context);
 }
 
-/** A message that waited runs in another's delivery: its own trace goes on, and that delivery is linked. */
+/** A held message runs in the delivery of another message: its own trace goes on, with a link to that delivery. */
 export function observeHeld(message: Message, work: () => Promise<Outcome>): Promise<Outcome> {
   const attributes = { ...SYSTEM, 'messaging.message.id': message.id };
   const parts = (): SpanParts => ({ name: 'process held', kind: SpanKind.CONSUMER, attributes });
@@ -136,7 +136,7 @@ function recordOutcome(span: Span, capability: Capability, consumer: string, out
   count('outcomes', { ...attributes, ...outcomeAttributes(outcome) });
 }
 
-/** Of a delivery or a task as a whole, so that what several stages hand outward counts once. */
+/** Of a delivery or a task as a whole, so that an outcome that passes several stages counts once. */
 function recordFault(consumer: string, outcome: Outcome): void {
   if (outcome.kind === 'ack') return;
   const fault = faultOf(outcome.error);
@@ -148,7 +148,7 @@ function recordFault(consumer: string, outcome: Outcome): void {
   });
 }
 
-/** Neither traced nor measured, work is called as it is: most processes have no SDK. */
+/** Whether an SDK is registered. Without one the work is called directly, as in most processes. */
 const isObserved = (): boolean => isTracing() || isMeasured();
 
 function logOf(context: SpanContext, log: Log): Log {
