@@ -51,7 +51,7 @@ test('B1: the bound never passes a row that is pending, and never moves back', a
   assert.equal(after, clock.now() - 300_000);
 });
 
-test('B2: a blocked key with more than a page of the oldest rows hides no other key', async () => {
+test('B2: a blocked stream with more than a page of the oldest rows hides no other stream', async () => {
   const { add, relayOf, failing, texts } = world();
   failing.set('poison', ['permanent']);
   await add('poison', K);
@@ -226,7 +226,7 @@ test('B37: a row that fails again and again waits longer each time, up to the li
   assert.deepEqual(pauses, [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 60_000]);
 });
 
-test('a poison row blocks its key, visibly, until an operator resumes it', async () => {
+test('a poison row blocks its stream, visibly, until an operator resumes it', async () => {
   const { relayOf, add, failing, texts } = world();
   failing.set('bad', ['permanent']);
   for (const text of ['a', 'bad', 'c']) await add(text, K);
@@ -246,7 +246,7 @@ test('a poison row blocks its key, visibly, until an operator resumes it', async
   assert.deepEqual((await relay.listFailures()).streams, []);
 });
 
-test('a poison row, or one that an operator deleted, can be skipped: its key goes on behind it', async () => {
+test('a poison row, or one that an operator deleted, can be skipped: its stream goes on behind it', async () => {
   const table = memoryTable();
   const { clock, relayOf, add, failing, texts, store } = world({ table });
   failing.set('bad', ['permanent']);

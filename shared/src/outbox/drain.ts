@@ -159,9 +159,9 @@ function report(
     code: codeOf(error),
     error: textOf(error),
   };
-  if (blocked === undefined) log.warn('outbox: a row could not be published; its key waits', fields);
+  if (blocked === undefined) log.warn('outbox: a row could not be published; its stream waits', fields);
   else
-    log.error('outbox: a key is blocked by a row that can never be published', {
+    log.error('outbox: a stream is blocked by a row that can never be published', {
       event: 'outbox_blocked',
       ...fields,
     });

@@ -69,8 +69,8 @@ export type Added = Readonly<{
   /** An earlier run of this call is committed already: nothing was added, and your own writes were made with it. */
   isRepeat: boolean;
   /**
-   * Call it once the transaction has resolved: publishes by the relay's own rules, or leaves it to the process that holds the key.
-   * Never rejects; what is not published is swept. Without a relay it does nothing.
+   * Call it once the transaction has resolved: publishes by the relay's own rules, or leaves it to the process that
+   * holds the stream. Never rejects; a later pass publishes what is left. Without a relay it does nothing.
    */
   afterCommit(): Promise<void>;
 }>;
@@ -104,7 +104,7 @@ export type Outbox<Tx> = Readonly<{
 /** For what is checked alone, and not stored: the client may not know its own before its first request. */
 export const ANY_PROJECT = 'any';
 
-/** How long a row without order is its writer's before a relay takes it. */
+/** How long a row without order belongs to its writer before a relay may take it. */
 const WRITER_LEASE_MS = 30_000;
 
 /**

@@ -1,11 +1,11 @@
 /**
- * One pass over everything that is pending and due, whichever process left it behind.
+ * One pass over all pending rows that are due, whichever process committed them.
  *
- * What is pending is selected by when it is due, shard by shard, from a stored bound that never passes what is selected: a
- * row that is committed late is not missed, however long all relays were down. What a pass could not publish is due
- * again later, behind the rest; rows behind a stream that is blocked or backs off leave the selection, and the stream
- * takes their place. So a pass begins where the last one ended, at what was not tried for longest. A long stream has
- * one turn at a time. A pass that dies has moved nothing but what it published or rescheduled.
+ * Pending rows are selected by when they are due, shard by shard, from a stored bound that never passes a selected row:
+ * a row that is committed late is not missed, however long all relays were down. A row that a pass could not publish is
+ * due again later, behind the rest; rows behind a stream that is blocked or backs off leave the selection, and the
+ * stream takes their place. So a pass begins with the rows that were not tried for longest. A long stream has one turn
+ * at a time. A pass that dies has moved nothing but what it published or rescheduled.
  */
 import { codeOf } from '../errors.ts';
 import { drain, type Drained } from './drain.ts';
@@ -28,12 +28,14 @@ type Blocked = {
  */
 export type OutboxSwept = Swept<Blocked>;
 
-/** When what waits was committed, and until when a pass need not see it to know that it waits. */
+/**
+ * Of each waiting row or stream: when it was committed, and until when it counts as waiting although no pass sees it.
+ */
 export type Waiting = Map<string, Readonly<{ createdMs: number; untilMs: number }>>;
 
 /**
- * Firestore ends a transaction after 270 s: https://cloud.google.com/firestore/quotas#writes_and_transactions. What is
- * not visible in a read may be stamped so much earlier at most; more than that, for rounding.
+ * Firestore ends a transaction after 270 s: https://cloud.google.com/firestore/quotas#writes_and_transactions. A row
+ * that is not visible in a read yet may be stamped so much earlier at most; the rest is for rounding.
  */
 const LAG_MS = 300_000;
 /** The bound is written when it moves by so much, not with each pass. */
@@ -41,9 +43,9 @@ const STEP_MS = 60_000;
 /** Rows that are read at a time, of all shards together, and the fewest of one. */
 const PAGES = 400;
 const LEAST_PAGE = 25;
-/** How long a stream is drained before others have their turn. */
+/** How long a stream is drained before other streams are. */
 const TURN_MS = 10_000;
-/** What cannot be read waits for a deployment. */
+/** A row that cannot be read waits for a deployment that can. */
 const UNREADABLE_PAUSE_MS = 600_000;
 /** Rows that leave the selection in one commit. */
 const PARKED_AT_ONCE = 400;
@@ -53,13 +55,13 @@ type Stream = {
   /** The last number that this pass has seen: a stream that goes on growing is left to the next one. */
   upTo: number;
   sent: number;
-  /** Its turn was over before its rows were. */
+  /** Its turn ended before all of its rows were published. */
   isCut: boolean;
-  /** How its last turn ended; undefined: with an error, or not yet. */
+  /** How its last turn ended. Undefined: with an error, or it has had none. */
   kind: Drained['kind'] | undefined;
   isUnreadable: boolean;
   isOver: boolean;
-  /** Of the first row that its last turn was to publish. */
+  /** When the first row of its last turn was committed. */
   createdMs: number | undefined;
 };
 
@@ -142,7 +144,7 @@ export async function passOver(
     return () => relayStream(stream);
   };
 
-  /** What stays in its place for ever unless it is moved. */
+  /** Rows that would stay first in the selection for ever, unless they are deferred. */
   const deferUnreadable = async (rows: readonly PendingRow[], readMs: number): Promise<void> => {
     const stuck = rows.filter(
       (row) => row.problem !== undefined || unreadable.has(row.id) || streamOf(row)?.isUnreadable,
@@ -177,7 +179,10 @@ export async function passOver(
     if (row.place !== undefined) return (stream?.sent ?? 0) >= row.place.number;
     return unordered.get(row.id) === 'sent';
   };
-  /** What may stand where it was seen holds the bound. That a stream is selected no more, or later, is known of a failure alone. */
+  /**
+   * A row that may still be where this pass saw it keeps the bound below it. Only after a failure is it known that a
+   * stream is selected later, or no more.
+   */
   const isGone = (row: PendingRow): boolean => {
     if (row.stream !== undefined) {
       const stream = streamOf(row);
@@ -213,7 +218,8 @@ export async function passOver(
     );
     for (const [, page] of pages) readMs = Math.max(readMs, page.readMs);
     if (startMs === undefined) startMs = readMs;
-    // What was not tried for longest comes first, whatever its shard. What became due since this pass began is the next one's.
+    // Rows that were not tried for longest come first, whatever their shard. Rows that became due since this pass began
+    // are left to the next pass.
     const rows = pages
       .flatMap(([, page]) => page.rows)
       .filter(({ dueMs }) => dueMs <= (startMs ?? readMs))
@@ -239,7 +245,7 @@ export async function passOver(
       else open.set(shard, { after: page.next, lastMs });
     }
   } while (open.size > 0 && !isOver());
-  // What comes behind was not looked at, and is not due before what was.
+  // Rows behind the last page were not read: they are due no earlier than the rows of that page.
   for (const { lastMs } of open.values()) bound = Math.min(bound, lastMs);
 
   const unfinished = (): Stream[] =>

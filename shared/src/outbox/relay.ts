@@ -52,7 +52,7 @@ export type RelayOptions = Readonly<{
    * (`PAYLOAD_STORE_MISSING`).
    */
   payloads?: PayloadStore;
-  /** How long one process may have a key without a commit, default `60s`, at least `3s`. */
+  /** How long a process has a stream without a commit, default `60s`, at least `3s`. */
   lease?: Duration;
   /**
    * After so long the outcome of a publish counts as unknown (default `20s`, at least `1ms`, below `lease`): above
@@ -74,35 +74,38 @@ export type RelayOptions = Readonly<{
 
 export type Relay = Readonly<{
   /**
-   * Publishes what the stream has, or leaves it to the process that works on it. Resolves once `upTo` is published or was left. Never
-   * rejects. Calls of a process share runs.
+   * Publishes the pending rows of the stream, or leaves them to the process that works on it. Resolves once the rows up
+   * to `upTo` are published or left. Never rejects. Calls of one process share runs.
    */
   flush(ref: StreamRef, upTo: number): Promise<void>;
-  /** The same for rows without order whose content is at hand, by the process that has just committed them. */
+  /** The same for rows without order, by the process that has just committed them and has their content. */
   publishRows(rows: readonly Row[]): Promise<void>;
-  /** The same for rows without order that may be at work elsewhere. */
+  /** The same for rows without order that another process may be publishing. */
   flushRows(ids: readonly string[]): Promise<void>;
-  /** One look at everything that is pending and due, the inbox's rows included. Rejects with STORE_UNAVAILABLE when the store cannot be asked. */
+  /**
+   * One pass over all pending rows that are due, the inbox's rows included. Rejects with STORE_UNAVAILABLE when the
+   * store cannot be asked.
+   */
   sweep(context: PassContext): Promise<OutboxSwept>;
   /** Passes until the signal is aborted. Never rejects: what goes wrong is logged and tried again. */
   run(signal: AbortSignal): Promise<void>;
   /** Streams and rows that wait for an operator. */
   listFailures(limit?: number): Promise<OutboxFailures>;
   /**
-   * Lets a blocked key go on, with the row that blocked it. False: it was not blocked. A key means the stream of its
-   * present counter; one of an earlier counter is named by its `ref`, as `listFailures` has it.
+   * Lets a blocked stream go on, with the row that blocked it. False: it was not blocked. A key means the stream of its
+   * present counter; a stream of an earlier counter is named by its `ref`, as `listFailures` answers it.
    */
   resume(stream: string | StreamRef): Promise<boolean>;
   /**
-   * Skips the row that blocks the key, or that is missing: the key goes on behind it. Answers the last number that was
-   * skipped, undefined where there was nothing to skip. It is a gap for every consumer. With a `number` it skips
-   * that one or nothing: undefined where the stream has passed it, PermanentError `STREAM_NOT_BLOCKED` where
-   * it comes yet.
+   * Skips the row that blocks the stream, or that is missing: the stream goes on behind it. Answers the last number
+   * that was skipped, undefined where there was nothing to skip. It is a gap for every consumer. With a `number` it
+   * skips that one or nothing: undefined where the stream has passed it, PermanentError `STREAM_NOT_BLOCKED` where it
+   * has not come to it.
    */
   skip(stream: string | StreamRef, number?: number): Promise<number | undefined>;
-  /** For `gap` of a consumer's `orderedDelivery`: what was published and lost on the way is published again. */
+  /** For `gap` of a consumer's `orderedDelivery`: publishes numbers again that were lost on their way. */
   repair: GapRepair;
-  /** Puts a row without order that failed for good back. False: there is none of this name. */
+  /** Tries a row without order again that failed for good. False: no failed row has this name. */
   reopen(id: string): Promise<boolean>;
 }>;
 
@@ -134,7 +137,7 @@ export function relay(store: RelayStore, publisher: Publisher, options: RelayOpt
     }
   };
 
-  /** A call that comes during a run and is not served by it gets another one, for its rows may be newer. */
+  /** A call that comes during a run and is not served by it gets another run, for its rows may be newer. */
   const flushAll = keyedBatch<Flush, 'served'>({
     async run(_name, flushes, answerEarly) {
       const ref = flushes[0]?.ref;
@@ -164,7 +167,7 @@ export function relay(store: RelayStore, publisher: Publisher, options: RelayOpt
         let isBehind = false;
         await quietly({}, async () => {
           const { done, due } = await passOver(ports, { signal }, waiting);
-          // Rows were committed while it was at work: others may be waiting already.
+          // Rows were committed during the pass: others may be waiting already.
           isBehind = done > due;
         });
         if (!isBehind) await sleep(clock, intervalMs, signal);
