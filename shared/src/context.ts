@@ -10,9 +10,9 @@ import { clock as aClock, isObject, required, text } from './options.ts';
 const TIME_MS = 60_000;
 
 /**
- * A context for `consumer` on `clock`: for a sweep or a wake-up that a program runs by itself, and for tests of handlers.
- * What `parts` does not say: `source` is the consumer's name, `deadline` is in 60 s, `signal` is never aborted, `log`
- * is silent. Throws ConfigError for a clock or a consumer that is none.
+ * A context for `consumer` on `clock`, for a sweep or a wake-up that a program runs by itself, and for tests of
+ * handlers. Defaults: `source` is the consumer's name, `deadline` is in 60 s, `signal` is never aborted, `log` is
+ * silent. Throws ConfigError for a clock or a consumer that is none.
  *
  * @example
  * await sweep(contextFor(systemClock(), { consumer: 'orders', log: consoleLog() }));

@@ -68,8 +68,8 @@ export const storeUnavailable = (message: string, cause?: unknown): TransientErr
   new TransientError('STORE_UNAVAILABLE', message, { cause });
 
 /**
- * Whose fault a failure is, by its code; of a code that only wraps another failure, by that. What nothing is known of is
- * the message's: a handler that throws says something about its message.
+ * Whose fault a failure is, by its code; of a code that only wraps another failure, by that. A failure of
+ * which nothing is known is the message's: a handler that throws says something about its message.
  */
 export function faultOf(error: unknown): Fault {
   if (error instanceof PermanentError) return 'message';

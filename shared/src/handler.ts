@@ -24,13 +24,13 @@ export type Context = Readonly<{
   log: Log;
   /** Grows with every lease on this message or key: a guard for the handler's own writes. From the innermost lease. */
   fencingToken?: string;
-  /** True when a handler that answers nothing gives the message up: it has done so a few times for this message. */
+  /** True when the message is dead-lettered if its handler returns no outcome once more. */
   isLastTry?: boolean;
   /** True when this delivery runs without a guarantee, by configuration, because its store was down. */
   possibleDuplicate?: boolean;
 }>;
 
-/** Of what is no delivery: a sweep, a wake-up. What it runs has a source of its own. */
+/** The context of a sweep or a wake-up, which is no delivery. The messages that it runs have a source of their own. */
 export type SweepContext = Omit<Context, 'source' | 'fencingToken' | 'possibleDuplicate'>;
 
 export type Handler = (message: Message, context: Context) => Promise<Outcome>;
@@ -49,7 +49,7 @@ export function compose(handler: Handler, middleware: readonly Middleware[]): Ha
   return middleware.reduceRight<Handler>((next, wrap) => caught(made(wrap(next)), next), caught(handler));
 }
 
-/** `compose(handler, [dedup])` in place of `[dedup(claims)]`. */
+/** A common mistake is `compose(handler, [dedup])` in place of `[dedup(claims)]`. */
 function made(handler: Handler): Handler {
   callable('what a middleware makes', handler);
   return handler;
@@ -60,13 +60,16 @@ export type LeastTime = Readonly<{ milliseconds: number; option: string }>;
 
 const leastTimes = new WeakMap<Handler, LeastTime>();
 
-/** Says it of `handler`, so that a receiver with too short a time limit is refused at the start and not with each message. */
+/**
+ * Marks `handler` with it, so that a receiver with too short a time limit is refused at the start and not with each
+ * message.
+ */
 export function withLeastTime(handler: Handler, least: LeastTime): Handler {
   leastTimes.set(handler, least);
   return handler;
 }
 
-/** The longest of a handler and what it is composed of; undefined where none has said it. */
+/** The longest of a handler and what it is composed of; undefined where none is marked. */
 export const leastTimeOf = (handler: Handler): LeastTime | undefined => leastTimes.get(handler);
 
 function caught(handler: Handler, inner?: Handler): Handler {

@@ -1,9 +1,9 @@
 /**
  * The logging port: structured, so that an adapter can write what its platform reads.
- * Fields never hold a payload or a secret. Logging never throws: a line that cannot be written is worth no message.
+ * Fields never hold a payload or a secret. Logging never throws: a line that cannot be written costs no message.
  *
- * What a publisher names its messages by may be an e-mail address or an order: from INFO on it is a short hash, in the
- * fields below by themselves and in texts as `identifierHash` makes it. DEBUG lines have it whole.
+ * A publisher's identifiers of messages may be e-mail addresses or order numbers. From INFO on they are short hashes:
+ * the fields below are hashed by the log, texts have what `identifierHash` makes. DEBUG lines have them whole.
  */
 import { identifierHash } from './hash.ts';
 import { callable, checkOptions, flag, isObject, text } from './options.ts';
@@ -11,7 +11,10 @@ import { callable, checkOptions, flag, isObject, text } from './options.ts';
 export type LogFields = Readonly<Record<string, string | number | boolean | undefined>>;
 
 export type Log = Readonly<{
-  /** What happens to every message in good order, a duplicate among it: metrics count it, few want it as lines. */
+  /**
+   * What happens to every successful message, duplicates included: metrics count it, and few operators want a line for
+   * each.
+   */
   debug?(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;
   warn(message: string, fields?: LogFields): void;
@@ -102,7 +105,7 @@ export function withFields(log: Log, fields: LogFields): Log {
 
 /**
  * Warnings and errors to standard error: what an adapter writes to when it is given no log, so that no failure is
- * silent. What is only information is left out.
+ * silent. Information is left out.
  *
  * @example
  * const log = consoleLog();

@@ -16,8 +16,8 @@ export type Check = (path: string, value: unknown) => void;
 export type Shape<Options> = Readonly<Record<keyof Options, Check>>;
 
 /**
- * Checks an object of options: that it is one, that it has no other names, and each value that is there. `path` stands
- * before the names where the object is an option itself (`retry` for `retry.min`).
+ * Checks an object of options: that it is one, that it has no other names, and each value that is there. `path`
+ * precedes the names where the object is an option itself (`retry` for `retry.min`).
  */
 export function checkOptions<Options extends object>(
   options: unknown,
@@ -57,7 +57,10 @@ export function required(check: Check): Check {
 export const anything: Check = () => undefined;
 /** A length of time, zero included. */
 export const duration: Check = (path, value) => void toMilliseconds(value as string, path);
-/** A length of time within limits, the limits included. What bounds a wait is at least `1ms`: with none nothing is done in time. */
+/**
+ * A length of time within limits, the limits included. What bounds a wait is at least `1ms`: a limit of zero lets
+ * nothing finish.
+ */
 export const durationFrom =
   (least: Duration, most?: Duration): Check =>
   (path, value) => {

@@ -58,7 +58,7 @@ export const retry = (error: unknown, after?: Duration): Outcome =>
  */
 export const deadLetter = (error: unknown): Outcome => ({ kind: 'deadLetter', error });
 
-/** What was thrown, as an outcome: only a PermanentError gives a message up; everything else is tried again. */
+/** What was thrown, as an outcome: only a PermanentError makes a dead letter; everything else is tried again. */
 export const outcomeOf = (error: unknown): Outcome =>
   error instanceof PermanentError ? deadLetter(error) : retry(error);
 
@@ -67,7 +67,7 @@ const KINDS: ReadonlySet<unknown> = new Set<Outcome['kind']>(['ack', 'retry', 'd
 export const isOutcome = (value: unknown): value is Outcome =>
   typeof value === 'object' && value !== null && 'kind' in value && KINDS.has(value.kind);
 
-/** The pause that a failed message asks for, in milliseconds. What is no length of time asks for nothing. */
+/** The pause that a failed message asks for, in milliseconds; 0 for what is no length of time. */
 export function askedPauseMs(outcome: Exclude<Outcome, { kind: 'ack' }>): number {
   const after = outcome.kind === 'retry' && outcome.after !== undefined ? lengthOf(outcome.after) : 0;
   return Math.max(after, askedPauseOf(outcome.error));
@@ -79,7 +79,7 @@ export const askedPauseOf = (error: unknown): number => {
   return Number.isNaN(wanted) ? 0 : wanted;
 };
 
-/** A handler's mistake here must not keep its failure itself from being stored. */
+/** A handler's mistake here must not keep the failure itself from being stored. */
 function lengthOf(after: Duration): number {
   try {
     return toMilliseconds(after);

@@ -1,6 +1,6 @@
 /**
- * The task queue port over Cloud Tasks: App Engine targets, or HTTP targets with an OIDC token.  * without a proof of
- * the caller.
+ * The task queue port over Cloud Tasks: App Engine targets, or HTTP targets with an OIDC token. No target
+ * is called without a proof of the caller.
  *
  * A call is bounded in time. One that the service refuses for the moment (unavailable, over a rate) is made again with
  * growing pauses while the delivery has time; a task's name makes the repeat harmless.
