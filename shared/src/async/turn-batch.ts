@@ -1,6 +1,6 @@
 /**
  * What is asked for in one turn of the event loop goes out together: a burst of deliveries costs a few requests where it
- * would cost hundreds. Nothing waits for company: what is asked for goes out at the end of the turn.
+ * would cost hundreds. Nothing is delayed for the sake of a batch: what is asked for goes out at the end of the turn.
  */
 
 export type Asked<Item, Answer> = Readonly<{ item: Item; answer(answer: Answer | Promise<Answer>): void }>;

@@ -2,7 +2,7 @@
  * Writes and reads of one turn of the event loop share requests: a burst of deliveries costs a few of them where it would
  * cost hundreds, and a delivery alone goes out as it is. Each write is applied or refused by itself, and billed as before.
  *
- * A request that fails fails for all that share it, as unknown. Nothing waits for company.
+ * A request that fails fails for all that share it, as unknown. Nothing is delayed for the sake of sharing.
  */
 import type {
   BulkWriter,
