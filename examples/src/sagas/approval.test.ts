@@ -7,7 +7,7 @@ import { startToolkit } from 'pubsub-guarantees-emulator';
 
 const FILE = fileURLToPath(new URL('./approval.ts', import.meta.url));
 
-test('approval: one is completed by a person, one refused by a person, one given up by its deadline', async (t) => {
+test('approval: one is completed by a person, one refused by a person, one cancelled by its deadline', async (t) => {
   const stack = await startToolkit();
   t.after(() => stack.close());
   const { pubsub, firestore, control } = stack.addresses;

@@ -1,7 +1,8 @@
 /* oxlint-disable no-console -- an example shows what it does */
 /**
  * A saga that waits for a person: three expenses, of which one is approved after three days, one is refused after five, and
- * one is never answered and given up after ten. The days pass on the clock of the local stack, in seconds.
+ * one is never answered and cancelled by its deadline after ten. The days pass on the clock of the local stack, in
+ * seconds.
  *
  * Run it beside `npm start`, with the variables that it prints, and LOCAL_STACK_CONTROL, the address of its control API. It
  * moves the clock of the stack by eleven days.

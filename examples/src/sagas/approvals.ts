@@ -2,8 +2,8 @@
  * A participant whose answer is a person's. It keeps the question and acknowledges it without an answer; once the person has
  * decided, the question is asked again, under a name of its own, and is answered by what was decided.
  *
- * A crash between the decision and that question loses nothing: the orchestrator asks again a day later. A saga that gives up
- * before withdraws the step, and a decision that comes after that has no effect.
+ * A crash between the decision and that question loses nothing: the orchestrator asks again a day later. A saga that is
+ * cancelled before withdraws the step, and a decision that comes after that has no effect.
  */
 import type { Firestore, Transaction } from '@google-cloud/firestore';
 import { ack, type OutgoingMessage, type Publisher } from 'pubsub-guarantees';

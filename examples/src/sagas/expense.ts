@@ -1,6 +1,7 @@
 /**
  * An expense, as data and pure functions: the budget is reserved, a person approves, which decides, and the money is
- * transferred. The person may take days: the approval is asked for once a day, and after ten days the saga gives up.
+ * transferred. The person may take days: the approval is asked for once a day, and after ten days the deadline cancels
+ * the saga.
  */
 import { defineSaga } from 'pubsub-guarantees/sagas';
 
@@ -17,7 +18,7 @@ export const expense = defineSaga<Expense>('expense', { version: 1, deadline: '1
     do: ({ id, amount }) => ({ id, reserve: amount }),
     undo: ({ id }) => ({ id }),
   })
-  // More attempts than the deadline has days: the deadline is what gives up.
+  // More attempts than the deadline has days: the deadline decides.
   .pivot('approval', {
     topic: 'expense-approvals',
     do: ({ id, amount, what }) => ({ id, amount, what }),

@@ -12,7 +12,7 @@ export const SAGAS_HELP = `Sagas of one orchestrator:
   sagas list [--saga NAME] [--state STATE] [--version N] [--older-than DURATION] [--parked]
                                   STATE: running, compensating, completed, compensated (default: all)
   sagas inspect SAGA ID           steps, problems and history of one instance
-  sagas cancel SAGA ID            gives it up; answers cancelling, asked (the pivot decides) or tooLate
+  sagas cancel SAGA ID            cancels it; answers cancelling, asked (the pivot decides) or tooLate
   sagas retry SAGA ID             sends every open command again, now
   sagas settle SAGA ID STEP OUTCOME --reason TEXT [--reply JSON]
                                   OUTCOME: done, refused, undone; of a parked instance alone

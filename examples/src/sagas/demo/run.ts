@@ -2,7 +2,7 @@
  * The demo's run: the local stack with the function `saga`, four participants as processes, orders with at most some of them
  * open at once, and SIGKILL to one process after the other while they are.
  *
- * It ends when every saga has ended, or with `signal`; what is open then is told as open.
+ * It ends when every saga has ended, or with `signal`; what is open then is printed as open.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
