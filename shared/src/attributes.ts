@@ -66,17 +66,24 @@ export type Sequence = Readonly<{
 
 /** What a message asks for. */
 export type DeliveryOptions = Readonly<{
+  /** The publisher's name for the message, 1 to 1,024 bytes. Absent: the message ID names it. */
   dedupId?: string;
-  /** The due time, milliseconds since the epoch; absent when no delay (or `0`) was asked. */
+  /**
+   * The due time, milliseconds since the epoch, at most ten years after the publish. Absent: no delay, or `0`, was asked
+   * for.
+   */
   deliverAtMs?: number;
+  /** Names a delivery that can be replaced and cancelled, 1 to 1,024 bytes. Absent: it cannot. */
   scheduleKey?: string;
+  /** Withdraws the pending delivery of `scheduleKey`. Absent: it asks for one. */
   cancel?: true;
+  /** Its place in a stream. Absent: it is in none. */
   sequence?: Sequence;
 }>;
 
 /**
  * Reads and validates every attribute of the contract. `delay` is counted from the server's publish time, so a
- * redelivery gives the same time. Throws PermanentError `INVALID_ATTRIBUTE`.
+ * redelivery gives the same due time. Throws PermanentError `INVALID_ATTRIBUTE`.
  *
  * @example
  * const { dedupId, deliverAtMs, sequence } = parseDeliveryOptions(message);

@@ -34,7 +34,7 @@ import { enqueue } from '../schedules/enqueue.ts';
 import { type Entry, entryId, MAX_ENTRY_BYTES, type ScheduleRef, type Version } from '../schedules/entry.ts';
 import type { Ledger } from '../schedules/ledger.ts';
 import { ATTR, count } from '../telemetry/instruments.ts';
-import { payloadRefOf, withinLimit, type EncodeOptions, offload } from '../tasks/claim-check.ts';
+import { payloadRefOf, withinLimit, type TaskEncoding, offload } from '../tasks/claim-check.ts';
 import { composeDelayed, messageKey, warnOfDropped } from '../tasks/compose-delayed.ts';
 import type { Delayed } from '../tasks/task-body.ts';
 import type { TaskQueue } from '../tasks/task-queue.ts';
@@ -93,7 +93,7 @@ export function ledgerScheduler(queue: TaskQueue, parts: LedgerSchedulerParts): 
   const scheduleLarge = async (
     id: string,
     asked: Asked,
-    encoding: EncodeOptions & Readonly<{ plain: Message }>,
+    encoding: TaskEncoding & Readonly<{ plain: Message }>,
   ): Promise<Decision<Scheduled>> => {
     const { version, delayed } = asked;
     const ownerAfter = (after: string): string =>

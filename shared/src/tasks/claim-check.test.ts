@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { Message } from '../message.ts';
 import { memoryPayloads } from '../payload/memory.ts';
 import { virtualClock } from '../testing/virtual-clock.ts';
-import { load, encodeTask, type EncodeOptions, offload, loadTask } from './claim-check.ts';
+import { load, encodeTask, type TaskEncoding, offload, loadTask } from './claim-check.ts';
 import { type Delayed, decodeDelayed, encodeDelayed, taskFor } from './task-body.ts';
 
 const START = Date.UTC(2030, 0, 1);
@@ -24,7 +24,7 @@ const withTrace = (delayed: Delayed): Delayed => ({
   message: { ...delayed.message, attributes: { ...delayed.message.attributes, ...TRACE } },
 });
 const payloadStore = () => memoryPayloads({ clock: virtualClock(START) });
-const encoding = (change: Partial<EncodeOptions> = {}): EncodeOptions => ({
+const encoding = (change: Partial<TaskEncoding> = {}): TaskEncoding => ({
   queue,
   maxTaskBytes: 2_000,
   ...change,

@@ -14,7 +14,7 @@ import { type Delayed, decodeDelayed, deliveryOf, encodeDelayed, taskFor } from 
 import { checkMessage } from './task-header.ts';
 import type { Task, TaskQueue } from './task-queue.ts';
 
-export type EncodeOptions = Readonly<{
+export type TaskEncoding = Readonly<{
   queue: Pick<TaskQueue, 'overheadBytes'>;
   /** Absent: what does not fit a task is a permanent error. */
   payloads?: PayloadStore | undefined;
@@ -30,12 +30,12 @@ export type EncodeOptions = Readonly<{
  * `delayed` as its tasks will carry it: as it is where that fits, else without its trace, else with a `payload` that is
  * stored when this resolves. Throws PermanentError `TASK_TOO_LARGE` where nothing fits.
  */
-export async function offload(delayed: Delayed, encoding: EncodeOptions): Promise<Delayed> {
+export async function offload(delayed: Delayed, encoding: TaskEncoding): Promise<Delayed> {
   return (await encodeOrOffload(delayed, encoding)).delayed;
 }
 
 /** The task for it, with its payload stored where it needs one. Throws as `offload` does. */
-export async function encodeTask(delayed: Delayed, encoding: EncodeOptions): Promise<Task> {
+export async function encodeTask(delayed: Delayed, encoding: TaskEncoding): Promise<Task> {
   const ready = await encodeOrOffload(delayed, encoding);
   return taskFor(ready.delayed, ready.body);
 }
@@ -64,7 +64,7 @@ export async function loadTask(body: Uint8Array, payloads?: PayloadStore): Promi
 }
 
 /** As its tasks will carry it without anything stored: as it is, or without its trace. Undefined where it is too large. */
-export const withinLimit = (delayed: Delayed, encoding: EncodeOptions): Delayed | undefined =>
+export const withinLimit = (delayed: Delayed, encoding: TaskEncoding): Delayed | undefined =>
   encodePlain(delayed, encoding)?.delayed;
 
 /** What the content of `delayed` is called where it is stored for `owner`, whether or not it is. */
@@ -73,14 +73,14 @@ export const payloadRefOf = (delayed: Delayed, owner: string, plain: Message = d
 
 type Ready = Readonly<{ delayed: Delayed; body: Buffer }>;
 
-function encodePlain(delayed: Delayed, encoding: EncodeOptions): Ready | undefined {
+function encodePlain(delayed: Delayed, encoding: TaskEncoding): Ready | undefined {
   const { plain = delayed.message } = encoding;
   const asItIs = encodeWithinLimit(delayed, encoding);
   if (asItIs !== undefined || plain === delayed.message || delayed.payload !== undefined) return asItIs;
   return encodeWithinLimit({ ...delayed, message: plain }, encoding);
 }
 
-async function encodeOrOffload(delayed: Delayed, encoding: EncodeOptions): Promise<Ready> {
+async function encodeOrOffload(delayed: Delayed, encoding: TaskEncoding): Promise<Ready> {
   const { payloads, plain = delayed.message, owner = deliveryOf(delayed) } = encoding;
   const small = encodePlain(delayed, encoding);
   if (small !== undefined) return small;
@@ -94,7 +94,7 @@ async function encodeOrOffload(delayed: Delayed, encoding: EncodeOptions): Promi
 }
 
 /** Undefined where the task would be too large; what is too large by its data alone is not even encoded. */
-function encodeWithinLimit(delayed: Delayed, { queue, maxTaskBytes }: EncodeOptions): Ready | undefined {
+function encodeWithinLimit(delayed: Delayed, { queue, maxTaskBytes }: TaskEncoding): Ready | undefined {
   const room = maxTaskBytes - queue.overheadBytes;
   if (delayed.payload === undefined && delayed.message.data.length > room) return undefined;
   const body = encodeDelayed(delayed);
@@ -118,7 +118,7 @@ function withTrace(message: Message, envelope: Attributes): Attributes {
   return hasRoom ? attributes : message.attributes;
 }
 
-function tooLarge(delayed: Delayed, { queue, maxTaskBytes }: EncodeOptions): PermanentError {
+function tooLarge(delayed: Delayed, { queue, maxTaskBytes }: TaskEncoding): PermanentError {
   const bytes = encodeDelayed(delayed).length + queue.overheadBytes;
   return new PermanentError(
     'TASK_TOO_LARGE',
