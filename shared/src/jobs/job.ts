@@ -4,8 +4,8 @@
  * A **job** is a row that commits with the caller's data and is then worked at least once, under a lease, by whichever
  * process claims it. Its **state** is `ready` (a worker may claim it), `waiting` (for its time, or after a failure),
  * `running` (under a lease), or one of three ends: `done`, `dead`, `cancelled`. A **role** names a kind of worker, a
- * **kind** the handler within it. A **run** is one start of a handler; `attempts` counts runs, `crashes` those that ended
- * with their lease. A job with a crash is a **suspect**. The **token** grows with every claim of a job.
+ * **kind** the handler within it. A **run** is one start of a handler; `attempts` counts the runs that count towards
+ * `maxAttempts`, `crashes` those that ended with their lease. A job with a crash is a **suspect**. The **token** grows with every claim of a job.
  */
 import { type Duration, toMilliseconds } from '../duration.ts';
 import { PermanentError } from '../errors.ts';

@@ -139,6 +139,7 @@ export function workerBy<Tx>(rules: WorkerRules, store: JobStore<Tx>, settings: 
       nudge();
       if (end.kind === 'settle') settleLater(job, end.ending);
       else if (end.kind === 'settled') answered(job, { kind: 'done' }, end.answer);
+      // A call went unanswered since the lease was last confirmed: that is the fault of the store, so no crash.
       else if (run.confirmedMs() <= unansweredMs) settleLater(job, { kind: 'released' });
       else tellLost(log, job);
     });

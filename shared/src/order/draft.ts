@@ -72,7 +72,7 @@ export const newDraft = ({ state, progress }: Situation): Draft => ({
   drained: 0,
 });
 
-export function write(draft: Draft, fields: StreamFields, nowMs: number): void {
+export function addToCommit(draft: Draft, fields: StreamFields, nowMs: number): void {
   draft.fields = { ...draft.fields, ...fields };
   draft.state = applyPatch(draft.state, fields, nowMs);
 }

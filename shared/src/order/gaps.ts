@@ -46,19 +46,20 @@ export async function closeGap(
 ): Promise<GapsClosed> {
   const { store, gapTimeoutMs } = policy;
   // The next message is due, and may be what is missing: a visit comes first.
-  if (state.readyAt !== null || !mayRepair(state, gapTimeoutMs, nowMs)) return NOTHING;
+  if (state.readyAt !== null || !mayAct(state, gapTimeoutMs, nowMs)) return NOTHING;
   const opens = isOpening(state, state.last + 1);
   // What is older than the subscription is not published again, to every subscriber, for one that has just come.
   const repair = opens && hasNotBegun(state) ? undefined : policy.repair;
-  const onGap = opens ? 'skip' : policy.onGap;
-  if (repair === undefined && onGap === 'wait') return NOTHING;
+  // What is missing below the opening was published before there was a consumer: the policy is not asked.
+  const action = opens ? 'skip' : policy.onGap;
+  if (repair === undefined && action === 'wait') return NOTHING;
   const missing = gapOf(state, (await store.held(ref, state.last + 1, 1))[0]);
   if (missing === undefined) return NOTHING;
   // Once repaired and still not here after its time: what was published did not arrive, or not as this number.
-  if (repair !== undefined && (state.repairedAt === null || onGap === 'wait')) {
+  if (repair !== undefined && (state.repairedAt === null || action === 'wait')) {
     const { length: repaired } = await repair.republish(ref.key, missing);
     for (let index = 0; index < repaired; index += 1) count('gapRepairs', { [ATTR.consumer]: ref.consumer });
-    if (repaired > 0 || onGap === 'wait') {
+    if (repaired > 0 || action === 'wait') {
       const event = repaired > 0 ? 'order_gap_repaired' : 'order_gap_not_found';
       const fields = { event, ...logFieldsOf(ref), ...missing, numbers: repaired };
       context.log.warn('in order: numbers that never came were asked of their publisher', fields);
@@ -66,7 +67,7 @@ export async function closeGap(
       return { repaired, skipped: 0 };
     }
   }
-  if (onGap === 'wait') return NOTHING;
+  if (action === 'wait') return NOTHING;
   const end = opens ? Math.min(missing.to, (state.opening ?? 1) - 1) : missing.to;
   const gap = await decidedCommit(policy, ref, skippingGap(gapTimeoutMs, { from: missing.from, to: end }));
   return gap === undefined ? NOTHING : skipped(ref, state, gap, context);
@@ -92,7 +93,7 @@ function skippingGap(timeoutMs: number, missing: Gap) {
     // Its own commit, whose reply was lost.
     if (state.last >= missing.to && isSkipped(state, missing.to)) return { result: missing };
     const gap = gapOf(state, first);
-    if (gap?.from !== missing.from || !mayRepair(state, timeoutMs, nowMs)) return { result: undefined };
+    if (gap?.from !== missing.from || !mayAct(state, timeoutMs, nowMs)) return { result: undefined };
     const given = { from: gap.from, to: Math.min(gap.to, missing.to) };
     return { result: given, fields: { ...skippingTo(state, given.to), ...NO_GAP, readyAt: nowMs } };
   };
@@ -106,8 +107,8 @@ function markingRepair(missing: Gap) {
   };
 }
 
-/** Whether a repair may be tried: not again before the last one had its time to show. */
-const mayRepair = (state: StreamState, timeoutMs: number, nowMs: number): boolean =>
+/** Whether the gap is repaired or skipped now: it is old enough, and the last repair has had its time to show. */
+const mayAct = (state: StreamState, timeoutMs: number, nowMs: number): boolean =>
   isOld(state, timeoutMs, nowMs) && (state.repairedAt === null || state.repairedAt + timeoutMs <= nowMs);
 
 /** Whether the gap is as old as `timeoutMs`. Its age belongs to one value of `last`. */

@@ -100,8 +100,8 @@ export type StreamOptions = Readonly<{
   /** Where messages wait that are too large for the store. Without it they are refused and come again. */
   payloads?: PayloadStore;
   /**
-   * As `deadLettering(publisher, topic)` makes it (default: none). Needed for `onPoison: 'skip'`, and used for
-   * nothing else.
+   * As `deadLettering(publisher, topic)` makes it (default: none). Needed for `onPoison: 'skip'`, and for the
+   * operator's `skip` of a number at which a stream is blocked.
    */
   deadLetters?: Middleware;
   /**

@@ -23,7 +23,7 @@ import {
   type Need,
   newDraft,
   type Situation,
-  write,
+  addToCommit,
 } from './draft.ts';
 import { judgeAll, judgeLater, type Waiting } from './judge.ts';
 import type { Delivery, Visit } from './mailbox.ts';
@@ -97,7 +97,7 @@ export function plan(situation: Situation): Plan {
   if (unheld !== undefined) return unheld;
   if (choice.entries.length > 0) start(situation, draft, choice);
   else {
-    const unknown = rest(situation, draft, choice);
+    const unknown = releaseOrWait(situation, draft, choice);
     if (unknown !== undefined) return unknown;
   }
   judgeLater(situation, draft, waiting);
@@ -127,7 +127,7 @@ function hold(situation: Situation, draft: Draft, waiting: Waiting, choice: Choi
     draft.create.set(number, form);
     draft.answers.push({ delivery, outcome: ack('held') });
     if (draft.state.epoch === null && delivery.arrival.epoch !== undefined) {
-      write(draft, { epoch: delivery.arrival.epoch }, situation.nowMs);
+      addToCommit(draft, { epoch: delivery.arrival.epoch }, situation.nowMs);
     }
   }
   return undefined;
@@ -159,7 +159,7 @@ function start(situation: Situation, draft: Draft, { entries, takesOver }: Choic
   const epoch = entries.find(({ delivery }) => delivery?.arrival.epoch !== undefined)?.delivery?.arrival
     .epoch;
   const hashes = entries.map(({ hash }) => hash);
-  write(
+  addToCommit(
     draft,
     {
       lease: { owner, lengthMs: policy.leaseMs, to: state.last + entries.length },
@@ -181,19 +181,19 @@ const takenOver = (state: StreamState): StreamFields => ({
 });
 
 /** Step 5, without a batch: the lease is released, and the document shows what the stream waits for. */
-function rest(situation: Situation, draft: Draft, { takesOver }: Choice): Need | undefined {
+function releaseOrWait(situation: Situation, draft: Draft, { takesOver }: Choice): Need | undefined {
   const { nowMs, running, visit, view, policy, state: before } = situation;
   // The batch that is running has the lease, unless another process took it over.
   if (running !== undefined && draft.isOwner) return undefined;
   const isReleased = draft.isOwner || takesOver;
   // A takeover that finds nothing to run: its process died, and what it ran is not here.
-  if (takesOver) write(draft, { lease: null, ...takenOver(before) }, nowMs);
-  else if (draft.isOwner) write(draft, { lease: null }, nowMs);
+  if (takesOver) addToCommit(draft, { lease: null, ...takenOver(before) }, nowMs);
+  else if (draft.isOwner) addToCommit(draft, { lease: null }, nowMs);
   const { state } = draft;
   const isVisited = visit !== undefined && state.lease === null && isDue(state, nowMs);
   if (state.lease !== null || !(isWritten(draft) || isVisited)) return undefined;
   if (state.blocked !== null) {
-    write(draft, { readyAt: null, ...NO_GAP }, nowMs);
+    addToCommit(draft, { readyAt: null, ...NO_GAP }, nowMs);
     return undefined;
   }
   // Only holds: the document says already what the stream waits for, and a visit comes where one is due.
@@ -204,12 +204,16 @@ function rest(situation: Situation, draft: Draft, { takesOver }: Choice): Need |
   const next = heldAt(draft, view, state.last + 1);
   if (next === 'unknown') return look(view, state.last + 1, policy.pageSize);
   if (next !== 'absent') {
-    if (isWritten(draft)) write(draft, { readyAt: Math.max(nowMs, state.nextTryAt), ...NO_GAP }, nowMs);
+    if (isWritten(draft)) addToCommit(draft, { readyAt: Math.max(nowMs, state.nextTryAt), ...NO_GAP }, nowMs);
     return undefined;
   }
   const first = firstHeld(draft, view);
   if (first === 'unknown') return look(view, state.last + 1, policy.pageSize);
-  write(draft, { readyAt: null, ...gapFields(state, first === 'none' ? undefined : first, nowMs) }, nowMs);
+  addToCommit(
+    draft,
+    { readyAt: null, ...gapFields(state, first === 'none' ? undefined : first, nowMs) },
+    nowMs,
+  );
   return undefined;
 }
 
@@ -218,7 +222,7 @@ function complete(situation: Situation, draft: Draft, choice: Choice): Plan {
   const { state: before, nowMs, visit, isFresh, running, policy } = situation;
   const { state, create, remove, answers } = draft;
   if (create.size !== remove.size) {
-    write(draft, { held: state.held + create.size - remove.size }, nowMs);
+    addToCommit(draft, { held: state.held + create.size - remove.size }, nowMs);
   }
   const isStarted = entries.length > 0;
   const endsVisit = visit !== undefined && running === undefined && (!isStarted || visit.isOver());

@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import { leaseLost } from '../errors.ts';
 import { ack, type Outcome, retry } from '../outcome.ts';
 import type { BatchEnd, Entry, Progress } from './batch.ts';
-import { type Draft, look, type Need, type Situation, write } from './draft.ts';
+import { type Draft, look, type Need, type Situation, addToCommit } from './draft.ts';
 import type { Delivery } from './mailbox.ts';
 import { blockedBy } from './failure.ts';
 import { isSkipped, NO_GAP, progress as progressOver, skippingTo } from './stream-state.ts';
@@ -35,7 +35,7 @@ function settleOwned(situation: Situation, draft: Draft, progress: Progress): Ne
     const need = removeHeld(situation, draft, entry);
     if (need !== undefined) return need;
   }
-  write(
+  addToCommit(
     draft,
     progressOver(
       state,
@@ -61,7 +61,7 @@ function settleOwned(situation: Situation, draft: Draft, progress: Progress): Ne
     case 'skipped': {
       const need = removeHeld(situation, draft, end.entry);
       if (need !== undefined) return need;
-      write(draft, skippingTo(draft.state, end.entry.number), situation.nowMs);
+      addToCommit(draft, skippingTo(draft.state, end.entry.number), situation.nowMs);
       answerEntry(draft, end.entry, end.outcome);
       return undefined;
     }
@@ -97,7 +97,7 @@ function fail(
   const isKept = isHeld || draft.create.has(entry.number);
   const isBlocked = isPoison && policy.onPoison === 'block';
   draft.isOwner = false;
-  write(
+  addToCommit(
     draft,
     {
       lease: null,

@@ -38,8 +38,8 @@ const MEASURED = 10;
  * `STORE_UNAVAILABLE` when the store cannot be asked.
  */
 export function streamSweep(policy: StreamPolicy, visit: VisitStream): (next: Handler) => StreamSweep {
-  const waiting = walk(policy.store, { state: 'waiting', forMs: policy.gapTimeoutMs });
-  const due = walk(policy.store, { state: 'due' });
+  const waiting = pagesInTurn(policy.store, { state: 'waiting', forMs: policy.gapTimeoutMs });
+  const due = pagesInTurn(policy.store, { state: 'due' });
   return (next) => async (context) => {
     const total = { due: 0, done: 0, failed: 0, isWhole: true, drained: 0, repaired: 0, skipped: 0 };
     const isOver = (): boolean => policy.clock.monotonic() >= context.deadline || context.signal.aborted;
@@ -131,13 +131,19 @@ async function oldest(
 /** Where the last pass stopped: the page, and the streams of it that had their turn. */
 type Place = { after: string | undefined; had: Set<string> };
 
-export type Walk = (consumer: string, isOver: () => boolean) => AsyncGenerator<ListedStream, void, void>;
+export type PagesInTurn = (
+  consumer: string,
+  isOver: () => boolean,
+) => AsyncGenerator<ListedStream, void, void>;
 
 /** Streams of one list. */
 const PAGE = 100;
 
 /** Several workers may share what one call answers. Rejects as `list` does. */
-export function walk(store: Pick<StreamAdmin, 'list'>, query: Pick<StreamQuery, 'state' | 'forMs'>): Walk {
+export function pagesInTurn(
+  store: Pick<StreamAdmin, 'list'>,
+  query: Pick<StreamQuery, 'state' | 'forMs'>,
+): PagesInTurn {
   const places = new Map<string, Place>();
   return async function* pass(consumer, isOver) {
     const place = places.get(consumer) ?? { after: undefined, had: new Set() };

@@ -12,7 +12,7 @@ import { isObject, listOf } from '../options.ts';
 import { propertyOf } from '../shown-value.ts';
 import type { Outcome } from './attributes.ts';
 import type { SagaDefinition } from './definition.ts';
-import { type Draft, draftOf, resend, settled, troubled } from './draft.ts';
+import { type Draft, draftOf, resend, closeStep, noteProblem } from './draft.ts';
 import {
   type Action,
   dueMs,
@@ -27,7 +27,7 @@ import {
 } from './instance.ts';
 import type { Sending } from './messages.ts';
 import { cancel, type OperatorAnswer, type OperatorEvent, retryNow, settle } from './operate.ts';
-import { advance, giveUp, refused, succeeded } from './progress.ts';
+import { advance, giveUp, stepRefused, stepSucceeded } from './progress.ts';
 import { timed } from './timer.ts';
 
 export type SagaEvent = Readonly<{
@@ -214,12 +214,12 @@ function replied(draft: Draft, event: Extract<SagaEvent, { kind: 'reply' }>): vo
   if (plan === undefined) return;
   const why = `${step}: ${outcome}${code === '' ? '' : ` ${code}`}`;
   if (action === 'undo') {
-    if (outcome === 'undone') settled(draft, step, 'undone');
-    else troubled(draft, step, outcome === 'missing' ? 'RECORD_MISSING' : `UNDO_REFUSED ${code}`.trim());
-  } else if (outcome === 'done') succeeded(draft, plan, reply);
+    if (outcome === 'undone') closeStep(draft, step, 'undone');
+    else noteProblem(draft, step, outcome === 'missing' ? 'RECORD_MISSING' : `UNDO_REFUSED ${code}`.trim());
+  } else if (outcome === 'done') stepSucceeded(draft, plan, reply);
   // It must succeed in the end: it goes on being asked, and an operator sees it.
-  else if (plan.kind === 'retriable') troubled(draft, step, `REFUSED ${code}`.trim());
-  else refused(draft, plan, why);
+  else if (plan.kind === 'retriable') noteProblem(draft, step, `REFUSED ${code}`.trim());
+  else stepRefused(draft, plan, why);
 }
 
 /** A tick: the deadline first, then each step whose time is over. */

@@ -105,11 +105,11 @@ function command(draft: Draft, { name, topic, kind }: StepPlan, action: Action):
 }
 
 /** Nothing waits for it any more. */
-export function settled(draft: Draft, name: string, status: StepStatus, reply?: string): void {
+export function closeStep(draft: Draft, name: string, status: StepStatus, reply?: string): void {
   const { attempt, reply: before = reply } = stepOf(draft.steps, name);
   draft.steps[name] = { status, attempt, ...(before !== undefined && { reply: before }) };
 }
 
-export function troubled(draft: Draft, name: string, problem: string): void {
+export function noteProblem(draft: Draft, name: string, problem: string): void {
   draft.steps[name] = { ...stepOf(draft.steps, name), problem };
 }

@@ -1,8 +1,8 @@
 /** What an operator asks of an instance. Each answers what is certain at that moment, and no more. */
 import { PermanentError } from '../errors.ts';
-import { type Draft, resend, settled } from './draft.ts';
+import { type Draft, resend, closeStep } from './draft.ts';
 import { type Instance, isParked, openAction, stepOf } from './instance.ts';
-import { type GivenUp, giveUp, refused, succeeded } from './progress.ts';
+import { type GivenUp, giveUp, stepRefused, stepSucceeded } from './progress.ts';
 
 export type SettledOutcome = 'done' | 'refused' | 'undone';
 
@@ -46,9 +46,9 @@ export function settle(
   if (plan === undefined || action === undefined) return 'notOpen';
   if (action === 'undo') {
     if (outcome !== 'undone') return 'notOpen';
-    settled(draft, step, 'undone');
-  } else if (outcome === 'done') succeeded(draft, plan, reply);
-  else if (outcome === 'refused' && plan.kind !== 'retriable') refused(draft, plan, `${step}: ${reason}`);
+    closeStep(draft, step, 'undone');
+  } else if (outcome === 'done') stepSucceeded(draft, plan, reply);
+  else if (outcome === 'refused' && plan.kind !== 'retriable') stepRefused(draft, plan, `${step}: ${reason}`);
   else return 'notOpen';
   return 'settled';
 }

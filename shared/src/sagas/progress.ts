@@ -2,7 +2,7 @@
  * The two directions of a saga: forward to `completed`, group after group, and backward to `compensated`, from the last
  * group to the first. Both do only what is not done yet, so either may be called after any event.
  */
-import { call, type Draft, groupsOf, send, settled, statusOf } from './draft.ts';
+import { call, type Draft, groupsOf, send, closeStep, statusOf } from './draft.ts';
 import { isDecided, type StepPlan } from './instance.ts';
 import { jsonOf } from './json.ts';
 
@@ -43,7 +43,7 @@ function undo(draft: Draft, plan: StepPlan): void {
   if (status === 'undoing' || status === 'undone') return;
   // In doubt is undone like done: the participant's record knows which it was.
   if (status === 'done' || status === 'doing') send(draft, plan, 'undo');
-  else settled(draft, plan.name, 'undone');
+  else closeStep(draft, plan.name, 'undone');
 }
 
 function compensate(draft: Draft, reason: string): void {
@@ -53,8 +53,8 @@ function compensate(draft: Draft, reason: string): void {
 }
 
 /** The step has its effect. Of a pivot that had been asked, this is the end of giving up. */
-export function succeeded(draft: Draft, { name }: StepPlan, reply: string): void {
-  settled(draft, name, 'done', reply);
+export function stepSucceeded(draft: Draft, { name }: StepPlan, reply: string): void {
+  closeStep(draft, name, 'done', reply);
   delete draft.reason;
   if (draft.definition.functions[name]?.replied !== undefined)
     draft.data = jsonOf(`replied of ${name}`, call(draft, name, 'replied', reply));
@@ -62,8 +62,8 @@ export function succeeded(draft: Draft, { name }: StepPlan, reply: string): void
 }
 
 /** The step has no effect, and never will. */
-export function refused(draft: Draft, { name }: StepPlan, reason: string): void {
-  settled(draft, name, 'refused');
+export function stepRefused(draft: Draft, { name }: StepPlan, reason: string): void {
+  closeStep(draft, name, 'refused');
   compensate(draft, reason);
 }
 

@@ -7,7 +7,7 @@ import { memoryStreams } from './memory.ts';
 import type { StreamAdmin } from './stream-store.ts';
 import { forEachAtMost } from '../async/pool.ts';
 import { CONSUMER, made } from '../testing/stream-samples.ts';
-import { walk } from './sweep.ts';
+import { pagesInTurn } from './sweep.ts';
 
 async function dueStreams(count: number) {
   const clock = virtualClock();
@@ -18,7 +18,7 @@ async function dueStreams(count: number) {
 }
 
 /** The keys that a pass answers, which ends after `most` of them. */
-async function pass(go: ReturnType<typeof walk>, most = Infinity): Promise<string[]> {
+async function pass(go: ReturnType<typeof pagesInTurn>, most = Infinity): Promise<string[]> {
   const found: string[] = [];
   for await (const { ref } of go(CONSUMER, () => found.length >= most)) found.push(ref.key);
   return found;
@@ -26,13 +26,13 @@ async function pass(go: ReturnType<typeof walk>, most = Infinity): Promise<strin
 
 test('a pass has every stream once, whatever the pages', async () => {
   const { store } = await dueStreams(250);
-  const found = await pass(walk(store, { state: 'due' }));
+  const found = await pass(pagesInTurn(store, { state: 'due' }));
   assert.deepEqual([found.length, new Set(found).size, found[0], found.at(-1)], [250, 250, 'k000', 'k249']);
 });
 
 test('streams that stay due starve no other: each pass goes on where the last one had to stop', async () => {
   const { store } = await dueStreams(250);
-  const go = walk(store, { state: 'due' });
+  const go = pagesInTurn(store, { state: 'due' });
   const found: string[] = [];
   // 40 is no page's end: a pass ends in the middle of one.
   for (let round = 0; round < 7; round += 1) found.push(...(await pass(go, 40)));
@@ -42,7 +42,7 @@ test('streams that stay due starve no other: each pass goes on where the last on
 
 test('a pass that began in the middle goes on to what is before, and has nothing twice', async () => {
   const { store } = await dueStreams(250);
-  const go = walk(store, { state: 'due' });
+  const go = pagesInTurn(store, { state: 'due' });
   await pass(go, 130);
   const second = await pass(go);
   assert.deepEqual([second.length, new Set(second).size, second[0]], [250, 250, 'k130']);
@@ -60,7 +60,7 @@ test('a stream that is due again has its turn again, also where no pass comes to
       .map((key) => ({ ref: { consumer, source: '', key }, error: 'none' }));
     return { streams, ...(keys.length > limit && { next: 'more' }) };
   };
-  const go = walk({ list }, { state: 'due' });
+  const go = pagesInTurn({ list }, { state: 'due' });
   comes('again');
   for (let index = 0; index < 150; index += 1) comes(`k${index}`);
   const turns: number[] = [];
@@ -85,14 +85,14 @@ test('a list that fails in the middle is gone on with', async () => {
       return store.list(consumer, query);
     },
   };
-  const go = walk(failing, { state: 'due' });
+  const go = pagesInTurn(failing, { state: 'due' });
   await assert.rejects(pass(go), { code: 'STORE_UNAVAILABLE' });
   assert.equal((await pass(go))[0], 'k100');
 });
 
 test('passes of two consumers have places of their own', async () => {
   const { store } = await dueStreams(150);
-  const go = walk(store, { state: 'due' });
+  const go = pagesInTurn(store, { state: 'due' });
   await pass(go, 120);
   for await (const _ of go('another', () => false)) assert.fail('it has no streams');
   assert.equal((await pass(go))[0], 'k120');
@@ -103,7 +103,7 @@ test('a slow stream keeps one worker only, and a rejection comes once all have e
   const done: string[] = [];
   const work = forEachAtMost(
     4,
-    walk(store, { state: 'due' })(CONSUMER, () => false),
+    pagesInTurn(store, { state: 'due' })(CONSUMER, () => false),
     async ({ ref }) => {
       if (ref.key === 'k000') await sleep(clock, 60_000);
       done.push(ref.key);
@@ -116,7 +116,7 @@ test('a slow stream keeps one worker only, and a rejection comes once all have e
   let active = 0;
   const failing = forEachAtMost(
     4,
-    walk(store, { state: 'due' })(CONSUMER, () => false),
+    pagesInTurn(store, { state: 'due' })(CONSUMER, () => false),
     async ({ ref }) => {
       active += 1;
       await sleep(clock, 10);
