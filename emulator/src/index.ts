@@ -17,7 +17,7 @@ export { type PubsubOptions, type RunningPubsub, startPubsub } from './pubsub/in
 export { SeedError } from './seed/named.ts';
 export { type Seed, type SeedDescription, seedFrom } from './seed/seed.ts';
 export { parseSeed } from './seed/seed-file.ts';
-export { turnsDuring } from './spent.ts';
+export { childrensCpuMillisecondsDuring, turnsDuring } from './spent.ts';
 export { PROGRAM_PRELOAD } from './stack/child.ts';
 export { onOrphaned } from './stack/orphan.ts';
 export type { SavedStack } from './stack/saved-stack.ts';
@@ -27,3 +27,4 @@ export type { StackClock } from './stack/stack-clock.ts';
 export type { StackFaults } from './stack/stack-faults.ts';
 export type { StackOptions } from './stack/stack-options.ts';
 export { startToolkit, type Toolkit, type ToolkitAddresses, type ToolkitOptions } from './stack/toolkit.ts';
+export { until } from './until.ts';

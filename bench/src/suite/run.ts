@@ -45,7 +45,7 @@ export type Running = Readonly<{
 const TOGETHER = fileURLToPath(new URL('./together.ts', import.meta.url));
 const USAGE_FILE = new URL('./usage.ts', import.meta.url).href;
 /** A file has many tests, and may share the processors with other work: only what hangs is stopped by this. */
-const UNIT_TIMEOUTS = 15;
+const UNIT_TIMEOUTS = 6;
 
 export async function runUnits(all: readonly Unit[], running: Running): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'suite-'));

@@ -22,11 +22,11 @@ const create = async (task: object): Promise<string> => {
 };
 const http = (request: object = {}) => ({ httpRequest: { url: `${fixture.target.url}/task`, ...request } });
 const appEngine = (request: object = {}) => ({ appEngineHttpRequest: { relativeUri: '/task', ...request } });
-const received = (count: number): Promise<void> =>
+const received = (count: number): Promise<unknown> =>
   until(() => fixture.target.received.length >= count, `${count} requests`);
-const nothingInFlight = (): Promise<void> =>
+const nothingInFlight = (): Promise<unknown> =>
   until(() => fixture.tasks.stats().inFlight === 0, 'nothing in flight');
-const done = (): Promise<void> =>
+const done = (): Promise<unknown> =>
   until(() => fixture.tasks.stats().pending === 0 && fixture.tasks.stats().inFlight === 0, 'all tasks done');
 /** Gives a request that should not be there the time to arrive. */
 const settle = (): Promise<void> => sleep(30);

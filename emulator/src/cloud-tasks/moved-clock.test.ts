@@ -21,9 +21,10 @@ const create = async (task: object = {}, queue = fixture.queue) => {
   const httpRequest = { url: fixture.target.url };
   await fixture.client.createTask({ parent: queue, task: { httpRequest, ...task } });
 };
-const received = (count: number): Promise<void> =>
+const received = (count: number): Promise<unknown> =>
   until(() => fixture.target.received.length >= count, `${count} requests`);
-const settled = (): Promise<void> => until(() => fixture.tasks.stats().inFlight === 0, 'nothing in flight');
+const settled = (): Promise<unknown> =>
+  until(() => fixture.tasks.stats().inFlight === 0, 'nothing in flight');
 
 /** What a runner does: waits for what is in flight, moves to the next time at which something is due, until nothing is left. */
 async function runUntilIdle(): Promise<number> {

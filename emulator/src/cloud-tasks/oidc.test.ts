@@ -34,7 +34,7 @@ const authorization = (n: number): string => {
   const headers = fixture.target.received[from + n]?.headers;
   return headers?.authorization ?? '';
 };
-const received = (count: number): Promise<void> =>
+const received = (count: number): Promise<unknown> =>
   until(() => fixture.target.received.length >= from + count, `${count} requests`);
 
 /** The claims of a token whose signature the public key confirms. */

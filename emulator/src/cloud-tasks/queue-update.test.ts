@@ -39,7 +39,7 @@ const refusal = (code: number, text: RegExp) => (error: Error & { code?: number 
   assert.match(error.message, text);
   return true;
 };
-const received = (n: number): Promise<void> =>
+const received = (n: number): Promise<unknown> =>
   until(() => fixture.target.received.length >= n, `${n} requests`);
 
 test('changes the one field that the mask names and nothing else', async () => {

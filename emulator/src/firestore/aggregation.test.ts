@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { AggregateField, Filter, type Firestore, type Query } from '@google-cloud/firestore';
+import { until } from '../until.ts';
 import { type Answer, type TestBed, testBed } from './testing.ts';
 
 const INVALID_ARGUMENT = 3;
@@ -176,10 +177,7 @@ describe('aggregation queries', () => {
         .doc('b')
         .set({ n: 5 })
         .then(() => order.push('write'));
-      for (let i = 0; i < 24_000 && bed.server.stats().waitingRequests === 0; i++) {
-        await new Promise((resolve) => setTimeout(resolve, 5));
-      }
-      assert.equal(bed.server.stats().waitingRequests, 1);
+      await until(() => bed.server.stats().waitingRequests === 1, 'the write waits');
       transaction.set(stock.doc('total'), { total });
       order.push('commit');
       return total;

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
+import { until } from '../until.ts';
 import { LOCK_WAIT_MS } from './locks.ts';
 import { type ManualClock, manualClock } from '../manual-clock.ts';
 import { type Answer, type TestBed, testBed } from './testing.ts';
@@ -34,17 +35,15 @@ describe('the life of a transaction', () => {
     bed.call('Commit', { database, transaction, writes });
   /** Until the server has as many requests waiting. */
   async function waiting(count: number): Promise<void> {
-    for (let i = 0; i < 24_000 && bed.server.stats().waitingRequests !== count; i++) {
-      await new Promise((resolve) => setTimeout(resolve, 5));
-    }
-    assert.equal(bed.server.stats().waitingRequests, count);
+    await until(
+      () => bed.server.stats().waitingRequests === count,
+      () => `${bed.server.stats().waitingRequests} requests wait, not ${count}`,
+    );
   }
 
   /** Until as many timers are set: the server has noticed what happened to a connection. */
   async function timers(count: number): Promise<void> {
-    for (let i = 0; i < 24_000 && clock.timers() < count; i++) {
-      await new Promise((resolve) => setTimeout(resolve, 5));
-    }
+    await until(() => clock.timers() >= count);
   }
 
   test('ends after 60 s without use, and its locks are free', async () => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
+import { until } from '../until.ts';
 import { type Answer, type TestBed, testBed } from './testing.ts';
 import { brief, type RawListen, rawListen } from './testing-listen.ts';
 
@@ -31,10 +32,7 @@ describe('the Listen stream', () => {
   });
   afterEach(async () => {
     stream.close();
-    for (let i = 0; i < 400 && bed.server.stats().listeners > 0; i++) {
-      await new Promise((resolve) => setTimeout(resolve, 5));
-    }
-    assert.equal(bed.server.stats().listeners, 0);
+    await until(() => bed.server.stats().listeners === 0);
   });
 
   const commit = (...writes: object[]) => bed.call('Commit', { database, writes });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import { Firestore, type QuerySnapshot } from '@google-cloud/firestore';
+import { until } from '../until.ts';
 import { cuttable, type TestBed, testBed } from './testing.ts';
 
 /** What a listener receives, one after the other. */
@@ -43,10 +44,10 @@ describe('listening with the client', () => {
   });
 
   async function listeners(count: number): Promise<void> {
-    for (let i = 0; i < 400 && bed.server.stats().listeners !== count; i++) {
-      await new Promise((resolve) => setTimeout(resolve, 5));
-    }
-    assert.equal(bed.server.stats().listeners, count);
+    await until(
+      () => bed.server.stats().listeners === count,
+      () => `${bed.server.stats().listeners} listeners, not ${count}`,
+    );
   }
 
   function watch(query: FirebaseFirestore.Query) {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Firestore, GeoPoint } from '@google-cloud/firestore';
+import { until } from '../until.ts';
 import { type Answer, type TestBed, testBed } from './testing.ts';
 
 const INVALID_ARGUMENT = 3;
@@ -152,10 +153,7 @@ describe('lists', () => {
       const transaction = begun?.['transaction'];
       await list({ collectionId: 'tree', transaction, showMissing });
       const written = db.doc('tree/new').set({});
-      for (let i = 0; i < 24_000 && bed.server.stats().waitingRequests === 0; i++) {
-        await new Promise((resolve) => setTimeout(resolve, 5));
-      }
-      assert.equal(bed.server.stats().waitingRequests, 1);
+      await until(() => bed.server.stats().waitingRequests === 1, 'the write waits');
       assert.equal(idsOf(await list({ collectionId: 'tree', transaction })).includes('tree/new'), false);
       await bed.call('Commit', { database, transaction });
       await written;

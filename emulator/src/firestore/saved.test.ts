@@ -3,6 +3,7 @@ import { test, type TestContext } from 'node:test';
 import { FieldValue, GeoPoint, Timestamp } from '@google-cloud/firestore';
 import { systemClock } from '../clock.ts';
 import { manualClock } from '../manual-clock.ts';
+import { until } from '../until.ts';
 import { testBed } from './testing.ts';
 
 const HOUR = 3_600_000;
@@ -16,14 +17,6 @@ async function bedOf(
   const bed = await testBed(clock, options);
   t.after(bed.close);
   return bed;
-}
-
-async function until(condition: () => boolean, what: string): Promise<void> {
-  for (let round = 0; round < 24_000; round += 1) {
-    if (condition()) return;
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-  throw new Error(`not within two minutes: ${what}`);
 }
 
 test('a fresh server has the documents of every database, with their times to the microsecond', async (t) => {

@@ -7,6 +7,7 @@ import {
   type Transaction,
 } from '@google-cloud/firestore';
 import { turnsDuring } from '../spent.ts';
+import { until } from '../until.ts';
 import { type TestBed, testBed } from './testing.ts';
 
 const ABORTED = 10;
@@ -25,13 +26,6 @@ async function increment(db: Firestore, ref: DocumentReference): Promise<void> {
   await db.runTransaction(async (tx) => {
     tx.set(ref, { n: numberIn((await tx.get(ref)).data()) + 1 });
   });
-}
-
-/** Looks at the server until it holds, at most ten seconds of this process's own time. */
-async function until(holds: () => boolean): Promise<void> {
-  for (let look = 0; look < 24_000 && !holds(); look += 1)
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  assert.ok(holds(), 'did not come true');
 }
 
 /** So that transactions that begin together overlap. */

@@ -12,9 +12,12 @@ import { systemClock, type Clock } from '../clock.ts';
 import type { Faults } from '../faults/index.ts';
 import type { Identity } from '../identity.ts';
 import type { ManualClock } from '../manual-clock.ts';
+import { until } from '../until.ts';
 import { startPubsub, type RunningPubsub } from './index.ts';
 import { pubsubServiceDefinitions } from './protos.ts';
 import type { ReceivedMessage, StreamingPullRequest, StreamingPullResponse } from './wire.ts';
+
+export { until };
 
 /** A request with any of its fields; the proto loader checks them. */
 type Fields = Readonly<Record<string, unknown>>;
@@ -137,12 +140,3 @@ export async function testServer(
 }
 
 const isManual = (clock: Clock): clock is ManualClock => 'timers' in clock;
-
-/** Waits for real sockets: until the condition holds, at most five seconds. */
-export async function until(condition: () => boolean): Promise<void> {
-  for (let round = 0; round < 1000; round += 1) {
-    if (condition()) return;
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-  throw new Error('the condition did not come true within five seconds');
-}
