@@ -1,12 +1,13 @@
 /**
  * Sends one HTTP request and calls back once with the result: a response, a timeout, or no connection. It never
- * throws, never calls back before it returns, and never retries; a reset of a reused idle connection is a failed attempt
- * like any other, because whether the target has acted on the request cannot be known.
+ * throws, never calls back before it returns, and never retries; a reset of a reused connection is a failed attempt like any
+ * other, because whether the target has acted on the request cannot be known.
  */
-import { Agent as HttpAgent, request as httpRequest, type ClientRequest } from 'node:http';
-import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { request as httpRequest, type ClientRequest } from 'node:http';
+import { request as httpsRequest } from 'node:https';
 import type { Clock } from '../clock.ts';
-import { loopbackLookup, remoteTarget } from '../loopback.ts';
+import { remoteTarget } from '../loopback.ts';
+import { sendingAgents } from '../sending-agents.ts';
 import type { Headers } from './headers.ts';
 import type { Outcome } from './outcome.ts';
 
@@ -30,8 +31,7 @@ export type HttpSender = Readonly<{
  * not on this machine is out of reach.
  */
 export function createHttpSender(clock: Clock, remoteTargets = false): HttpSender {
-  const options = { keepAlive: true, ...(!remoteTargets && { lookup: loopbackLookup }) };
-  const agents = { 'http:': new HttpAgent(options), 'https:': new HttpsAgent(options) };
+  const agents = sendingAgents(remoteTargets);
   const aborts = new Set<() => void>();
 
   const open = ({ url, method, headers, body }: Outgoing): ClientRequest => {

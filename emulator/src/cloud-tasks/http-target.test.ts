@@ -15,9 +15,9 @@ const create = async (task: object): Promise<string> => {
   const [created] = await fixture.client.createTask({ parent: fixture.queue, task });
   return created.name ?? '';
 };
-const received = (count: number): Promise<void> =>
+const received = (count: number): Promise<unknown> =>
   until(() => fixture.target.received.length >= count, `${count} requests`);
-const idle = (): Promise<void> => until(() => fixture.tasks.stats().inFlight === 0, 'nothing in flight');
+const idle = (): Promise<unknown> => until(() => fixture.tasks.stats().inFlight === 0, 'nothing in flight');
 
 test('B25: sends method, path, query and bytes untouched, for both kinds of target', async () => {
   const bodies = [
@@ -125,28 +125,54 @@ test('retries a target that refuses the connection, and delivers when it is ther
 
 test('takes a reset of a reused connection, and a response cut short, as failed attempts', async () => {
   const server = createServer();
-  const sockets = answering(server, (socket, n) => {
-    if (n === 0) socket.write('HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n');
-    else if (n === 1) socket.resetAndDestroy();
-    else if (n === 2) socket.end('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc');
-    else socket.end('HTTP/1.1 204 No Content\r\n\r\n');
+  const used = new Set<Socket>();
+  let afterReset = 0;
+  const sockets = answering(server, (socket) => {
+    if (afterReset > 0) afterReset += 1;
+    if (afterReset === 2) socket.end('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc');
+    else if (afterReset > 2) socket.end('HTTP/1.1 204 No Content\r\n\r\n');
+    else if (used.has(socket)) {
+      afterReset = 1;
+      socket.resetAndDestroy();
+    } else {
+      used.add(socket);
+      socket.write('HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n');
+    }
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-  await create({ httpRequest: { url } });
-  await until(() => fixture.tasks.stats().pending === 0, 'the first task is done');
-  await create({ httpRequest: { url } });
-  await until(() => sockets.requests.length === 2, 'the second task');
-  await idle();
-  assert.equal(sockets.connections, 1, 'the connection was reused');
+  // On a busy machine a connection may be idle too long to be used for the next task.
+  for (let tasks = 1; afterReset === 0; tasks += 1) {
+    await create({ httpRequest: { url } });
+    await until(() => sockets.requests.length === tasks, 'the next task');
+    await idle();
+  }
+  const count = sockets.requests.length;
+  assert.equal(fixture.tasks.stats().pending, 1, 'the one whose connection was reset');
   fixture.clock.advance(100);
-  await until(() => sockets.requests.length === 3, 'its second attempt');
+  await until(() => sockets.requests.length === count + 1, 'its second attempt');
   await idle();
   assert.equal(fixture.tasks.stats().pending, 1);
   fixture.clock.advance(200);
   await until(() => fixture.tasks.stats().pending === 0, 'its third attempt');
-  assert.equal(sockets.requests.length, 4);
+  assert.equal(sockets.requests.length, count + 2);
+  server.close();
+});
+
+test('closes an idle connection by itself, so that no request meets a target that closes it', async () => {
+  const server = createServer();
+  const ends: string[] = [];
+  answering(server, (socket) => {
+    // This target never closes it.
+    socket.once('end', () => ends.push('by the sender'));
+    socket.write('HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n');
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  await create({ httpRequest: { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` } });
+  await until(() => ends.length > 0, 'the connection is closed');
+  assert.deepEqual([ends, fixture.tasks.stats().succeeded], [['by the sender'], 1]);
   server.close();
 });
 

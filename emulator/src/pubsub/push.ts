@@ -6,13 +6,14 @@
  * A failed message backs off by itself. An endpoint that fails again and again also gets fewer requests at a
  * time, and in the end one in a while, so that a long backlog does not hammer an endpoint that is down.
  */
-import { Agent, request as httpRequest } from 'node:http';
-import { Agent as TlsAgent, request as httpsRequest } from 'node:https';
+import { type Agent, request as httpRequest } from 'node:http';
+import { request as httpsRequest } from 'node:https';
 import type { Cancel, Clock } from '../clock.ts';
 import type { Faults } from '../faults/faults.ts';
 import { type Abort, outgoing } from '../faults/outgoing.ts';
 import type { Identity } from '../identity.ts';
-import { loopbackLookup, remoteTarget } from '../loopback.ts';
+import { remoteTarget } from '../loopback.ts';
+import { sendingAgents } from '../sending-agents.ts';
 import type { Delivery } from './delivery.ts';
 import type { Consumer, Lease } from './lease.ts';
 import { pushRequest, type PushRequest } from './push-request.ts';
@@ -52,8 +53,7 @@ export function startPush(ports: PushPorts, subscription: () => Subscription, co
   const token = pushToken(clock, config, identity);
   const url = new URL(config.pushEndpoint);
   const refused = remoteTargets ? undefined : remoteTarget(url);
-  const agents = { keepAlive: true, ...(!remoteTargets && { lookup: loopbackLookup }) };
-  const agent = url.protocol === 'https:' ? new TlsAgent(agents) : new Agent(agents);
+  const agent = sendingAgents(remoteTargets)[url.protocol === 'https:' ? 'https:' : 'http:'];
   const inFlight = new Map<Lease, Abort>();
   const requests = outgoing<Answer>({
     faults,

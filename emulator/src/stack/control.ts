@@ -60,6 +60,8 @@ export async function startControl(
       // The client has gone.
       .catch(() => response.destroy());
   });
+  // Node would close an idle connection after 5 s, and on a busy machine a request that is just being sent with it.
+  server.keepAliveTimeout = 0;
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) =>
       reject(
