@@ -1,25 +1,37 @@
 /**
- * Ports that no process uses. All are held at once before any is released, so that no two are the same; another process
- * may still take one in between, which then is a clear error of the server that wanted it.
+ * Ports that no process uses, for servers that are told theirs before they start. They lie below those that systems hand
+ * out by themselves (from 32,768 or 49,152 on): until the server has its port, any connection and any server that takes
+ * what it gets could be given that one. Another process may still take it in between, which then is a clear error of the
+ * server that wanted it; this process is not given the same port twice.
  */
-import { type AddressInfo, createServer, type Server } from 'node:net';
+import { createServer } from 'node:net';
+
+const FIRST = 20_000;
+const COUNT = 12_000;
+/** Ports that were given away may be free again by then. */
+const REMEMBERED = COUNT / 2;
+
+const given = new Set<number>();
 
 export async function freePorts(count: number): Promise<readonly number[]> {
-  const held = await Promise.all(Array.from({ length: count }, listen));
-  const ports = held.map((server) => (server.address() as AddressInfo).port);
-  await Promise.all(held.map((server) => new Promise((resolve) => server.close(resolve))));
-  return ports;
+  return await Promise.all(Array.from({ length: count }, freePort));
 }
 
 export async function freePort(): Promise<number> {
-  const [port = 0] = await freePorts(1);
-  return port;
+  for (let tries = 0; tries < COUNT; tries += 1) {
+    const port = FIRST + Math.floor(Math.random() * COUNT);
+    if (given.has(port)) continue;
+    if (given.size >= REMEMBERED) given.clear();
+    given.add(port);
+    if (await isFree(port)) return port;
+  }
+  throw new Error(`no free port was found among ${COUNT} from ${FIRST} on`);
 }
 
-function listen(): Promise<Server> {
-  return new Promise((resolve, reject) => {
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
     const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => resolve(server));
+    server.once('error', () => resolve(false));
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
   });
 }
