@@ -17,18 +17,35 @@ const QUIET_TURNS = 4;
  */
 const EAGER_TURNS = 100;
 
-/** Rejects after `limitMs` of real time, with the number of requests that are left. */
-export async function quiet(inFlight: () => number, limitMs = 60_000): Promise<void> {
-  const end = performance.now() + limitMs;
+/** Of the limit: so many times it may last in all, for what is answered and causes more without an end. */
+const MOST_LIMITS = 10;
+/** A look that comes later than this shows that this process got no time: what it waits for is not silent for that. */
+const LONGEST_LOOK_MS = 100;
+
+/**
+ * Rejects with the number of requests that are left when for `limitMs` of real time none was sent or answered, or after
+ * ten times that. `now`: milliseconds of real time, monotonic.
+ */
+export async function quiet(
+  inFlight: () => number,
+  limitMs = 60_000,
+  now: () => number = () => performance.now(),
+): Promise<void> {
   let quietFor = 0;
   let busyFor = 0;
+  let [before, last, silentMs, totalMs] = [0, now(), 0, 0];
   while (quietFor < QUIET_TURNS) {
     const count = inFlight();
     quietFor = count === 0 ? quietFor + 1 : 0;
     busyFor = count === 0 ? 0 : busyFor + 1;
     await (busyFor < EAGER_TURNS ? new Promise((resolve) => setImmediate(resolve)) : wait(1));
-    if (count > 0 && performance.now() > end) {
-      throw new Error(`${count} requests are still in flight after ${limitMs} ms`);
-    }
+    const at = now();
+    const passedMs = Math.min(at - last, LONGEST_LOOK_MS);
+    totalMs += passedMs;
+    silentMs = count === before ? silentMs + passedMs : 0;
+    [before, last] = [count, at];
+    if (count === 0) continue;
+    if (silentMs > limitMs || totalMs > MOST_LIMITS * limitMs)
+      throw new Error(`${count} requests are still in flight after ${Math.round(totalMs)} ms`);
   }
 }

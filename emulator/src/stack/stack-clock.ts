@@ -13,8 +13,8 @@ export type StackClock = Readonly<{
   resume(): void;
   /**
    * Moves forward by milliseconds, firing in order what falls due on the way (ack deadlines, backoffs, task
-   * schedules) and awaiting what follows from each before the next. Answers how many timers fired. Rejects when a
-   * request is still in flight after a minute of real time, and when another state is loaded meanwhile.
+   * schedules) and awaiting what follows from each before the next. Answers how many timers fired. Rejects when requests
+   * are in flight and none is answered for a minute of real time, and when another state is loaded meanwhile.
    */
   advance(milliseconds: number): Promise<number>;
   /** Moves from timer to timer until none is left, by at most `limitMs`. Answers how many fired. */
