@@ -7,13 +7,13 @@ import { constants } from 'node:os';
 
 export type Beside = Readonly<{
   /**
-   * SIGTERM, unless it `knows` that it is to end, and SIGKILL after three seconds. Resolves when it is gone, with its exit
-   * code.
+   * SIGTERM, unless it `knows` that it is to end, and SIGKILL after half a minute: what it does in its end is the user's,
+   * and takes its time on a busy machine. Resolves when it is gone, with its exit code.
    */
   end(knows: boolean): Promise<number>;
 }>;
 
-const GRACE_MS = 3_000;
+const GRACE_MS = 30_000;
 /** As shells answer for a command that cannot be run, and for one that a signal ended. */
 const NOT_RUN = 127;
 const SIGNALLED = 128;

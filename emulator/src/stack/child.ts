@@ -21,6 +21,8 @@ export type ChildOptions = Readonly<{
     /** How long it may take to listen, whatever it says. */
     totalMs: number;
   }>;
+  /** What the limits are measured by, milliseconds. Default: the machine's monotonic clock. */
+  clock?: Readonly<{ now(): number; pause(milliseconds: number): Promise<unknown> }>;
 }>;
 
 export type Child = Readonly<{
@@ -42,6 +44,7 @@ export const PROGRAM_PRELOAD = fileURLToPath(
   new URL(`./child-preload${extname(fileURLToPath(import.meta.url))}`, import.meta.url),
 );
 const LIMITS: Required<ChildOptions>['limits'] = { silenceMs: 60_000, totalMs: 600_000 };
+const CLOCK: Required<ChildOptions>['clock'] = { now: () => performance.now(), pause: (ms) => wait(ms) };
 const LOOK_EVERY_MS = 25;
 const GRACE_MS = 3_000;
 const RESTART_MS = 500;
@@ -49,7 +52,9 @@ const RESTART_MS = 500;
  * A child leaves the group of the terminal between its fork and its exec. A Ctrl-C in this moment ends it although it
  * is for the stack, so a program that SIGINT ends while it starts is launched again this many times.
  */
-const RELAUNCHES = 2;
+const RELAUNCHES = 3;
+/** Of a program that has ended, for what it wrote last: another process may hold its output open. */
+const LAST_WORDS_MS = 5_000;
 /** A process that does not answer within this is taken to be busy. */
 const ANSWER_MS = 1_000;
 /**
@@ -58,8 +63,10 @@ const ANSWER_MS = 1_000;
  */
 const INHERITED = ['PATH', 'HOME', 'TZ', 'LANG', 'TMPDIR', 'NODE_COMPILE_CACHE'];
 
-export function child({ name, args, env, port, log, limits = LIMITS }: ChildOptions): Child {
+export function child({ name, args, env, port, log, limits = LIMITS, clock = CLOCK }: ChildOptions): Child {
   let running: ChildProcess | undefined;
+  /** Everything that the process started last has written was read. */
+  let silent: Promise<unknown> = Promise.resolve();
   let wanted = false;
   let lines: string[] = [];
   /** Modules it has loaded and lines it has written. */
@@ -85,6 +92,7 @@ export function child({ name, args, env, port, log, limits = LIMITS }: ChildOpti
       if (message === 'loading') steps += 1;
     });
     for (const stream of [started.stdout, started.stderr]) readLines(stream, keep);
+    silent = new Promise((resolve) => started.once('close', resolve));
     started.once('exit', (code, signal) => {
       if (running === started) running = undefined;
       if (!wanted) return;
@@ -112,13 +120,14 @@ export function child({ name, args, env, port, log, limits = LIMITS }: ChildOpti
       running = started;
       let relaunches = 0;
       let [seen, silentMs, totalMs] = [steps, 0, 0];
-      for (let last = performance.now(); silentMs < limits.silenceMs && totalMs < limits.totalMs; ) {
+      for (let last = clock.now(); silentMs < limits.silenceMs && totalMs < limits.totalMs; ) {
         if (started.signalCode === 'SIGINT' && relaunches < RELAUNCHES) {
           relaunches += 1;
           started = launch();
           running = started;
         }
         if (started.exitCode !== null || started.signalCode !== null) {
+          await Promise.race([silent, wait(LAST_WORDS_MS, undefined, { ref: false })]);
           const how =
             started.signalCode === null ? `exit code ${started.exitCode}` : `ended by ${started.signalCode}`;
           throw new Error(`${name} did not start (${how}): ${lastWords(lines)}`);
@@ -127,8 +136,8 @@ export function child({ name, args, env, port, log, limits = LIMITS }: ChildOpti
           wanted = true;
           return;
         }
-        await wait(LOOK_EVERY_MS);
-        const now = performance.now();
+        await clock.pause(LOOK_EVERY_MS);
+        const now = clock.now();
         // Time in which this process did not look either (a machine that was suspended) is not the program's.
         const passedMs = Math.min(now - last, 10 * LOOK_EVERY_MS);
         last = now;
@@ -179,7 +188,7 @@ function readLines(stream: NodeJS.ReadableStream | null, onLine: (line: string) 
   });
 }
 
-/** Whether something accepts connections on a local port. */
+/** Whether something accepts connections on a local port. What neither accepts nor refuses for two seconds does not. */
 export function listens(port: number, host = '127.0.0.1', timeoutMs = 2_000): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ port, host, timeout: timeoutMs });
@@ -187,6 +196,8 @@ export function listens(port: number, host = '127.0.0.1', timeoutMs = 2_000): Pr
       socket.destroy();
       resolve(yes);
     };
-    socket.once('connect', answer(true)).once('error', answer(false)).once('timeout', answer(false));
+    socket.once('connect', answer(true)).once('error', answer(false));
+    // A process that was kept from work finds the time over before it looks at the socket: that comes in this turn.
+    socket.once('timeout', () => setImmediate(answer(false)));
   });
 }

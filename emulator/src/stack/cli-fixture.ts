@@ -6,9 +6,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { assertFree } from '../grpc-server.ts';
+import { until } from '../until.ts';
 import { listens } from './child.ts';
 
 export const CLI = fileURLToPath(new URL('../cli.ts', import.meta.url));
@@ -37,18 +37,27 @@ export function run(t: TestContext, args: readonly string[], env: NodeJS.Process
 
 /** What `--json` prints when everything is ready. */
 export async function ready<Addresses>({ process: started, out, err }: Run): Promise<Addresses> {
-  for (let turn = 0; turn < 1_200 && !out().includes('\n'); turn++) {
-    assert.equal(started.exitCode, null, err());
-    await wait(25);
-  }
+  await until(
+    () => {
+      assert.equal(started.exitCode, null, err());
+      return out().includes('\n');
+    },
+    () => `the command is ready; standard error: ${err()}`,
+  );
   assert.match(out(), /^\{.*\}\n$/, `one line of JSON; standard error: ${err()}`);
   return JSON.parse(out()) as Addresses;
 }
 
-/** Ten free ports in a row, below those that systems hand out, which other tests are given all the time. */
+const FIRST_BASE = 12_000;
+const BASES = 800;
+const givenBases = new Set<number>();
+
+/** Ten free ports in a row, below those that systems and `freePorts` hand out, and not the same twice. */
 export async function freeBase(): Promise<number> {
-  for (let attempt = 0; attempt < 100; attempt++) {
-    const base = 12_000 + 10 * Math.floor(Math.random() * 1_800);
+  for (let attempt = 0; attempt < BASES; attempt += 1) {
+    const base = FIRST_BASE + 10 * Math.floor(Math.random() * BASES);
+    if (givenBases.has(base)) continue;
+    givenBases.add(base);
     const ports = Array.from({ length: 10 }, (_, index) => base + index);
     const free = await Promise.allSettled(ports.map(assertFree));
     if (free.every(({ status }) => status === 'fulfilled')) return base;
@@ -65,13 +74,17 @@ export function portsIn(addresses: object): readonly number[] {
   });
 }
 
-export async function allFree(ports: readonly number[]): Promise<boolean> {
-  for (let turn = 0; turn < 200; turn++) {
-    const open = await Promise.all(ports.map((port) => listens(port)));
-    if (!open.includes(true)) return true;
-    await wait(25);
-  }
-  return false;
+/** Rejects when one of them is still taken after two minutes. */
+export async function allFree(ports: readonly number[]): Promise<void> {
+  let open: readonly number[] = ports;
+  await until(
+    async () => {
+      const answers = await Promise.all(ports.map((port) => listens(port)));
+      open = ports.filter((_, index) => answers[index]);
+      return open.length === 0;
+    },
+    () => `every port is free again, and not ${open.join(', ')}`,
+  );
 }
 
 /** Gone with the test. */

@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { test } from 'node:test';
-import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { until } from '../until.ts';
 import { listens } from './child.ts';
 import { allFree, folder, freeBase, portsIn, ready, run } from './cli-fixture.ts';
 import type { StackAddresses } from './stack.ts';
@@ -34,7 +34,7 @@ test('the servers alone leave no port after SIGKILL', async (t) => {
   assert.equal(ports.length, 4);
   stack.process.kill('SIGKILL');
   await stack.ended;
-  assert.ok(await allFree(ports), 'every port is free again');
+  await allFree(ports);
 });
 
 test('a start that fails half-way leaves nothing, and names the port that is taken', async (t) => {
@@ -45,7 +45,7 @@ test('a start that fails half-way leaves nothing, and names the port that is tak
   const stack = run(t, ['--quiet', '--port-base', String(base)]);
   assert.equal(await stack.ended, 1);
   assert.equal(stack.err(), `error: port ${base + 3} on 127.0.0.1 is taken by another process\n`);
-  assert.ok(await allFree([base, base + 1, base + 2]));
+  await allFree([base, base + 1, base + 2]);
 });
 
 test('prints what was chosen and no more, as lines that a shell takes', async (t) => {
@@ -61,7 +61,7 @@ test('prints what was chosen and no more, as lines that a shell takes', async (t
     'shop',
   ];
   const stack = run(t, args);
-  for (let turn = 0; turn < 4_800 && !stack.out().includes('Ctrl-C'); turn++) await wait(25);
+  await until(() => stack.out().includes('Ctrl-C'), 'it is ready');
   const exports = stack.out().match(/^ {2}export .*$/gm) ?? [];
   const planned = await printed('--print-env', ...args);
   assert.deepEqual(
@@ -83,7 +83,7 @@ test('prints what was chosen and no more, as lines that a shell takes', async (t
   assert.equal(await listens(base), false, 'no Pub/Sub');
   stack.process.kill('SIGINT');
   assert.equal(await stack.ended, 0);
-  assert.ok(await allFree([port, base + 3]));
+  await allFree([port, base + 3]);
 });
 
 test('what it writes when ready is gone after SIGTERM, what it saves then another starts from; it says what it could not save', async (t) => {
@@ -106,7 +106,7 @@ test('what it writes when ready is gone after SIGTERM, what it saves then anothe
   first.process.kill('SIGTERM');
   assert.equal(await first.ended, 0, first.err());
   assert.equal(existsSync(env), false);
-  assert.ok(await allFree(portsIn(addresses)));
+  await allFree(portsIn(addresses));
 
   mkdirSync(inside('gone'));
   const second = run(t, [...args, '--load', state, '--save', inside('gone/state.json')]);
@@ -117,7 +117,7 @@ test('what it writes when ready is gone after SIGTERM, what it saves then anothe
   second.process.kill('SIGHUP');
   assert.equal(await second.ended, 1);
   assert.match(second.err(), /^error: \S+gone\/state\.json cannot be written: ENOENT.*\n$/m);
-  assert.ok(await allFree(portsIn(addresses)));
+  await allFree(portsIn(addresses));
 });
 
 test('a command that is running when the stack is stopped is stopped first, its exit code is printed, and the state is saved', async (t) => {
@@ -131,7 +131,7 @@ test('a command that is running when the stack is stopped is stopped first, its 
     '-c',
     'trap "exit 5" TERM; echo up; while :; do sleep 0.05; done',
   ]);
-  for (let turn = 0; turn < 4_800 && stack.out() === ''; turn++) await wait(25);
+  await until(() => stack.out(), 'the command runs');
   stack.process.kill('SIGTERM');
   assert.equal(await stack.ended, 5, stack.err());
   assert.equal(existsSync(env), false);
@@ -148,7 +148,7 @@ test('a command behind -- finds the stack, and its exit code is the end of both'
   assert.equal(await stack.ended, 7, stack.err());
   const [, same, address = ''] = /^(true|false) (\S+)\n$/.exec(stack.out()) ?? [];
   assert.equal(same, 'true', `${stack.out()}${stack.err()}`);
-  assert.ok(await allFree(portsIn({ address })));
+  await allFree(portsIn({ address }));
 });
 
 test('a command that cannot be run is one line and exit code 127', async (t) => {

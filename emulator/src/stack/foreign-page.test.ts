@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { after, before, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { seedFrom } from '../seed/seed.ts';
+import { until } from '../until.ts';
 import { startStack } from './stack.ts';
 import { startToolkit, type Toolkit } from './toolkit.ts';
 
@@ -151,7 +152,7 @@ test('sends tasks and pushes to other machines only where that is configured', a
   if (other === undefined) return t.skip('this machine has no address but its loopback ones');
   for (const remoteTargets of [false, true]) {
     const arrived: string[] = [];
-    const target = createServer((incoming, response) => {
+    const target = createServer({ keepAliveTimeout: 0 }, (incoming, response) => {
       arrived.push(incoming.url ?? '');
       incoming.resume().once('end', () => response.writeHead(204).end());
     });
@@ -180,20 +181,18 @@ test('sends tasks and pushes to other machines only where that is configured', a
       const answer = await fetch(control + path, { method: 'POST', body: JSON.stringify(body) });
       assert.equal(answer.status, 200);
     }
-    const refusals = (): readonly string[] => lines.filter((line) => line.includes('--remote-targets'));
-    for (let round = 0; round < 24_000 && arrived.length + refusals().length < 2; round += 1) await wait(5);
+    const refused = (name: string): boolean =>
+      lines.some((line) => line.startsWith(`[${name}]`) && line.includes('--remote-targets'));
+    await until(
+      () => new Set(arrived).size === 2 || (refused('pubsub') && refused('tasks')),
+      () => `both arrive, or both are refused: ${arrived.join(', ')}\n${lines.join('\n')}`,
+    );
     if (remoteTargets) {
-      assert.deepEqual([arrived.toSorted(), refusals()], [['/push', '/task'], []]);
+      // A push that was not answered in time may have come again.
+      assert.deepEqual([...new Set(arrived)].toSorted(), ['/push', '/task']);
+      assert.equal(refused('pubsub') || refused('tasks'), false, lines.join('\n'));
     } else {
       assert.deepEqual(arrived, []);
-      assert.ok(
-        refusals().some((line) => line.startsWith('[pubsub]')),
-        lines.join('\n'),
-      );
-      assert.ok(
-        refusals().some((line) => line.startsWith('[tasks]')),
-        lines.join('\n'),
-      );
     }
   }
 });

@@ -32,8 +32,8 @@ export type HoldingPorts = Readonly<{
   log: (line: string) => void;
 }>;
 
-/** Longer than a function's calls take to fail and be tried again once. */
-const IDLE_LIMIT_MS = 15_000;
+/** Longer than a function's calls take to fail and be tried again once, on a machine that is far too busy. */
+const IDLE_LIMIT_MS = 60_000;
 const LOOK_EVERY_MS = 5;
 
 export function holding(ports: HoldingPorts): Holding {

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { setTimeout as wait } from 'node:timers/promises';
+import { until } from '../until.ts';
 import { type Arrived, laterFixture } from './later-fixture.ts';
 import { startToolkit, type Toolkit } from './toolkit.ts';
 
@@ -150,7 +150,7 @@ test('the functions are killed between the tasks and their answers', async () =>
   for (const { name, route, attributes } of ROUTES) {
     await publish(`${route}-in`, { attributes: { ...attributes, name, delay: String(DELAY_S) } }, 0);
   }
-  for (let look = 0; look < 12_000 && held().tasks.pending < ROUTES.length; look += 1) await wait(10);
+  await until(() => held().tasks.pending >= ROUTES.length, 'the tasks are there');
   assert.equal(held().tasks.pending, ROUTES.length);
   await stack.functions.kill();
   stack.faults.clear();

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { after, before, test } from 'node:test';
-import { setTimeout as wait } from 'node:timers/promises';
 import { freePort } from '../free-ports.ts';
+import { until } from '../until.ts';
 import { listens } from './child.ts';
 import { laterFixture } from './later-fixture.ts';
 import { startToolkit, type Toolkit } from './toolkit.ts';
@@ -27,7 +27,7 @@ before(async () => {
     ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'],
     { stdio: 'ignore' },
   );
-  for (let look = 0; look < 2_400 && !(await listens(port)); look += 1) await wait(50);
+  await until(() => listens(port), 'Redis listens');
   stack = await startToolkit({ store: 'redis', redisUrl: `redis://127.0.0.1:${port}` });
   stack.clock.freeze();
 });

@@ -1,8 +1,8 @@
 /** The recipe of docs/local.md at a size that a shop has: a delay of 40 days, and a move of 45, beside a subscriber. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { setTimeout as wait } from 'node:timers/promises';
 import { type Message, PubSub } from '@google-cloud/pubsub';
+import { until } from '../until.ts';
 import { startToolkit } from './toolkit.ts';
 
 const COUNT = 600;
@@ -40,12 +40,3 @@ test('600 messages with a delay of 40 days arrive once each in a move of 45 days
   assert.equal(arrivals.length, COUNT);
   assert.equal(new Set(arrivals.map(({ data }) => data.toString())).size, COUNT);
 });
-
-/** At most a minute. */
-async function until(condition: () => boolean): Promise<void> {
-  for (let round = 0; round < 6_000; round += 1) {
-    if (condition()) return;
-    await wait(10);
-  }
-  throw new Error('the condition did not come true within a minute');
-}

@@ -70,7 +70,7 @@ test('a reading that fails is that of the requests that waited for it, and the n
 
 test('asks the control API, and an answer that is none is an error that names it', async (t) => {
   let answer = '{"nowMs":1234,"frozen":true}';
-  const server = createServer((request, response) => {
+  const server = createServer({ keepAliveTimeout: 0 }, (request, response) => {
     response.writeHead(request.url === '/clock' ? 200 : 404).end(answer);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -61,7 +61,7 @@ function clientsOf({ addresses }: Stack | Toolkit): Clients {
 }
 
 before(async () => {
-  target = createServer((request, response) => {
+  target = createServer({ keepAliveTimeout: 0 }, (request, response) => {
     const path = request.url ?? '';
     asked.push({ path, atMs: stack.clock.now() });
     request.resume().once('end', () => response.writeHead(path.startsWith('/fails') ? 500 : 204).end());
