@@ -30,7 +30,7 @@ export async function startTarget(now: () => number): Promise<Target> {
   const received: Received[] = [];
   const answer: Target['answer'] = { with: () => 200 };
   let hanging = 0;
-  const server = createServer((request, response) => {
+  const server = createServer({ keepAliveTimeout: 0 }, (request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.once('end', () => {

@@ -164,7 +164,7 @@ async function startHttp(rest: Rest): Promise<{ url: string; close(): Promise<vo
     for await (const chunk of request) chunks.push(chunk as Buffer);
     return await rest(request.method ?? '', path, query, Buffer.concat(chunks));
   };
-  const server: Server = createServer((request, response) => {
+  const server: Server = createServer({ keepAliveTimeout: 0 }, (request, response) => {
     answer(request).then(
       (answered) => {
         response.writeHead(answered?.status ?? 404, { 'content-type': 'application/json' });

@@ -29,7 +29,9 @@ export type Calls = Readonly<{
 
 /** An answer that does not come is a failure of the case: longer than the 30 s of a lock that is not free. */
 const DEADLINE_MS = 40_000;
-const PATIENCE_MS = 8_000;
+/** In looks, of which a process that gets no time makes none. */
+const PATIENCE_MS = 10_000;
+const LOOK_MS = 200;
 const ANY_SIZE = { 'grpc.max_receive_message_length': -1, 'grpc.max_send_message_length': -1 };
 
 let definition: ReturnType<typeof firestoreDefinition> | undefined;
@@ -135,7 +137,7 @@ function listening(stream: Stream): Listening {
     send: (request) => void stream.write(request),
     answers,
     async until(is, what) {
-      for (const end = Date.now() + PATIENCE_MS; ; ) {
+      for (let waitedMs = 0; ; waitedMs += LOOK_MS) {
         for (; read < answers.length; read += 1) {
           const answer = answers[read];
           if (answer === undefined || !is(answer)) continue;
@@ -143,11 +145,12 @@ function listening(stream: Stream): Listening {
           return answer;
         }
         if (ended !== undefined) throw ended;
-        const left = end - Date.now();
-        if (left <= 0) throw new Error(`${what} did not come within ${PATIENCE_MS / 1_000} s`);
+        if (waitedMs >= PATIENCE_MS) throw new Error(`${what} did not come within ${PATIENCE_MS / 1_000} s`);
         await new Promise<void>((resolve) => {
-          const timer = setTimeout(resolve, left);
+          const timer = setTimeout(resolve, LOOK_MS);
           notify = () => {
+            // What has come is no wait.
+            waitedMs = -LOOK_MS;
             clearTimeout(timer);
             resolve();
           };

@@ -29,7 +29,7 @@ export type Endpoint = Readonly<{
 export async function startEndpoint(answer: Answering = () => 204): Promise<Endpoint> {
   const got: Pushed[] = [];
   let open = 0;
-  const server = createServer((request, response) => {
+  const server = createServer({ keepAliveTimeout: 0 }, (request, response) => {
     const parts: Buffer[] = [];
     open += 1;
     response.once('close', () => {

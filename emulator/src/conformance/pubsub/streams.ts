@@ -12,12 +12,9 @@ export const open = (world: PubsubWorld, rest: Request = {}): Stream =>
   world.stream({ subscription: world.subscription(SUB), streamAckDeadlineSeconds: 10, ...rest });
 
 export async function endsWith(stream: Stream, code: keyof typeof status, what: string): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<string>((resolve) => {
-    timer = setTimeout(() => resolve('nothing within 3 s'), 3_000);
-  });
-  const seen = await Promise.race([stream.ended.then((ended) => status[ended] ?? String(ended)), late]);
-  clearTimeout(timer);
+  let seen: string | undefined;
+  void stream.ended.then((ended) => (seen = status[ended] ?? String(ended)));
+  await until(() => seen !== undefined, `the end of the stream after ${what}`);
   if (seen !== code) assert.fail(`${what} ends the stream with ${seen}, not ${code}`);
 }
 

@@ -31,7 +31,7 @@ export type PubsubWorld = World &
     publish(topic: string, ...messages: readonly (string | Fields)[]): Promise<string[]>;
     /** What can be had at once. */
     pull(subscription: string, maxMessages?: number): Promise<ReceivedMessage[]>;
-    /** Pulls until so many have come, or nothing more comes for some seconds. */
+    /** Pulls until so many have come, or nothing more comes in 120 pulls. */
     receive(subscription: string, count: number): Promise<ReceivedMessage[]>;
     ack(subscription: string, ...received: readonly ReceivedMessage[]): Promise<void>;
     modify(subscription: string, seconds: number, ...received: readonly ReceivedMessage[]): Promise<void>;
@@ -46,10 +46,12 @@ export type PubsubWorld = World &
     keys(): Jwks;
   }>;
 
-/** Of the real time that something may take which does not depend on the server's clock. */
-const PATIENCE_MS = 3_000;
+/** Of pulls that find nothing, for what does not depend on the server's clock: a process that gets no time makes none. */
+const LOOKS = 120;
 const LOOK_EVERY_MS = 25;
 const TICK_MS = 10;
+/** At most, in one tick: time in which this process got no processor is not its clients'. */
+const LONGEST_TICK_MS = 20;
 
 export async function embeddedWorld(): Promise<PubsubWorld> {
   // Google's emulator knows no time but the real one, so that both begin now.
@@ -57,7 +59,7 @@ export async function embeddedWorld(): Promise<PubsubWorld> {
   let last = Date.now();
   const passing = setInterval(() => {
     const now = Date.now();
-    clock.advance(Math.max(now - last, 0));
+    clock.advance(Math.min(Math.max(now - last, 0), LONGEST_TICK_MS));
     last = now;
   }, TICK_MS);
   const signer = identity(clock);
@@ -129,10 +131,12 @@ function world(
     pull,
     async receive(id, count) {
       const all: ReceivedMessage[] = [];
-      for (const end = Date.now() + PATIENCE_MS; all.length < count && Date.now() < end; ) {
+      for (let looks = 0; all.length < count && looks < LOOKS; ) {
         const some = await pull(id, count - all.length);
         all.push(...some);
-        if (some.length === 0) await wait(LOOK_EVERY_MS);
+        if (some.length > 0) continue;
+        looks += 1;
+        await wait(LOOK_EVERY_MS);
       }
       return all;
     },

@@ -56,7 +56,7 @@ export const ordering: readonly PubsubCase[] = [
     await Promise.all(
       sent.map((each) => topic.publishMessage({ data: Buffer.from(each), orderingKey: each.slice(0, 1) })),
     );
-    for (let round = 0; round < 200 && seen.length < 40; round += 1) {
+    for (let round = 0; round < 800 && seen.length < 40; round += 1) {
       await new Promise((resolve) => setTimeout(resolve, 25));
     }
     await subscription.close();

@@ -22,7 +22,7 @@ export const pulling: readonly PubsubCase[] = [
     await world.create('orders', SUB);
     await world.publish('orders', 'a', 'b', 'c');
     let all = 0;
-    for (let round = 0; round < 60 && all < 3; round += 1) {
+    for (let round = 0; round < 200 && all < 3; round += 1) {
       const got = await world.pull(SUB, 2);
       assert.ok(got.length <= 2, `${got.length} messages`);
       all += got.length;
