@@ -76,7 +76,7 @@ test('tokens that need one reading share it, whether it succeeds or not', async 
 });
 
 async function serving(t: TestContext, status: () => number): Promise<string> {
-  const server = createServer((_, response) => {
+  const server = createServer({ keepAliveTimeout: 0 }, (_, response) => {
     response.writeHead(status(), { 'content-type': 'application/json', 'cache-control': 'max-age=120' });
     response.end('{"k1":"one"}');
   });

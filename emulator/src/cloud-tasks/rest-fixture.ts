@@ -23,7 +23,7 @@ export async function startRest(rest: RestHandler): Promise<RestFixture> {
     for await (const chunk of request) chunks.push(chunk as Buffer);
     return await rest(request.method ?? '', path, query, Buffer.concat(chunks));
   };
-  const server = createServer((request, response) => {
+  const server = createServer({ keepAliveTimeout: 0 }, (request, response) => {
     answer(request).then(
       (answered) => {
         response.writeHead(answered?.status ?? 404, { 'content-type': 'application/json' });

@@ -10,7 +10,7 @@ import { createFaults } from './index.ts';
 async function pushing(t: TestContext, rule: object) {
   const got: string[] = [];
   const state = { hangs: false };
-  const endpoint = createServer((request, response) => {
+  const endpoint = createServer({ keepAliveTimeout: 0 }, (request, response) => {
     let body = '';
     request.on('data', (chunk: Buffer) => (body += chunk.toString()));
     request.on('end', () => {

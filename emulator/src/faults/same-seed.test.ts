@@ -99,8 +99,8 @@ const PROCESS = `
   import { PubSub, v1 } from '@google-cloud/pubsub';
   import { credentials } from '@grpc/grpc-js';
   const backoffSettings = {
-    initialRetryDelayMillis: 1, retryDelayMultiplier: 1, maxRetryDelayMillis: 2, totalTimeoutMillis: 20_000,
-    initialRpcTimeoutMillis: 10_000, rpcTimeoutMultiplier: 1, maxRpcTimeoutMillis: 10_000,
+    initialRetryDelayMillis: 1, retryDelayMultiplier: 1, maxRetryDelayMillis: 2, totalTimeoutMillis: 120_000,
+    initialRpcTimeoutMillis: 60_000, rpcTimeoutMultiplier: 1, maxRpcTimeoutMillis: 60_000,
   };
   const retry = { retryCodes: [10, 14], backoffSettings };
   const topics = ${JSON.stringify(TOPICS)};

@@ -131,7 +131,7 @@ test('an open stream keeps it for as long as it is open, and the time starts at 
 
 async function endpoint(t: TestContext, status: () => number) {
   let requests = 0;
-  const http = createServer((request, response) => {
+  const http = createServer({ keepAliveTimeout: 0 }, (request, response) => {
     requests += 1;
     request.resume();
     response.writeHead(status()).end();

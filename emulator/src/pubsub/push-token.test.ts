@@ -13,7 +13,7 @@ const HALF_AN_HOUR_MS = 1_800_000;
 /** An endpoint that acknowledges everything and remembers what authorized it. */
 async function endpoint(t: TestContext): Promise<Readonly<{ url: string; got: (string | undefined)[] }>> {
   const got: (string | undefined)[] = [];
-  const server = createServer((request, response) => {
+  const server = createServer({ keepAliveTimeout: 0 }, (request, response) => {
     got.push(request.headers.authorization);
     request.resume();
     response.writeHead(204).end();

@@ -18,7 +18,7 @@ async function endpoint(
   answer: Answer = (_, response) => void response.writeHead(204).end(),
 ) {
   const got: Pushed[] = [];
-  const server = createServer((request, response) => {
+  const server = createServer({ keepAliveTimeout: 0 }, (request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {

@@ -40,7 +40,7 @@ const answers = fc.array(fc.constantFrom('ok', 'ok', 'fail', 'hang'), { minLengt
 
 test('property: pushes that a save cuts off come again, in order, and what was acknowledged does not', async (t) => {
   let onPush = (_text: string, _key: string, response: ServerResponse): void => void response.end();
-  const target = createServer((request, response) => {
+  const target = createServer({ keepAliveTimeout: 0 }, (request, response) => {
     const chunks: Buffer[] = [];
     request.on('error', () => {});
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -139,9 +139,10 @@ test('property: pushes that a save cuts off come again, in order, and what was a
         }
       }
       draining = true;
-      await until(() => {
-        // Less than the ack deadline, so that what is sent has real time to be answered.
+      await until(async () => {
+        // Less than the ack deadline, with turns in between in which what is sent is answered.
         clock.advance(1_500);
+        await turns(20);
         return owed().length === 0;
       });
       const lost = published.filter(({ text }) => !answered.has(text));

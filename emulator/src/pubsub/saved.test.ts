@@ -211,7 +211,7 @@ test('streams and waiting pulls end with UNAVAILABLE, ack IDs are stale, and no 
 test('a push in flight is dropped without settling anything, and those of the loaded state go on by themselves', async (t) => {
   const bodies: string[] = [];
   const closed: number[] = [];
-  const target = createServer((request, response) => {
+  const target = createServer({ keepAliveTimeout: 0 }, (request, response) => {
     request.on('data', (chunk: Buffer) => bodies.push(chunk.toString()));
     response.on('close', () => closed.push(response.statusCode));
     // The first hangs.
