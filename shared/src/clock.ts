@@ -37,8 +37,12 @@ export const elapsedMs = (clock: Clock, since: Moment): number =>
 /** Node's largest timer delay: 2^31 - 1 ms (https://nodejs.org/api/timers.html#settimeoutcallback-delay-args). */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
+/** So late a timer fires only where its process got no time: the processor was busy, throttled, or the machine suspended. */
+const LATE_MS = 100;
+
 /**
- * The machine's clocks and timers: the default of every option `clock`.
+ * The machine's clocks and timers: the default of every option `clock`. A timer that fires late does so after what has
+ * arrived meanwhile is read: an answer that came in time is no time-out, although the process had no time to look at it.
  *
  * @example
  * const startedAt = systemClock().monotonic();
@@ -49,12 +53,21 @@ export function systemClock(): Clock {
     monotonic: () => performance.now(),
     after(milliseconds, callback) {
       let timer: ReturnType<typeof setTimeout>;
+      let immediate: ReturnType<typeof setImmediate> | undefined;
       const arm = (left: number): void => {
         const step = Math.min(Math.max(left, 0), LONGEST_TIMER_MS);
-        timer = setTimeout(() => (left > step ? arm(left - step) : callback()), step);
+        const dueMs = performance.now() + step;
+        timer = setTimeout(() => {
+          if (left > step) arm(left - step);
+          else if (performance.now() - dueMs < LATE_MS) callback();
+          else immediate = setImmediate(callback);
+        }, step);
       };
       arm(milliseconds);
-      return () => clearTimeout(timer);
+      return () => {
+        clearTimeout(timer);
+        clearImmediate(immediate);
+      };
     },
   };
 }
