@@ -6,8 +6,12 @@ import { ConfigError, jsonLog, systemClock } from 'pubsub-guarantees';
 import { readConfig } from './config.ts';
 import { start } from './start.ts';
 
-/** The platforms give ten seconds or less between SIGTERM and SIGKILL. */
-const STOP_MS = 8_000;
+/**
+ * The platforms give ten seconds or less between SIGTERM and SIGKILL. The second limit begins when the first is over, which
+ * cuts off what is in flight (start.ts): a process that got no time meanwhile has the whole of it to answer.
+ */
+const FINISH_MS = 6_000;
+const ANSWER_MS = 2_000;
 
 async function main(): Promise<void> {
   const config = readConfig(process.env);
@@ -21,10 +25,11 @@ async function main(): Promise<void> {
   const stop = (): void => {
     if (stopping) return;
     stopping = true;
-    setTimeout(() => {
+    const tooLate = (): void => {
       log.error('did not stop in time');
       process.exit(1);
-    }, STOP_MS).unref();
+    };
+    setTimeout(() => setTimeout(tooLate, ANSWER_MS).unref(), FINISH_MS).unref();
     running.close().catch((error: unknown) => {
       log.error('did not stop cleanly', { error: String(error) });
       process.exitCode = 1;

@@ -17,7 +17,8 @@ import type { Handler, Log } from 'pubsub-guarantees';
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 /** Long enough for a publish, which is what a delivery takes longest for. */
 const FINISH_MS = 6_000;
-const END_MS = 8_000;
+/** After that, and not after the signal: a process that got no time meanwhile has the whole of it to release what it holds. */
+const RELEASE_MS = 2_000;
 
 export type Stopping = Readonly<{
   /** Aborted when what is in flight has had its time. */
@@ -63,11 +64,11 @@ export function stopOnSignal(log: Log): Stopping {
     setTimeout(() => {
       stop.abort();
       for (const work of works) void finished(work);
-    }, FINISH_MS).unref();
-    setTimeout(() => {
-      log.error('did not stop in time', { event: 'stopped_late', inFlight: busy.size });
-      process.exit(1);
-    }, END_MS);
+      setTimeout(() => {
+        log.error('did not stop in time', { event: 'stopped_late', inFlight: busy.size });
+        process.exit(1);
+      }, RELEASE_MS);
+    }, FINISH_MS);
     endWhenIdle();
   };
 

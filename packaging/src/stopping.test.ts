@@ -15,9 +15,9 @@ import { deployedFiles, writePackage } from './package.ts';
 import { type Started, started } from './started.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
-/** The platforms kill ten seconds after SIGTERM, or sooner. */
-const LIMIT_MS = 8_000;
 const AT_ONCE = 5;
+/** Of a process that has ended in order. One that reaches its own limit of eight seconds, below the platforms' ten, ends with 1. */
+const IN_TIME = 0;
 
 let servers: Servers;
 /** Inside the repository, whose node_modules has the locked versions. */
@@ -78,13 +78,11 @@ describe('what is in flight when SIGTERM comes', () => {
           return inFlight(`${process.url}${path}`, body, headers);
         }),
       );
-      const began = performance.now();
       const end = process.signal('SIGTERM');
       held.open();
       const statuses = await Promise.all(answers.map(async ({ answer }) => (await answer).status));
       assert.ok(statuses.every(isDone), String(statuses));
-      assert.equal((await end).code, 0);
-      assert.ok(performance.now() - began < LIMIT_MS);
+      assert.equal((await end).code, IN_TIME);
     });
   }
 });
@@ -100,11 +98,9 @@ describe('what cannot be finished when SIGTERM comes', { concurrency: true }, ()
       const answers = await Promise.all(
         sent.map(async ({ path, body }) => inFlight(`${first.url}${path}`, body)),
       );
-      const began = performance.now();
       const { code, written } = await first.signal('SIGTERM');
-      assert.ok(performance.now() - began < LIMIT_MS + 1_000, `${performance.now() - began} ms`);
       const statuses = await Promise.all(answers.map(async ({ answer }) => (await answer).status));
-      assert.deepEqual([code, statuses], [0, Array.from({ length: AT_ONCE }, () => 503)], written);
+      assert.deepEqual([code, statuses], [IN_TIME, Array.from({ length: AT_ONCE }, () => 503)], written);
 
       const second = await run(target);
       t.after(second.close);
@@ -126,17 +122,15 @@ test('a task that cannot be finished when SIGTERM comes is answered, so that its
   t.after(process.close);
   const { path, body, headers } = delivery('republisher');
   const { answer } = await inFlight(`${process.url}${path}`, body, headers);
-  const began = performance.now();
-  await process.signal('SIGTERM');
+  assert.equal((await process.signal('SIGTERM')).code, IN_TIME);
   assert.equal((await answer).status, 503);
-  assert.ok(performance.now() - began < LIMIT_MS + 1_000);
 });
 
 test('a process without requests ends at once', async (t) => {
   for (const target of ['dedup', 'republisher'] as const) {
     const process = await run(target);
     t.after(process.close);
-    assert.equal((await process.signal('SIGTERM')).code, 0);
+    assert.equal((await process.signal('SIGTERM')).code, IN_TIME);
   }
 });
 
@@ -145,7 +139,5 @@ test('an idle connection that is kept alive holds nothing up', async (t) => {
   t.after(process.close);
   const { path, body } = delivery('dedup');
   assert.equal((await process.post(path, body)).status, 204);
-  const began = performance.now();
-  assert.equal((await process.signal('SIGTERM')).code, 0);
-  assert.ok(performance.now() - began < LIMIT_MS / 2);
+  assert.equal((await process.signal('SIGTERM')).code, IN_TIME);
 });
