@@ -6,7 +6,7 @@ import { delay, republish } from 'pubsub-guarantees/delay';
 import { severalQueues } from 'pubsub-guarantees/tasks';
 import { cloudTasksClient, cloudTasksQueue } from 'pubsub-guarantees/tasks/cloud-tasks';
 import { memoryPublisher, virtualClock } from 'pubsub-guarantees/testing';
-import { startCloudTasks } from 'pubsub-guarantees-emulator';
+import { startCloudTasks, until } from 'pubsub-guarantees-emulator';
 import { authentication } from './auth.ts';
 import { startServer } from './server.ts';
 
@@ -56,16 +56,11 @@ async function later(t: TestContext, queues = QUEUES.slice(0, 1)) {
     const message = { id: '7', data: Buffer.from('hello'), attributes, publishTime: new Date(clock.now()) };
     return handler({ ...message, ...change }, context);
   };
-  const until = async (holds: () => boolean): Promise<void> => {
-    for (let look = 0; look < 12_000 && !holds(); look += 1)
-      await new Promise((resolve) => setTimeout(resolve, 10));
-    assert.ok(holds(), 'not within two minutes');
-  };
-  return { clock, publisher, tasks, client, deliver, until };
+  return { clock, publisher, tasks, client, deliver };
 }
 
 test('B25, B29: a delayed message arrives after its delay, byte for byte, with its ordering key', async (t) => {
-  const { clock, publisher, tasks, deliver, until } = await later(t);
+  const { clock, publisher, tasks, deliver } = await later(t);
   const data = Buffer.from([0x00, 0xff, 0xfe, 0x80, 0xc3, 0x28]);
   const attributes = { delay: '60', name: 'Łódź 日本 🚀', googclient_deliveryattempt: '3' };
   assert.deepEqual(await deliver(attributes, { data, orderingKey: 'k1' }), ack('scheduled'));
@@ -89,7 +84,7 @@ test('B25, B29: a delayed message arrives after its delay, byte for byte, with i
 });
 
 test('B22: 90 days go in hops that the server takes, and arrive once, when they are due', async (t) => {
-  const { clock, publisher, tasks, deliver, until } = await later(t);
+  const { clock, publisher, tasks, deliver } = await later(t);
   assert.deepEqual(await deliver({ delay: String(90 * 86_400) }), ack('scheduled'));
   for (let hop = 1; hop <= 3; hop += 1) {
     await clock.advance(29.5 * DAY_MS);
@@ -105,7 +100,7 @@ test('B22: 90 days go in hops that the server takes, and arrive once, when they 
 });
 
 test('B21: the reply to the queue is lost: the task comes again and has the same dedupId', async (t) => {
-  const { clock, publisher, tasks, deliver, until } = await later(t);
+  const { clock, publisher, tasks, deliver } = await later(t);
   publisher.failOn(1, 'reply lost');
   await deliver({ delay: '1' });
   await clock.advance(1_000);
@@ -120,7 +115,7 @@ test('B21: the reply to the queue is lost: the task comes again and has the same
 });
 
 test('B24: 750,000 bytes arrive whole where the cap allows them', async (t) => {
-  const { clock, publisher, tasks, deliver, until } = await later(t);
+  const { clock, publisher, tasks, deliver } = await later(t);
   const data = Buffer.alloc(750_000, 0xfe);
   assert.deepEqual(await deliver({ delay: '60' }, { data }), ack('scheduled'));
   await clock.advance(60_000);
@@ -129,7 +124,7 @@ test('B24: 750,000 bytes arrive whole where the cap allows them', async (t) => {
 });
 
 test('several queues: each message, delivered twice, has one task, hops go their own ways, and each arrives once', async (t) => {
-  const { clock, publisher, tasks, client, deliver, until } = await later(t, QUEUES);
+  const { clock, publisher, tasks, client, deliver } = await later(t, QUEUES);
   const ids = Array.from({ length: 12 }, (_, n) => String(n));
   for (const id of [...ids, ...ids]) {
     const publishTime = new Date(Date.UTC(2030, 0, 1));

@@ -8,7 +8,7 @@ import { PubSub, type Subscription } from '@google-cloud/pubsub';
 import { ack, compose, type Context, silent, systemClock } from 'pubsub-guarantees';
 import { delay } from 'pubsub-guarantees/delay';
 import { cloudTasksClient, cloudTasksQueue } from 'pubsub-guarantees/tasks/cloud-tasks';
-import { startCloudTasks, startPubsub } from 'pubsub-guarantees-emulator';
+import { startCloudTasks, startPubsub, until } from 'pubsub-guarantees-emulator';
 
 const MAIN = fileURLToPath(new URL('./main.ts', import.meta.url));
 const LOCATION = 'projects/demo-project/locations/us-central1';
@@ -43,15 +43,6 @@ function run(t: TestContext, change: Record<string, string> = {}): Process {
   t.after(() => child.kill('SIGKILL'));
   const ended = once(child, 'close').then(([code]) => code as number | null);
   return { child, ended, text };
-}
-
-async function until<Value>(read: () => Value | undefined): Promise<Value> {
-  for (let look = 0; look < 12_000; look += 1) {
-    const value = read();
-    if (value !== undefined) return value;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  throw new Error('not within two minutes');
 }
 
 const portOf = ({ text }: Process): Promise<number> =>

@@ -9,9 +9,15 @@ import { createRequire } from 'node:module';
 import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { freePorts, PROGRAM_PRELOAD, seedFrom, type Stack, startStack } from 'pubsub-guarantees-emulator';
+import {
+  freePorts,
+  PROGRAM_PRELOAD,
+  seedFrom,
+  type Stack,
+  startStack,
+  until,
+} from 'pubsub-guarantees-emulator';
 
 const PROJECT = 'demo-project';
 const QUEUES = ['delay-1', 'delay-2'];
@@ -76,7 +82,10 @@ async function launch(name: Program): Promise<void> {
     stream.on('data', (text) => lines.push(`[${name}] ${String(text).trim()}`));
   }
   children.set(name, child);
-  for (let look = 0; look < 6_000 && !(await listens(port)); look += 1) await wait(20);
+  await until(
+    () => listens(port),
+    () => `${name} listens\n${lines.slice(-8).join('\n')}`,
+  );
 }
 
 /** As a crash: nothing of it goes on. */
@@ -190,8 +199,10 @@ const slow = (service: string, method: string, nth: readonly number[]) => ({
 /** Once so many calls were slow: in the middle of them. */
 async function killedDuring(name: Program, method: string, calls: number): Promise<void> {
   const met = (): number => stack.faults.log().filter((fault) => fault.method === method).length;
-  for (let look = 0; look < 12_000 && met() < calls; look += 1) await wait(10);
-  assert.ok(met() >= calls, `${met()} calls of ${method}`);
+  await until(
+    () => met() >= calls,
+    () => `${calls} calls of ${method}, and not ${met()}`,
+  );
   await kill(name);
   await launch(name);
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createRequire } from 'node:module';
-import { freePort } from 'pubsub-guarantees-emulator';
+import { freePort, until } from 'pubsub-guarantees-emulator';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -20,7 +20,7 @@ async function start(
     env,
     stdio: ['ignore', 'ignore', 'pipe'],
     // One that does start is ended.
-    timeout: 60_000,
+    timeout: 240_000,
   });
   let err = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => (err += text));
@@ -86,15 +86,13 @@ test('a body that is none is refused by the function itself, and not by the pars
     const response = await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', body, headers });
     return [response.status, await response.text()];
   };
-  for (let left = 100; ; left -= 1) {
-    const isUp = await fetch(`http://127.0.0.1:${port}/`).then(
+  await until(() => {
+    assert.equal(child.exitCode, null);
+    return fetch(`http://127.0.0.1:${port}/`, { headers: { connection: 'close' } }).then(
       () => true,
       () => false,
     );
-    if (isUp) break;
-    assert.ok(left > 0 && child.exitCode === null, 'it does not listen');
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
+  }, 'it listens');
   const [status, text] = await post('{', { 'content-type': 'application/json' });
   assert.equal(status, 400);
   assert.match(text, /^\{"error":"the body is not a JSON object; accepted: a Pub\/Sub push/);

@@ -8,7 +8,6 @@ import { once } from 'node:events';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Firestore } from '@google-cloud/firestore';
 import { type Publisher, silent } from 'pubsub-guarantees';
@@ -17,7 +16,14 @@ import type { PayloadStore } from 'pubsub-guarantees/payload';
 import { firestoreCounters } from 'pubsub-guarantees/order/firestore';
 import { firestoreOutbox } from 'pubsub-guarantees/outbox/firestore';
 import { firestorePayloads } from 'pubsub-guarantees/payload/firestore';
-import { freePorts, PROGRAM_PRELOAD, seedFrom, type Stack, startStack } from 'pubsub-guarantees-emulator';
+import {
+  freePorts,
+  PROGRAM_PRELOAD,
+  seedFrom,
+  type Stack,
+  startStack,
+  until,
+} from 'pubsub-guarantees-emulator';
 
 const PROJECT = 'demo-project';
 const SECOND_MS = 1_000;
@@ -74,15 +80,16 @@ async function launch(name: Name): Promise<void> {
   children.push(child);
   processes.set(name, child);
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => lines.push(String(text)));
-  for (let left = 300; ; left -= 1) {
-    const isUp = await fetch(urlOf(name)).then(
-      () => true,
-      () => false,
-    );
-    if (isUp) return;
-    assert.ok(left > 0 && child.exitCode === null, `it does not listen\n${lines.join('')}`);
-    await wait(50);
-  }
+  await until(
+    () => {
+      assert.equal(child.exitCode, null, lines.join(''));
+      return fetch(urlOf(name)).then(
+        () => true,
+        () => false,
+      );
+    },
+    () => `it listens\n${lines.join('')}`,
+  );
 }
 
 before(async () => {
@@ -162,11 +169,9 @@ async function post(name: Name, path: string, body = '', headers: Record<string,
 /** Until a stream of `fifo` is stored as waiting for a number: on a busy machine that is a little later than its push. */
 async function waiting(key: string): Promise<void> {
   const streams = firestore.collectionGroup('pubsub-guarantees-order-streams').where('key', '==', key);
-  for (let left = 500; left > 0; left -= 1) {
-    if ((await streams.get()).docs.some((found) => found.get('waitingSince') !== null)) return;
-    await wait(20);
-  }
-  assert.fail(`${key} does not wait`);
+  const isWaiting = async () =>
+    (await streams.get()).docs.some((found) => found.get('waitingSince') !== null);
+  await until(isWaiting, `${key} waits`);
 }
 
 type Swept = Readonly<Record<'order' | 'outbox', Readonly<Record<string, number>>>>;
@@ -340,12 +345,12 @@ test('a stream that is as new as its consumer begins at once, from the outbox un
 test('P18: a process that is ended in the middle of a batch counts what has run, and its stream is free at once', async () => {
   // The clock is stopped: a lease would last for ever. The first publish goes out, the second is kept back.
   const rule = { service: 'pubsub', method: 'Publish', resource: '*/ending-out', nth: 2, times: 1 };
-  stack.faults.set({ rules: [{ ...rule, action: { type: 'delay', ms: 2 * SECOND_MS } }] });
+  stack.faults.set({ rules: [{ ...rule, action: { type: 'delay', ms: 15 * SECOND_MS } }] });
   await publish('ending', 'k', [2, 3]);
   const publishing = publish('ending', 'k', [1]);
   const streams = firestore.collectionGroup('ending-order-streams');
   const state = async () => (await streams.get()).docs[0]?.data() ?? {};
-  for (let left = 500; left > 0 && (await arrived('ending-out')).length === 0; left -= 1) await wait(20);
+  await until(async () => (await arrived('ending-out')).length > 0, 'the first comes out');
   assert.notEqual((await state())['owner'], null);
   const child = processes.get('ending');
   assert.ok(child !== undefined);

@@ -4,10 +4,9 @@ import { once } from 'node:events';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { PubSub } from '@google-cloud/pubsub';
-import { freePort, startFirestore, startPubsub, systemClock } from 'pubsub-guarantees-emulator';
+import { freePort, startFirestore, startPubsub, systemClock, until } from 'pubsub-guarantees-emulator';
 
 const PACKAGE = fileURLToPath(new URL('..', import.meta.url));
 /** What a deployment preloads to have traces: an SDK with a context manager. */
@@ -58,15 +57,13 @@ async function start(t: TestContext, flags: readonly string[]) {
     await Promise.all([pubsub.close(), firestore.close()]);
   });
   const url = `http://127.0.0.1:${port}/`;
-  for (let left = 100; ; left -= 1) {
-    const isUp = await fetch(url).then(
+  await until(() => {
+    assert.equal(child.exitCode, null);
+    return fetch(url, { headers: { connection: 'close' } }).then(
       () => true,
       () => false,
     );
-    if (isUp) break;
-    assert.ok(left > 0 && child.exitCode === null, 'it does not listen');
-    await pause(100);
-  }
+  }, 'it listens');
   const push = async (attributes: Record<string, string>): Promise<Record<string, string>> => {
     const message = {
       messageId: '42',
@@ -99,8 +96,8 @@ test('a deployed function with an SDK keeps the publisher’s trace and names it
   assert.match(traceparent, new RegExp(`^00-${TRACE}-[0-9a-f]{16}-01$`));
   assert.doesNotMatch(traceparent, new RegExp(SPAN), 'the function’s own span');
   assert.deepEqual(Object.keys(others).toSorted(), ['dedupId', 'originPublishTime']);
-  const done = lines().find(({ message }) => message === 'done');
-  assert.equal(done?.['severity'], 'DEBUG');
+  const done = await until(() => lines().find(({ message }) => message === 'done'), 'its line is read');
+  assert.equal(done['severity'], 'DEBUG');
   assert.equal(done['logging.googleapis.com/trace'], `projects/demo/traces/${TRACE}`);
   assert.deepEqual(done['logging.googleapis.com/labels'], { consumer: 'dedup', function: 'dedup' });
 });
@@ -109,6 +106,6 @@ test('a deployed function without an SDK passes the publisher’s trace on uncha
   const { push, lines } = await start(t, []);
   const { traceparent } = await push({ googclient_traceparent: `00-${TRACE}-${SPAN}-01` });
   assert.equal(traceparent, `00-${TRACE}-${SPAN}-01`);
-  const done = lines().find(({ message }) => message === 'done');
-  assert.equal(done?.['logging.googleapis.com/trace'], `projects/demo/traces/${TRACE}`);
+  const done = await until(() => lines().find(({ message }) => message === 'done'), 'its line is read');
+  assert.equal(done['logging.googleapis.com/trace'], `projects/demo/traces/${TRACE}`);
 });

@@ -6,8 +6,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { setTimeout as wait } from 'node:timers/promises';
-import { freePort } from 'pubsub-guarantees-emulator';
+import { freePort, until } from 'pubsub-guarantees-emulator';
 
 export type Started = Readonly<{
   url: string;
@@ -32,8 +31,6 @@ export type StartOptions = Readonly<{
   nodeOptions?: readonly string[];
 }>;
 
-const LIMIT_MS = 30_000;
-
 /** Rejects, with what the process wrote, when it does not listen. */
 export async function started({ folder, env, target, nodeOptions = [] }: StartOptions): Promise<Started> {
   const port = await freePort();
@@ -52,15 +49,20 @@ export async function started({ folder, env, target, nodeOptions = [] }: StartOp
   }
   const close = (): Promise<void> => ended(child);
   const exited = once(child, 'close') as Promise<[code: number | null]>;
-  for (const limit = performance.now() + LIMIT_MS; ; await wait(25)) {
-    const isUp = await fetch(`${url}/health`).then(
+  // A connection of its own: one that was idle on a busy machine might be closed when the test uses it.
+  const isUp = (): Promise<boolean> =>
+    fetch(`${url}/health`, { headers: { connection: 'close' } }).then(
       (response) => response.arrayBuffer().then(() => true),
       () => false,
     );
-    if (isUp) break;
-    if (child.exitCode === null && performance.now() < limit) continue;
+  try {
+    await until(async () => {
+      if (child.exitCode === null && child.signalCode === null) return await isUp();
+      throw new Error(`it ended with ${child.exitCode ?? child.signalCode}`);
+    }, 'it listens');
+  } catch (cause) {
     await close();
-    throw new Error(`${target ?? 'the republisher'} does not listen: ${written}`);
+    throw new Error(`${target ?? 'the republisher'} does not listen: ${written}`, { cause });
   }
   return {
     url,

@@ -14,7 +14,7 @@ async function behindPrelude(program: string): Promise<unknown> {
     const firestore = createRequire(require.resolve('@google-cloud/firestore'));
     ${program}`;
   const flags = ['--conditions=source', '--input-type=module', '--eval', all];
-  const { stdout } = await promisify(execFile)(process.execPath, flags, { timeout: 30_000 });
+  const { stdout } = await promisify(execFile)(process.execPath, flags, { timeout: 120_000 });
   return JSON.parse(stdout);
 }
 
