@@ -57,7 +57,8 @@ function suite(name: string, start: () => Promise<Server>): void {
       await firestore.terminate();
       await server.close();
     };
-    const store = firestoreClaims(firestore, { collection: COLLECTION });
+    // A call is waited for: on a busy machine an answer is late although the store is there.
+    const store = firestoreClaims(firestore, { collection: COLLECTION, callTimeout: '60s' });
     return { server, firestore, store, close };
   };
   /** A claimed record as this version writes it, with changes. */

@@ -34,9 +34,9 @@ const WORKERS = 2;
 /** Started in advance: a process takes a second to load its clients. */
 const SPARES = 2;
 const BACKLOG = 16;
-const DRAIN_MS = 30_000;
+const DRAIN_MS = 120_000;
 /** A process that has received nothing by then is killed anyway. */
-const BEGIN_MS = 10_000;
+const BEGIN_MS = 60_000;
 
 /** Loopback alone; every process that was started is ended. `compiled`: where processes keep what they compiled. */
 export async function killWorkers(

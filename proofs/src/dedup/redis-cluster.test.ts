@@ -22,7 +22,7 @@ if (!hasRedisServer()) {
     const server = await startRedisCluster();
     const cluster = server.connect();
     return {
-      store: redisClaims(cluster, { prefix: PREFIX }),
+      store: redisClaims(cluster, { prefix: PREFIX, callTimeout: '60s' }),
       pass: (ms) => pause(ms),
       plantUnrecognised: [
         {
@@ -55,7 +55,7 @@ if (!hasRedisServer()) {
       withCluster(async ({ ports, connect }) => {
         const cluster = connect();
         try {
-          const store = redisClaims(cluster, { prefix: PREFIX });
+          const store = redisClaims(cluster, { prefix: PREFIX, callTimeout: '60s' });
           const deliver = compose(async () => ack(), [dedup(store)]);
           const messages = Array.from({ length: 60 }, (_, index) => aMessage(String(index)));
           const context = aContext(systemClock());
@@ -82,7 +82,7 @@ if (!hasRedisServer()) {
         const cluster = connect();
         const nodes = ports.map((port) => new Redis(port, '127.0.0.1'));
         try {
-          const store = redisClaims(cluster, { prefix: PREFIX });
+          const store = redisClaims(cluster, { prefix: PREFIX, callTimeout: '60s' });
           const { held } = await claimed(store, request());
           const key = recordKey(PREFIX, held.request.key);
           const slot = String(await nodes[0]?.call('CLUSTER', 'KEYSLOT', key));

@@ -49,7 +49,7 @@ async function withStore(run: (redis: Redis, store: ClaimStore) => Promise<void>
   const redis = new Redis(server.port, '127.0.0.1');
   redis.on('error', () => {});
   try {
-    await run(redis, redisClaims(redis, { prefix: PREFIX }));
+    await run(redis, redisClaims(redis, { prefix: PREFIX, callTimeout: '60s' }));
   } finally {
     redis.disconnect();
     await server.close();
@@ -64,7 +64,7 @@ if (!hasRedisServer()) {
     const redis = new Redis(server.port, '127.0.0.1');
     redis.on('error', () => {});
     return {
-      store: withHashes(redisClaims(redis, { prefix: PREFIX })),
+      store: withHashes(redisClaims(redis, { prefix: PREFIX, callTimeout: '60s' })),
       pass: (ms) => pause(ms),
       close: async () => {
         redis.disconnect();
