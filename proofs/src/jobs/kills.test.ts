@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
+import { until } from 'pubsub-guarantees-emulator';
 import { silent } from '../../../shared/src/log.ts';
 import { inTransaction, migrate, postgresJobs } from '../../../shared/src/jobs/postgres.ts';
 import { end, heard } from '../servers/child-processes.ts';
@@ -18,7 +19,10 @@ import type { WorkingTask } from './postgres-worker.ts';
 
 /** A few by default, since each costs the start of a process; `TEST_KILLS` takes more. */
 const KILLS = Number(process.env['TEST_KILLS'] ?? 3);
+/** At least; they go on coming until the last kill, so that each kill meets work. */
 const JOBS = KILLS * 30;
+/** No more are pending than the workers do, however slow the machine is: the rest would only take time in the end. */
+const BACKLOG = 40;
 const WORKERS = 3;
 const EVERY_MS = 700;
 const LEASE_MS = 2_000;
@@ -79,27 +83,37 @@ if (binaries === undefined) {
     };
 
     const workers = await Promise.all(Array.from({ length: WORKERS }, start));
+    const count = async (text: string): Promise<number> =>
+      Number((await pool.query<{ count: string }>(`select count(*) from ${text}`)).rows[0]?.count);
+    let isOver = false;
+    let jobs = 0;
     const enqueuing = (async () => {
-      for (let number = 0; number < JOBS; number += 1) {
-        await enqueue(number);
-        if (number % 3 === 0) await pause(EVERY_MS / 10);
+      while (jobs < JOBS || !isOver) {
+        // While the server is away it goes on trying.
+        const pending = await count('jobs.job').catch(() => 0);
+        if (pending < BACKLOG) await enqueue((jobs += 1));
+        if (pending >= BACKLOG || jobs % 3 === 0) await pause(EVERY_MS / 10);
       }
     })();
+    /** Until a run is in progress, so that what is killed next has something to lose. */
+    const working = (): Promise<unknown> =>
+      until(() => count('jobs.job where state = 1').catch(() => 0), 'a job runs');
     for (let kill = 1; kill <= KILLS; kill += 1) {
       await pause(EVERY_MS);
+      await working();
       const victim = workers.shift();
       const next = start();
       if (victim !== undefined) await end(victim);
       workers.push(await next);
       if (kill !== Math.ceil(KILLS / 2)) continue;
+      await working();
       await server.kill();
       await pause(EVERY_MS);
       await server.restart();
     }
+    isOver = true;
     await enqueuing;
 
-    const count = async (text: string): Promise<number> =>
-      Number((await pool.query<{ count: string }>(`select count(*) from ${text}`)).rows[0]?.count);
     let relaunched = 0;
     // What three kills hit is dead, as it should be; an operator has it run again.
     while ((await count('jobs.job')) > 0 || (await count('jobs.job_dead')) > 0) {
@@ -120,17 +134,17 @@ if (binaries === undefined) {
     const effects = await rows('select count(*) from public.effect group by job_id');
     const again = await count('jobs.job_log where attempts > 1');
     t.diagnostic(
-      `${JOBS} jobs, ${KILLS} kills, ${unknown} enqueues of unknown outcome (${repeated} repeats), ${again} jobs run again, ` +
+      `${jobs} jobs, ${KILLS} kills, ${unknown} enqueues of unknown outcome (${repeated} repeats), ${again} jobs run again, ` +
         `${relaunched} dead and relaunched, ${ends.length} done, ${effects.length} with an effect`,
     );
-    assert.equal(acknowledged.size, JOBS);
-    assert.deepEqual([ends.length, ends.filter((one) => one !== 1)], [JOBS, []], 'each job is done once');
-    assert.deepEqual([effects.length, effects.filter((one) => one !== 1)], [JOBS, []], 'with one effect');
+    assert.equal(acknowledged.size, jobs);
+    assert.deepEqual([ends.length, ends.filter((one) => one !== 1)], [jobs, []], 'each job is done once');
+    assert.deepEqual([effects.length, effects.filter((one) => one !== 1)], [jobs, []], 'with one effect');
     const ids = new Set(acknowledged.values());
-    assert.equal(ids.size, JOBS);
+    assert.equal(ids.size, jobs);
     assert.equal(
       await count(`jobs.job_log where outcome = 'done' and id = any ('{${[...ids].join()}}')`),
-      JOBS,
+      jobs,
     );
     assert.ok(again > 0, 'a run was killed');
   });

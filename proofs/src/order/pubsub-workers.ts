@@ -51,10 +51,10 @@ const SPEED = 4;
 const PUBLISHER_PAUSE_MS = 40;
 /** So many orders are committed between two kills, however slow the machine is; within this time. */
 const ORDERS_PER_KILL = 4;
-const PUBLISH_MS = 4_000;
-const DRAIN_MS = 40_000;
+const PUBLISH_MS = 60_000;
+const DRAIN_MS = 120_000;
 /** A consumer that has begun no long run by then is killed anyway. */
-const RUN_MS = 5_000;
+const RUN_MS = 60_000;
 
 /** Loopback alone; every process that was started is ended. */
 export async function killWorkers(kills: number): Promise<KillReport> {

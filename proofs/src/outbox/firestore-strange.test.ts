@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, suite, test } from 'node:test';
 import { FieldValue } from '@google-cloud/firestore';
+import { until } from 'pubsub-guarantees-emulator';
 import { PermanentError } from '../../../shared/src/errors.ts';
 import { silent } from '../../../shared/src/log.ts';
 import { firestoreServers, type OpenedFirestore } from '../servers/firestore-servers.ts';
@@ -64,10 +65,10 @@ for (const [name, open] of firestoreServers('enforce')) {
       await assert.rejects(repair.republish('a', { from: 1, to: 3 }), { code: 'OUTBOX_PENDING' });
       await (await rowOf('a', 2)).update({ v: 3 });
       // It is due again a second after it failed, on whichever clock is behind.
-      for (let look = 0; look < 100 && texts().length < 4; look += 1) {
-        await new Promise((resolve) => setTimeout(resolve, 100));
+      await until(async () => {
         await relayed.sweep({ signal });
-      }
+        return texts().length >= 4;
+      }, 'the row is due again');
       assert.deepEqual(texts().slice(-2), ['a2', 'a3']);
     });
 
