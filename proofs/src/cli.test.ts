@@ -53,7 +53,7 @@ suite('the command on the local stack', () => {
 
   const run = (...args: string[]): Promise<{ code: number; out: string; err: string }> =>
     new Promise((resolve) => {
-      execFile(process.execPath, [BIN, ...args], { env, timeout: 30_000 }, (error, out, err) => {
+      execFile(process.execPath, [BIN, ...args], { env, timeout: 240_000 }, (error, out, err) => {
         resolve({ code: typeof error?.code === 'number' ? error.code : error === null ? 0 : -1, out, err });
       });
     });
@@ -133,7 +133,7 @@ test('an unreachable Firestore is one line as well, without what its client prin
     CONSUMER: 'fifo',
   };
   const [code, err] = await new Promise<[unknown, string]>((resolve) => {
-    execFile(process.execPath, [BIN, 'streams', 'list'], { env, timeout: 30_000 }, (error, _, text) => {
+    execFile(process.execPath, [BIN, 'streams', 'list'], { env, timeout: 240_000 }, (error, _, text) => {
       resolve([error?.code, text]);
     });
   });

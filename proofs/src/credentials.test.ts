@@ -25,7 +25,7 @@ async function run(client: string, credentials?: string) {
           GCE_METADATA_HOST: '127.0.0.1:9',
         },
         stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
-        timeout: 60_000,
+        timeout: 240_000,
       },
     );
     const told: Told[] = [];

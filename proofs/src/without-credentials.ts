@@ -36,14 +36,14 @@ const request = {
   retentionMs: 50_000,
   mayTakeOver: true,
 };
-const publisher = pubsubPublisher(pubsub, { publishTimeout: '2s' });
+const publisher = pubsubPublisher(pubsub, { publishTimeout: '60s' });
 const publish = (): Promise<string> =>
   publisher.publish({ topic: 'topic-1', data: Buffer.from('x'), attributes: {} });
 const queue = cloudTasksQueue(tasks, {
   queue: 'projects/p/locations/l/queues/q',
   target: { appEngine: {} },
   retryTimeout: '0s',
-  callTimeout: '2s',
+  callTimeout: '60s',
 });
 const ref = { consumer: 'c', source: 's', key: 'k' };
 
@@ -55,18 +55,18 @@ async function received(): Promise<never> {
     error: (_: string, fields?: object) => void errors.push(JSON.stringify(fields)),
   };
   const receiver = receive(pubsub.subscription('sub-1'), async () => ack(), { consumer: 'c', log });
-  for (let turn = 0; turn < 1_000 && errors.length === 0; turn += 1) await pause(10);
+  for (let turn = 0; turn < 12_000 && errors.length === 0; turn += 1) await pause(10);
   await receiver.close();
   throw new Error(errors[0]);
 }
 
 const CALLS: Readonly<Record<string, () => Promise<unknown>>> = {
   publish,
-  claim: () => firestoreClaims(firestore, { callTimeout: '2s' }).claim(request),
+  claim: () => firestoreClaims(firestore, { callTimeout: '60s' }).claim(request),
   inbox: () => firestoreInbox(firestore).claim(request),
   'inbox rows': () => firestoreInbox(firestore).outbox.pending(0, 0, undefined, 10),
   task: () => queue.create({ name: 'n', scheduleTimeMs: 0, body: Buffer.from('x') }),
-  ledger: () => firestoreLedger(firestore, { callTimeout: '2s' }).read('id'),
+  ledger: () => firestoreLedger(firestore, { callTimeout: '60s' }).read('id'),
   payloads: () => firestorePayloads(firestore).put('owner', Buffer.from('x'), 0),
   outbox: () => firestoreOutbox(firestore).readStream({ key: 'k', epoch: 'e' }),
   order: () => firestoreStreams(firestore).read(ref),

@@ -41,7 +41,7 @@ suite('erase', () => {
         CONSUMER: 'orders-once',
         SOURCE_SUBSCRIPTION: 'orders-once-push',
       };
-      execFile(process.execPath, [BIN, 'erase', ...args], { env, timeout: 30_000 }, (error, out, err) => {
+      execFile(process.execPath, [BIN, 'erase', ...args], { env, timeout: 240_000 }, (error, out, err) => {
         resolve({ code: typeof error?.code === 'number' ? error.code : error === null ? 0 : -1, out, err });
       });
     });

@@ -46,7 +46,7 @@ suite('outbox commands', () => {
 
   const run = (...args: string[]): Promise<{ code: number; out: string; err: string }> =>
     new Promise((resolve) => {
-      execFile(process.execPath, [BIN, 'outbox', ...args], { env, timeout: 30_000 }, (error, out, err) => {
+      execFile(process.execPath, [BIN, 'outbox', ...args], { env, timeout: 240_000 }, (error, out, err) => {
         resolve({ code: typeof error?.code === 'number' ? error.code : error === null ? 0 : -1, out, err });
       });
     });

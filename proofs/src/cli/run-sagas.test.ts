@@ -8,7 +8,7 @@ import { after, before, suite, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Firestore } from '@google-cloud/firestore';
 import { PubSub } from '@google-cloud/pubsub';
-import { startStack } from 'pubsub-guarantees-emulator';
+import { startStack, until } from 'pubsub-guarantees-emulator';
 import { readCommandLine } from '../../../shared/src/cli/command-line.ts';
 import { CommandLineError } from '../../../shared/src/cli/usage.ts';
 import { firestoreInbox } from '../../../shared/src/dedup/firestore.ts';
@@ -75,12 +75,15 @@ suite('sagas on the local stack', () => {
       });
     const operator = sagas(store, { consumer: 'trips', topic: TOPIC, publisher });
     seen = async (id, step, status) => {
-      for (let left = 200; ; left -= 1) {
-        const view = await operator.inspect('trip', id);
-        if (view?.steps.find(({ name }) => name === step)?.status === status) return;
-        assert.ok(left > 0, `${step} of ${id} is not ${status}: ${JSON.stringify(view?.steps)}`);
-        await new Promise((resolve) => setTimeout(resolve, 25));
-      }
+      let steps: unknown;
+      await until(
+        async () => {
+          const view = await operator.inspect('trip', id);
+          steps = view?.steps;
+          return view?.steps.find(({ name }) => name === step)?.status === status;
+        },
+        () => `${step} of ${id} is ${status}: ${JSON.stringify(steps)}`,
+      );
     };
   });
   after(async () => {
@@ -90,7 +93,7 @@ suite('sagas on the local stack', () => {
 
   const run = (...args: string[]): Promise<{ code: number; out: string; err: string }> =>
     new Promise((resolve) => {
-      execFile(process.execPath, [BIN, 'sagas', ...args], { env, timeout: 60_000 }, (error, out, err) => {
+      execFile(process.execPath, [BIN, 'sagas', ...args], { env, timeout: 240_000 }, (error, out, err) => {
         resolve({ code: typeof error?.code === 'number' ? error.code : error === null ? 0 : -1, out, err });
       });
     });

@@ -149,7 +149,7 @@ type Received = { body: Buffer; headers: Record<string, unknown>; atMs: number }
 async function local(t: TestContext) {
   process.env['METADATA_SERVER_DETECTION'] = 'none';
   const received: Received[] = [];
-  const target = createServer((request, response) => {
+  const target = createServer({ keepAliveTimeout: 0 }, (request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.once('end', () => {

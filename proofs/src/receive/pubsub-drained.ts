@@ -1,23 +1,27 @@
 /**
- * A process that pulls until it is told to end: one handler at a time, which takes a moment and reports to its parent
- * when it begins and ends. Started by pubsub-process.test.ts; it ends with its parent.
+ * A process that pulls until it is told to end: one handler at a time, which reports to its parent when it begins and
+ * ends, and ends when its parent says so. Started by pubsub-process.test.ts; it ends with its parent.
  */
-import { setTimeout as pause } from 'node:timers/promises';
+import { once } from 'node:events';
 import { PubSub } from '@google-cloud/pubsub';
 import { ack } from '../../../shared/src/outcome.ts';
 import { receive } from '../../../shared/src/receive/pubsub.ts';
 
-const [address = '', name = '', milliseconds = '', isOwn = ''] = process.argv.slice(2);
+const [address = '', name = '', isOwn = ''] = process.argv.slice(2);
 
 process.once('disconnect', () => process.exit(1));
-if (isOwn === 'own listener') process.once('SIGTERM', () => setTimeout(() => process.exit(7), 1_000));
+if (isOwn === 'own listener') {
+  process.once('SIGTERM', () => {
+    process.send?.('told');
+    process.on('message', (word) => word === 'exit' && process.exit(7));
+  });
+}
 
-const client = new PubSub({ apiEndpoint: address, projectId: 'test-project' });
 receive(
-  client.subscription(name),
+  new PubSub({ apiEndpoint: address, projectId: 'test-project' }).subscription(name),
   async ({ data }) => {
     process.send?.(`begin ${data.toString()}`);
-    await pause(Number(milliseconds));
+    await once(process, 'message');
     process.send?.(`end ${data.toString()}`);
     return ack();
   },

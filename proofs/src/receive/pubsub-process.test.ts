@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import test, { type TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { PubSub } from '@google-cloud/pubsub';
-import { startPubsub, systemClock } from 'pubsub-guarantees-emulator';
+import { startPubsub, systemClock, until } from 'pubsub-guarantees-emulator';
 import { ack } from '../../../shared/src/outcome.ts';
 import { drainOnSigterm } from '../../../shared/src/receive/drain-on-sigterm.ts';
 import { receive } from '../../../shared/src/receive/pubsub.ts';
@@ -37,30 +37,34 @@ function start(t: TestContext, address: string, ...args: string[]) {
 
 test('on SIGTERM a process takes no more, finishes and acks what runs, and ends by the signal', async (t) => {
   const { server, publish } = await setUp(t);
-  const { child, heard, exited } = start(t, server.address, '600');
+  const { child, heard, exited } = start(t, server.address);
   await publish('a');
-  await untilTrue(() => heard.length === 1);
+  await until(() => heard.length === 1);
   await publish('b');
-  await pause(100);
+  await until(() => server.stats().outstanding === 2, 'b waits there');
   child.kill('SIGTERM');
+  await until(() => server.stats().outstanding === 1, 'b is given back');
   // The platform sends SIGTERM twice.
-  await pause(50);
   child.kill('SIGTERM');
+  child.send('finish');
   assert.deepEqual(await exited, [null, 'SIGTERM']);
   assert.deepEqual(heard, ['begin a', 'end a']);
-  await untilTrue(() => server.stats().outstanding === 0);
+  await until(() => server.stats().outstanding === 0);
   assert.equal(server.stats().backlog, 1, 'a is acked, b is given back');
 });
 
 test('a process that listens to SIGTERM itself is drained, and ends as it decides', async (t) => {
   const { server, publish } = await setUp(t);
-  const { child, heard, exited } = start(t, server.address, '200', 'own listener');
+  const { child, heard, exited } = start(t, server.address, 'own listener');
   await publish('a');
-  await untilTrue(() => heard.length === 1);
+  await until(() => heard.length === 1);
   child.kill('SIGTERM');
+  await until(() => heard.length === 2);
+  child.send('finish');
+  await until(() => server.stats().outstanding + server.stats().backlog === 0, 'a is acked');
+  child.send('exit');
   assert.deepEqual(await exited, [7, null]);
-  assert.deepEqual(heard, ['begin a', 'end a']);
-  assert.deepEqual([server.stats().outstanding, server.stats().backlog], [0, 0]);
+  assert.deepEqual(heard, ['begin a', 'told', 'end a']);
 });
 
 test('any number of receivers share one listener, which goes when the last is closed', () => {
@@ -73,29 +77,29 @@ test('any number of receivers share one listener, which goes when the last is cl
 
 test('B53: a handler longer than the ack deadline keeps its message, and one that runs beyond its time does not', async (t) => {
   const { server, publish, subscription } = await setUp(t);
-  const began: number[] = [];
+  let began = 0;
+  /** How many had begun by then, in the time of the second handler itself. */
+  const afterTwelveSeconds = Promise.withResolvers<number>();
   const receiver = receive(
     subscription,
     async () => {
-      began.push(performance.now());
+      began += 1;
+      const mine = began;
+      if (mine === 1) await pause(12_500);
       // The second message takes longer than it may, once.
-      if (began.length === 2) await new Promise(() => {});
-      if (began.length === 1) await pause(12_500);
+      if (mine === 2) {
+        setTimeout(() => afterTwelveSeconds.resolve(began), 12_000);
+        await new Promise(() => {});
+      }
       return ack();
     },
     { consumer: 'c', handlerTimeout: '13s', concurrency: 10, drainOnSigterm: false },
   );
   t.after(() => receiver.close());
   await publish('slow');
-  await untilTrue(() => began.length === 1);
+  await until(() => began === 1);
   await publish('stuck');
-  await pause(12_000);
-  assert.equal(began.length, 2, 'neither is delivered again while its handler may run');
-  await untilTrue(() => server.stats().outstanding + server.stats().backlog === 0);
-  assert.equal(began.length, 3, 'the stuck one, when its time was over');
+  assert.equal(await afterTwelveSeconds.promise, 2, 'neither comes again while its handler may run');
+  await until(() => server.stats().outstanding + server.stats().backlog === 0);
+  assert.equal(began, 3, 'the stuck one, when its time was over');
 });
-
-async function untilTrue(condition: () => boolean): Promise<void> {
-  for (let turn = 0; turn < 12_000 && !condition(); turn += 1) await pause(10);
-  assert.ok(condition(), 'did not come true within fifteen seconds');
-}

@@ -104,7 +104,7 @@ export function operationsContract<Tx>(opened: () => JobsUnderTest<Tx>, kit: Job
     assert.equal(await opened().logged(run.id), 0);
   });
 
-  test('a wake-up reaches those that listen, until they stop', { timeout: 20_000 }, async () => {
+  test('a wake-up reaches those that listen, until they stop', async () => {
     const { store } = opened();
     if (store.listen === undefined) return;
     const end = new AbortController();
