@@ -164,7 +164,7 @@ test('every example compiles', async () => {
   await writeFile(new URL('tsconfig.json', FOLDER), JSON.stringify(config));
   const said = await new Promise<string>((resolve) => {
     const args = [COMPILER, '-p', fileURLToPath(FOLDER), '--pretty', 'false'];
-    execFile(process.execPath, args, { timeout: 120_000 }, (error, out, err) => {
+    execFile(process.execPath, args, { timeout: 280_000 }, (error, out, err) => {
       resolve(error === null ? '' : `${out}${err}` || error.message);
     });
   });

@@ -28,7 +28,7 @@ function example(name: string, change: NodeJS.ProcessEnv = {}): Promise<Ended> {
     execFile(
       process.execPath,
       ['--conditions=source', file],
-      { timeout: 60_000, env },
+      { timeout: 240_000, env },
       (error, stdout, stderr) => {
         const code = error === null ? 0 : Number(error.code);
         resolve({ code, stdout, stderr });

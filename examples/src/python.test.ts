@@ -30,7 +30,7 @@ function python(): string | undefined {
   );
 }
 
-test('publishers in Python and TypeScript share the numbers of a stream', { timeout: 60_000 }, async (t) => {
+test('publishers in Python and TypeScript share the numbers of a stream', async (t) => {
   const interpreter = python();
   if (interpreter === undefined) return t.skip('Google’s Python clients are not installed');
   process.env['METADATA_SERVER_DETECTION'] ??= 'none';
@@ -54,6 +54,8 @@ test('publishers in Python and TypeScript share the numbers of a stream', { time
   const all = Promise.withResolvers<void>();
   subscription.on('message', (message: Message) => {
     message.ack();
+    // On a busy machine one may come again before its acknowledgement arrives.
+    if (received.some(({ id }) => id === message.id)) return;
     if (received.push(message) === 9) all.resolve();
   });
   t.after(() => subscription.close());
@@ -65,7 +67,7 @@ test('publishers in Python and TypeScript share the numbers of a stream', { time
     GOOGLE_CLOUD_PROJECT: projectId,
   };
   const run = (...texts: string[]) =>
-    promisify(execFile)(interpreter, [SCRIPT, 'orders', key, ...texts], { env, timeout: 50_000 });
+    promisify(execFile)(interpreter, [SCRIPT, 'orders', key, ...texts], { env, timeout: 240_000 });
   const numbers = sequencer(firestoreCounters(firestore));
   const mine = ['a', 'b', 'c'].map((text) =>
     numbers.publish(publisher, key, outgoing('orders', { data: text })),

@@ -13,9 +13,7 @@ const DOCUMENT = new URL('../../docs/operations.md', import.meta.url);
 const FOLDER = new URL('../dist/redrive/', import.meta.url);
 const FIRST = '2029-05-06T07:08:09.010Z';
 
-test('dead letters are published again as they were, with the time of their first publish', {
-  timeout: 60_000,
-}, async (t) => {
+test('dead letters are published again as they were, with the time of their first publish', async (t) => {
   const [, code = ''] =
     /```js\n(\/\/ node redrive\.mjs[\s\S]*?)```/.exec(await readFile(DOCUMENT, 'utf8')) ?? [];
   assert.ok(code.includes('publishMessage('), 'the document has the script');
@@ -57,6 +55,8 @@ test('dead letters are published again as they were, with the time of their firs
   const arrived: Message[] = [];
   received.on('message', (message: Message) => {
     message.ack();
+    // On a busy machine one may come again before its acknowledgement arrives.
+    if (arrived.some(({ id }) => id === message.id)) return;
     if (arrived.push(message) === 3) all.resolve();
   });
   const script = spawn(process.execPath, [file, 'dead', 'source'], {

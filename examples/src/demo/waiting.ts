@@ -13,8 +13,8 @@ export const SETTLE_MS = 2_000;
  * the crash made has shown itself.
  */
 export const AFTER_CRASH_MS = 8_000;
-/** After the last due time, and after the functions serve again: what has not come by then is called lost. */
-export const PATIENCE_MS = 45_000;
+/** After the last due time, and after the functions serve again: what has not come by then is called lost, on a busy machine too. */
+export const PATIENCE_MS = 120_000;
 
 export type Moment = Readonly<{
   /** All on one clock, milliseconds. */

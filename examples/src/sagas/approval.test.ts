@@ -21,7 +21,7 @@ test('approval: one is completed by a person, one refused by a person, one cance
     execFile(
       process.execPath,
       ['--conditions=source', FILE],
-      { env, timeout: 120_000 },
+      { env, timeout: 280_000 },
       (error, out, err) => {
         resolve({ code: error === null ? 0 : Number(error.code ?? -1), out, err });
       },

@@ -146,7 +146,7 @@ describe('a function with Redis', { skip: skip !== false }, () => {
       SHARED: fileURLToPath(new URL('../../../shared/src', import.meta.url)),
     };
     const arguments_ = ['--conditions=source', '--input-type=module', '-e', CLAIMS];
-    const { stdout } = await run(process.execPath, arguments_, { env, timeout: 60_000 });
+    const { stdout } = await run(process.execPath, arguments_, { env, timeout: 240_000 });
     return stdout.trim();
   }
 

@@ -11,7 +11,7 @@ function demo(...args: string[]): Promise<Readonly<{ code: number; out: string; 
     execFile(
       process.execPath,
       ['--conditions=source', CLI, ...args],
-      { timeout: 180_000 },
+      { timeout: 290_000 },
       (error, out, err) => {
         resolve({ code: error === null ? 0 : Number(error.code ?? -1), out, err });
       },
@@ -32,7 +32,7 @@ test('a wrong option is one line and exit code 2, before anything is started', a
 });
 
 test('sixteen sagas end whole while two processes are killed, and the last line says so', async () => {
-  const { code, out, err } = await demo('--orders', '16', '--kills', '2', '--limit', '150');
+  const { code, out, err } = await demo('--orders', '16', '--kills', '2', '--limit', '270');
   assert.equal(code, 0, err + out);
   const { seconds, ...report } = JSON.parse(out.trimEnd().split('\n').at(-1) ?? '') as Record<string, number>;
   assert.ok(Number(seconds) > 0);
