@@ -50,14 +50,20 @@ export async function bundle(root: string, workspaces: Workspaces, entry: string
   };
 }
 
-function workspaceSources(root: string, workspaces: Workspaces): Plugin {
+/** Resolves our own packages to their sources. `external`: others stay outside of the bundle. */
+export function workspaceSources(
+  root: string,
+  workspaces: Workspaces,
+  { external } = { external: true },
+): Plugin {
   return {
     name: 'workspace-sources',
     setup(esbuild) {
       esbuild.onResolve({ filter: /^[^./]/ }, ({ path, kind }) => {
         if (kind === 'entry-point') return undefined;
         const source = sourceOf(workspaces, root, path);
-        return source === undefined ? { path, external: true } : { path: source };
+        if (source !== undefined) return { path: source };
+        return external ? { path, external } : undefined;
       });
     },
   };

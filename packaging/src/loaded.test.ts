@@ -4,11 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
 import { DEPLOYABLES } from './deployables.ts';
 import { deployedFiles, writePackage } from './package.ts';
+import { DEFINITIONS_FILE, packDefinitions } from './saga-definitions.ts';
 import { type Started, started } from './started.ts';
 import { type Servers, push, startServers } from './local-servers.ts';
+import { readWorkspaces } from './workspaces.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
 const RECORDED = new URL('./recorded-packages.ts', import.meta.url).href;
@@ -89,18 +90,10 @@ test('fifo loads no Redis and no Cloud Tasks', async (t) => {
   assertLoaded(await running.loaded(), FIRESTORE, ['ioredis', '@google-cloud/tasks']);
 });
 
-test('saga runs the definitions beside it, as esbuild packs them, and loads no Redis', async (t) => {
-  const sagas = join(out, 'functions/sagas.js');
-  // What a user's own project has is the package; here it is the sources.
-  await build({
-    entryPoints: [join(ROOT, 'examples/src/sagas/definitions.ts')],
-    outfile: sagas,
-    bundle: true,
-    format: 'esm',
-    platform: 'node',
-    conditions: ['source'],
-    logLevel: 'silent',
-  });
+test('saga runs the definitions that are packed beside it, and loads no Redis', async (t) => {
+  const sagas = join(out, 'functions', DEFINITIONS_FILE);
+  const file = join(ROOT, 'examples/src/sagas/definitions.ts');
+  await writeFile(sagas, await packDefinitions(ROOT, await readWorkspaces(ROOT), file));
   const running = await run('saga', { TARGET_TOPIC: '', SAGA_TOPIC: 'incoming', SAGA_MODULE: sagas });
   t.after(running.close);
   const order = JSON.stringify({ id: 'o1', total: 1, to: 'here', dish: 'rice' });

@@ -35,9 +35,14 @@ async function touched(folder: string): Promise<void> {
 }
 
 /** Hash and path of each archive, as the command prints them. */
-async function packaged(root: string, umask: string, env: Record<string, string>): Promise<string> {
-  const command = `umask ${umask} && exec "$0" --conditions=source packaging/src/cli.ts`;
-  const { stdout } = await promisify(execFile)('sh', ['-c', command, process.execPath], {
+async function packaged(
+  root: string,
+  umask: string,
+  env: Record<string, string>,
+  more: readonly string[] = [],
+): Promise<string> {
+  const command = `umask ${umask} && exec "$0" --conditions=source packaging/src/cli.ts "$@"`;
+  const { stdout } = await promisify(execFile)('sh', ['-c', command, process.execPath, ...more], {
     cwd: root,
     env: { PATH: process.env['PATH'] ?? '', ...env },
   });
@@ -74,10 +79,14 @@ test('the same source gives the same archives: again, elsewhere, with another um
   // A changed source is another archive, and what is no longer made is not left behind.
   const source = join(here, 'functions/src/main.ts');
   await appendFile(source, "\nconsole.log('changed');\n");
-  const changed = await packaged(here, '022', { TZ: 'UTC' });
+  const env = { TZ: 'UTC', INIT_CWD: join(here, 'examples') };
+  const changed = await packaged(here, '022', env, ['--sagas', 'src/sagas/definitions.ts']);
   assert.notEqual(changed.split('\n')[0], first.split('\n')[0]);
   assert.equal(changed.split('\n')[1], first.split('\n')[1]);
   const chunks = await readdir(join(dirname(source), '../../build/functions/chunks'));
   const zipped = Object.keys(unzipSync(await readFile(join(here, 'build/functions.zip'))));
   assert.equal(zipped.filter((name) => name.startsWith('chunks/')).length, chunks.length);
+  // The definitions of sagas are in the functions, for the one that runs them.
+  assert.ok(zipped.includes('sagas.js'));
+  assert.ok(!Object.keys(zip).includes('sagas.js'));
 });
