@@ -27,7 +27,7 @@ nothing_left_behind() {
   local found other entry
   found=$(services=() && value gcloud functions list --project="$project" --regions="$region" --format='value(name.basename(),buildConfig.entryPoint)')
   while read -r other entry; do
-    case "$entry" in dedup | delay | fifo | pipeline) ;; *) continue ;; esac
+    case "$entry" in dedup | delay | fifo | pipeline | saga) ;; *) continue ;; esac
     [ -n "${kinds[$other]:-}" ] || stop "the function $other uses the same queues, republisher and accounts; give it as a --function as well"
   done <<<"$found"
 }
@@ -105,7 +105,7 @@ undo() { # a command of the deployment
       ;;
     'gcloud pubsub topics create '*) kept+=("the topic $5: others may publish and subscribe to it; gcloud pubsub topics delete $5 --project=$project") ;;
     'gcloud firestore databases create '*)
-      kept+=("the database $database: what was processed, what waits, streams and schedules, with its delete protection; gcloud firestore databases update --database='$database' --no-delete-protection --project=$project, and then delete")
+      kept+=("the database $database: what was processed, what waits, streams, schedules and sagas, with its delete protection; gcloud firestore databases update --database='$database' --no-delete-protection --project=$project, and then delete")
       ;;
     'gcloud redis instances create '*)
       kept+=("the Redis instance guarantees, which costs by the hour: without its claims what comes again is processed again; gcloud redis instances delete guarantees --project=$project --region=$region")

@@ -16,9 +16,10 @@ usage() {
 usage: deploy/gcloud.sh --project P --region R --function NAME:KIND:SOURCE:TARGET … [options]
 
   --function NAME:KIND:SOURCE:TARGET  a function; KIND is dedup, delay, fifo or pipeline; SOURCE and TARGET are topic IDs.
-                                      May be given several times.
+                                      May be given several times. NAME:saga:TOPIC:STEP,STEP is an orchestrator of sagas:
+                                      its own topic, and the topics that the steps of its definitions name
   --packages FOLDER                   what npm run package made (default: build)
-  --queues A,B                        queues for delay and pipeline (default: delay)
+  --queues A,B                        queues for delay, pipeline and saga (default: delay)
   --wake-queue Q                      queue that wakes streams of fifo and pipeline whose next message failed (default: wake)
   --republisher app-engine|cloud-run  where the republisher runs (default: app-engine)
   --app-engine-service S              its service there (default: republisher; the first one of an app must be default)
@@ -113,8 +114,10 @@ matches "$queues" '^[^,]{1,100}(,[^,]{1,100})*$' || stop "--queues is $queues; a
 [ -z "$channels" ] || matches "$channels" '^projects/[^/,[:space:]]+/notificationChannels/[^/,[:space:]]+(,projects/[^/,[:space:]]+/notificationChannels/[^/,[:space:]]+)*$' || stop "--notification-channels is $channels; accepted: projects/P/notificationChannels/N, with commas between"
 [ -z "$redis" ] || matches "$redis" '^[a-z]([a-z0-9-]{0,61}[a-z0-9])?:[a-z]([a-z0-9-]{0,61}[a-z0-9])?$' || stop "--redis is $redis; accepted: NETWORK:SUBNETWORK"
 
-names=() topics=() targets=() delayed='' streams=() on_redis=''
+names=() topics=() targets=() delayed='' streams=() sagas=() on_redis=''
 declare -A kinds=() outbox=() environment=()
+# The file with the definitions of sagas; --env NAME:SAGA_MODULE=FILE names another one.
+definitions=sagas.js
 unique() { # of the words given, in order
   local word seen=' '
   for word in "$@"; do
@@ -128,22 +131,30 @@ for function in "${functions[@]}"; do
   accepted='accepted: NAME:KIND:SOURCE:TARGET'
   if [ -z "${target:-}" ] || [ -n "${rest:-}" ]; then stop "--function is $function; $accepted"; fi
   matches "$name" '^[a-z][a-z0-9-]{1,18}[a-z0-9]$' || stop "--function is $function; the name must have 3 to 20 lower-case letters, digits and hyphens"
-  matches "$kind" '^(dedup|delay|fifo|pipeline)$' || stop "--function is $function; the kind must be dedup, delay, fifo or pipeline"
-  for topic in "$source" "$target"; do
+  matches "$kind" '^(dedup|delay|fifo|pipeline|saga)$' || stop "--function is $function; the kind must be dedup, delay, fifo, pipeline or saga"
+  reached=("$target")
+  [ "$kind" != saga ] || IFS=, read -ra reached <<<"$target"
+  for topic in "$source" "${reached[@]}"; do
     topic_id "$topic" || stop "--function is $function; $topic is not the ID of a topic: 3 to 255 letters, digits and -._~+%, the first a letter, not goog…"
     [ "$topic" != "$name-dead-letters" ] || stop "--function is $function; $topic is where its own dead letters go"
   done
-  [ "$source" != "$target" ] || stop "--function is $function; a message that is published to where it came from comes round for ever"
+  for topic in "${reached[@]}"; do
+    [ "$source" != "$topic" ] || stop "--function is $function; a message that is published to where it came from comes round for ever"
+  done
   [[ " ${names[*]:-} " != *" $name "* ]] || stop "--function: the name $name is given twice"
   names+=("$name")
   kinds[$name]=$kind
-  topics+=("$source" "$target")
+  topics+=("$source" "${reached[@]}")
   [ "$kind" != dedup ] || on_redis=$redis
   case "$kind" in
     delay) delayed=yes && targets+=("$target") ;;
-    pipeline) delayed=yes && targets+=("$source") ;;
+    pipeline | saga) delayed=yes && targets+=("$source") ;;
   esac
-  case "$kind" in fifo | pipeline) streams+=("$name") ;; esac
+  case "$kind" in
+    fifo | pipeline) streams+=("$name") ;;
+    # Its commands and timers are rows of its commits, and its sweep publishes what is left of them.
+    saga) sagas+=("$name") && outbox[$name]=" $source ${reached[*]} " ;;
+  esac
 done
 mapfile -t topics < <(unique "${topics[@]}")
 [ -z "$delayed" ] || mapfile -t targets < <(unique "${targets[@]}" | LC_ALL=C sort)
@@ -157,7 +168,10 @@ for each in "${outboxes[@]}"; do
   [ "$name" != "$each" ] || list=''
   [ -n "${kinds[$name]:-}" ] || stop "--outbox is $each; accepted: NAME:TOPIC,TOPIC with the name of a --function"
   for topic in ${list//,/ }; do topic_id "$topic" || stop "--outbox is $each; $topic is not the ID of a topic: 3 to 255 letters, digits and -._~+%, the first a letter, not goog…"; done
-  outbox[$name]=" ${list//,/ } "
+  IFS=, read -ra more <<<"$list"
+  read -ra before <<<"${outbox[$name]:-}"
+  mapfile -t several < <(unique "${before[@]}" "${more[@]}")
+  outbox[$name]=" ${several[*]} "
   # A gap is repaired through the function's own source.
   case "${kinds[$name]}" in fifo | pipeline)
     for function in "${functions[@]}"; do
@@ -167,16 +181,16 @@ for each in "${outboxes[@]}"; do
     ;;
   esac
 done
-ours=' COLLECTION_PREFIX CONSUMER DEAD_LETTER_TOPIC DEDUP_LEASE DEDUP_RETENTION DEDUP_STORE DELAY_PAYLOADS DELAY_QUEUE DELAY_QUEUES FIRESTORE_DATABASE FUNCTION_TARGET FUNCTION_TIMEOUT GOOGLE_CLOUD_PROJECT HANDLER_TIMEOUT LOG_EXECUTION_ID MAX_BYTES_IN_FLIGHT NODE_EXTRA_CA_CERTS ORDER_LEASE OUTBOX REDIS_URL REPUBLISHER_SERVICE REPUBLISHER_SERVICE_ACCOUNT REPUBLISHER_URL SOURCE_SUBSCRIPTION SOURCE_TOPIC TARGET_TOPIC TASKS_LOCATION WAKE_QUEUE WAKE_SERVICE_ACCOUNT WAKE_URL '
-accepts() { # variable: its kinds of function, and its values
+ours=' COLLECTION_PREFIX CONSUMER DEAD_LETTER_TOPIC DEDUP_LEASE DEDUP_RETENTION DEDUP_STORE DELAY_PAYLOADS DELAY_QUEUE DELAY_QUEUES FIRESTORE_DATABASE FUNCTION_TARGET FUNCTION_TIMEOUT GOOGLE_CLOUD_PROJECT HANDLER_TIMEOUT LOG_EXECUTION_ID MAX_BYTES_IN_FLIGHT NODE_EXTRA_CA_CERTS ORDER_LEASE OUTBOX REDIS_URL REPUBLISHER_SERVICE REPUBLISHER_SERVICE_ACCOUNT REPUBLISHER_URL SAGA_TOPIC SOURCE_SUBSCRIPTION SOURCE_TOPIC TARGET_TOPIC TASKS_LOCATION WAKE_QUEUE WAKE_SERVICE_ACCOUNT WAKE_URL '
+accepts() { # variable, the kind of its function: its kinds of function, and its values
   case "$1" in
     CHECK_WINDOWS | STRICT_ATTRIBUTES) printf '. ^(on|off)$' ;;
     LOG_LEVEL) printf '. ^(info|debug)$' ;;
     COLD_START) printf '. ^plain$' ;;
     COUNTER_SCOPE | NODE_OPTIONS | OTEL_*) printf '. .' ;;
-    DEDUP_ON_CONFLICT) printf 'dedup|pipeline ^(deadLetter|ack|process)$' ;;
+    DEDUP_ON_CONFLICT) if [ "$2" = saga ]; then printf 'saga ^(deadLetter|ack)$'; else printf 'dedup|pipeline ^(deadLetter|ack|process)$'; fi ;;
     DEDUP_ON_STORE_UNAVAILABLE) printf 'dedup|pipeline ^(retry|process)$' ;;
-    DELAY_LEDGER) printf 'delay|pipeline ^(keys|all|off)$' ;;
+    DELAY_LEDGER) printf 'delay|pipeline|saga ^(keys|all|off)$' ;;
     ORDER_ON_GAP) printf 'fifo|pipeline ^(wait|skip)$' ;;
     ORDER_GAP_TIMEOUT) printf 'fifo|pipeline ^[0-9]+(s|m|h|d)$' ;;
     ORDER_MAX_ATTEMPTS) printf 'fifo|pipeline ^[1-9][0-9]*$' ;;
@@ -185,6 +199,7 @@ accepts() { # variable: its kinds of function, and its values
     ORDER_SCOPE) printf 'fifo|pipeline ^(source|consumer)$' ;;
     ORDER_START) printf 'fifo|pipeline ^([1-9][0-9]*|counter)$' ;;
     OUTBOX_SHARDS) printf '. ^([1-9][0-9]?|1[0-9][0-9]|2[0-4][0-9]|25[0-6])$' ;;
+    SAGA_MODULE) printf 'saga ^[A-Za-z0-9_-][A-Za-z0-9._/-]*\\.m?js$' ;;
     REDIS_PREFIX) printf 'dedup ^[^[:space:]]{1,100}$' ;;
   esac
 }
@@ -193,12 +208,21 @@ for each in "${variables[@]}"; do
   name=${each%%:*} setting=${each#*:}
   [ -n "${kinds[$name]:-}" ] || stop "--env is $each; there is no --function $name"
   [[ "$ours" != *" ${setting%%=*} "* ]] || stop "--env is $each; ${setting%%=*} is set by the script itself"
-  read -r of values <<<"$(accepts "${setting%%=*}")"
+  read -r of values <<<"$(accepts "${setting%%=*}" "${kinds[$name]}")"
   [ -n "${values:-}" ] || stop "--env is $each; no function reads ${setting%%=*}; docs/reference.md lists what they read"
   matches "${kinds[$name]}" "$of" || stop "--env is $each; ${setting%%=*} is for ${of//|/ and }, and $name is ${kinds[$name]}"
   matches "${setting#*=}" "$values" || stop "--env is $each; accepted: a value like $values"
   environment[$name]+="$setting;"
 done
+
+module_of() { # a function saga
+  local file=$definitions
+  if [[ ";${environment[$1]:-}" == *';SAGA_MODULE='* ]]; then
+    file=${environment[$1]#*SAGA_MODULE=}
+    file=${file%%;*}
+  fi
+  printf '%s' "$file"
+}
 
 # Limits that fit each other: terraform/modules/policy says which must fit which.
 handler_timeout=60 function_timeout=70 ack_deadline=90 attempts=20 minimum_backoff=10 maximum_backoff=600
@@ -310,6 +334,10 @@ else
   number=$(gcloud projects describe "$project" --format='value(projectNumber)') || stop "the project $project cannot be read"
   [ -f "$packages/functions/package.json" ] || stop "$packages/functions is not there; run: npm run package"
   [ -z "$delayed" ] || [ -f "$packages/republisher/package.json" ] || stop "$packages/republisher is not there; run: npm run package"
+  for name in "${sagas[@]}"; do
+    file=$packages/functions/$(module_of "$name")
+    [ -f "$file" ] || stop "$file is not there, and $name has no sagas without; run: npm run package -- --sagas FILE"
+  done
 
   enabled=$(gcloud services list --enabled --project="$project" --format='value(config.name)')
   missing=()
@@ -561,7 +589,7 @@ expiry() {
     --collection-group="$prefix-$1" --enable-ttl --async --format=none
 }
 
-for suffix in claims counters order-held order-streams outbox-rows outbox-streams payload payload-chunks schedules; do
+for suffix in claims counters order-held order-streams outbox-rows outbox-streams payload payload-chunks saga-steps saga-traces sagas schedules; do
   index "$suffix" '*' ''
 done
 for field in readyAt waitingSince blocked.at; do index order-streams "$field" ascending; done
@@ -571,9 +599,11 @@ index outbox-rows failedAt descending
 index outbox-streams blockedAt descending
 for suffix in payload payload-chunks; do index "$suffix" expiresAt ascending; done
 index payload-chunks unfinishedAt ascending
+index saga-traces openSince ascending
+for field in wake byState; do index sagas "$field" ascending; done
 for field in sweep byKey byDueTime; do index schedules "$field" ascending; done
-for suffix in claims outbox-rows schedules; do index "$suffix" expiresAt ''; done
-for suffix in claims outbox-rows payload payload-chunks schedules; do expiry "$suffix"; done
+for suffix in claims outbox-rows saga-steps saga-traces sagas schedules; do index "$suffix" expiresAt ''; done
+for suffix in claims outbox-rows payload payload-chunks saga-steps saga-traces sagas schedules; do expiry "$suffix"; done
 
 # --- topics
 
@@ -683,13 +713,19 @@ deploy_function() { # name, kind, source, target
   account "$name-push" "Pub/Sub calls the function $name as this account"
   dead_letters "$name" "$name-run"
   topic_grant "$name-dead-letters" "$agent" roles/pubsub.publisher
-  topic_grant "$target" "serviceAccount:$(email "$name-run")" roles/pubsub.publisher
+  [ "$kind" = saga ] || topic_grant "$target" "serviceAccount:$(email "$name-run")" roles/pubsub.publisher
 
   local settings=(
     "CONSUMER=$name" "DEAD_LETTER_TOPIC=$name-dead-letters"
     "FUNCTION_TIMEOUT=${function_timeout}s" "GOOGLE_CLOUD_PROJECT=$project" "HANDLER_TIMEOUT=${handler_timeout}s"
-    LOG_EXECUTION_ID=true "MAX_BYTES_IN_FLIGHT=$(bytes_in_flight $((512 * 1048576)))" "SOURCE_SUBSCRIPTION=$name-push" "TARGET_TOPIC=$target"
+    LOG_EXECUTION_ID=true "MAX_BYTES_IN_FLIGHT=$(bytes_in_flight $((512 * 1048576)))" "SOURCE_SUBSCRIPTION=$name-push"
   )
+  if [ "$kind" = saga ]; then
+    settings+=("SAGA_TOPIC=$source")
+    [[ ";${environment[$name]:-}" == *';SAGA_MODULE='* ]] || settings+=("SAGA_MODULE=$definitions")
+  else
+    settings+=("TARGET_TOPIC=$target")
+  fi
   local of_redis='' reaches=()
   [ "$kind" != dedup ] || of_redis=$redis
   if [ -n "$of_redis" ]; then
@@ -715,7 +751,7 @@ deploy_function() { # name, kind, source, target
       [ "$to" = "$target" ] || topic_grant "$to" "serviceAccount:$(email "$name-run")" roles/pubsub.publisher
     done
   fi
-  case "$kind" in dedup | pipeline) settings+=("DEDUP_LEASE=${dedup_lease}s" "DEDUP_RETENTION=${dedup_retention}s") ;; esac
+  case "$kind" in dedup | pipeline | saga) settings+=("DEDUP_LEASE=${dedup_lease}s" "DEDUP_RETENTION=${dedup_retention}s") ;; esac
   case "$kind" in
     fifo | pipeline)
       run gcloud tasks queues add-iam-policy-binding "$wake_queue" --project="$project" --location="$region" \
@@ -729,7 +765,7 @@ deploy_function() { # name, kind, source, target
       ;;
   esac
   case "$kind" in
-    delay | pipeline)
+    delay | pipeline | saga)
       queue_grants "$name-run"
       caller_grants "$name-run"
       [[ ";${environment[$name]:-}" == *';DELAY_LEDGER='* ]] || settings+=(DELAY_LEDGER=keys)
@@ -853,6 +889,12 @@ if [ -n "$monitoring" ]; then
       "$on_run $(either "${relays[@]}") AND jsonPayload.event = $(either outbox_blocked outbox_failed)" ERROR 604800s \
       'npx pubsub-guarantees outbox list, then resume, skip or reopen: docs/operations.md'
   fi
+  if [ ${#sagas[@]} -gt 0 ]; then
+    mapfile -t sagas < <(printf '%s\n' "${sagas[@]}" | LC_ALL=C sort)
+    log_alert 'parked sagas' 'A saga waits for an operator' \
+      "$on_run $(either "${sagas[@]}") AND jsonPayload.event = $(either saga_parked)" ERROR 604800s \
+      'npx pubsub-guarantees sagas list --parked, then retry or settle: docs/operations.md'
+  fi
   if [ -n "$delayed" ]; then
     on_republisher="$on_run $(either republisher)"
     [ "$republisher" = cloud-run ] || on_republisher="resource.type = \"gae_app\" AND resource.labels.module_id = $(either "$service")"
@@ -937,5 +979,8 @@ fi
 
 for function in "${functions[@]}"; do
   IFS=: read -r name kind source target <<<"$function"
-  printf '# %s: publish to %s, subscribe to %s\n' "$name" "$source" "$target"
+  case "$kind" in
+    saga) printf '# %s: start sagas at %s; participants subscribe to %s\n' "$name" "$source" "${target//,/, }" ;;
+    *) printf '# %s: publish to %s, subscribe to %s\n' "$name" "$source" "$target" ;;
+  esac
 done

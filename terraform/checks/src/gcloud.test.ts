@@ -69,9 +69,10 @@ describe('the dry run', () => {
     );
   });
 
-  test('comes to what Terraform plans with Redis and relays of outboxes', async () => {
+  test('comes to what Terraform plans with Redis, relays of outboxes and an orchestrator of sagas', async () => {
     const outboxes = ['--outbox', 'orders-once:reminders', '--outbox', 'ledger-fifo:orders'];
-    const more = ['--redis', 'default:default', '--app-engine-service', 'default', ...outboxes];
+    const sagas = ['--function', 'order-sagas:saga:saga:stock,couriers'];
+    const more = ['--redis', 'default:default', '--app-engine-service', 'default', ...outboxes, ...sagas];
     const { code, out, err } = await script(['--dry-run', ...COMPLETE, ...more]);
     assert.equal(code, 0, err);
     const plan = factsOfPlan((await readPlan('redis')).resources);
@@ -115,7 +116,7 @@ describe('what is asked for wrongly is refused with what is accepted:', () => {
     [[...COMPLETE, '--function', 'x'], /accepted: NAME:KIND:SOURCE:TARGET/],
     [
       [...COMPLETE, '--function', 'again:once:a-topic:b-topic'],
-      /the kind must be dedup, delay, fifo or pipeline/,
+      /the kind must be dedup, delay, fifo, pipeline or saga/,
     ],
     [[...COMPLETE, '--function', 'again:dedup:a-topic:a-topic'], /comes round for ever/],
     [[...COMPLETE, '--function', 'reminders:dedup:a-topic:b-topic'], /the name reminders is given twice/],
@@ -123,6 +124,19 @@ describe('what is asked for wrongly is refused with what is accepted:', () => {
     [[...COMPLETE, '--region', 'europe'], /accepted: a region/],
     [[...COMPLETE, '--republisher', 'kubernetes'], /accepted: app-engine or cloud-run/],
     [[...COMPLETE, '--wake-queue', 'delay-a'], /another than --queues, because it stops trying soon/],
+    [
+      [...COMPLETE, '--function', 'sagas:saga:saga:stock,saga'],
+      /published to where it came from comes round for ever/,
+    ],
+    [[...COMPLETE, '--function', 'sagas:saga:saga:stock,,couriers'], /is not the ID of a topic/],
+    [
+      [...COMPLETE, '--function', 'sagas:saga:saga:stock', '--env', 'sagas:DEDUP_ON_CONFLICT=process'],
+      /accepted: a value like \^\(deadLetter\|ack\)\$/,
+    ],
+    [
+      [...COMPLETE, '--env', 'reminders:SAGA_MODULE=sagas.js'],
+      /SAGA_MODULE is for saga, and reminders is delay/,
+    ],
     [[...COMPLETE, '--nonsense'], /unknown option --nonsense/],
     [[...COMPLETE, '--queues'], /--queues needs a value/],
   ];
@@ -197,6 +211,29 @@ describe('with a gcloud', () => {
       assert.deepEqual(changes(calls), []);
     });
   }
+
+  test('sagas without their definitions end the run before anything is changed, and are deployed with them', async () => {
+    const saga = [
+      '--function',
+      'order-sagas:saga:saga:stock',
+      '--env',
+      'order-sagas:SAGA_MODULE=own/trips.mjs',
+    ];
+    const without = await against({}, saga);
+    assert.equal(without.code, 1);
+    assert.match(
+      without.err,
+      /functions\/own\/trips\.mjs is not there, and order-sagas has no sagas without/,
+    );
+    assert.deepEqual(changes(without.calls), []);
+    await mkdir(join(folder, 'build/functions/own'));
+    await writeFile(join(folder, 'build/functions/own/trips.mjs'), '');
+    const { code, err, calls } = await against({}, saga);
+    assert.equal(code, 0, err);
+    const [deployed] = calls.filter((call) => call.startsWith('functions deploy order-sagas '));
+    assert.match(deployed ?? '', /--entry-point=saga .*;SAGA_TOPIC=saga;.*;SAGA_MODULE=own\/trips\.mjs/);
+    assert.doesNotMatch(deployed ?? '', /TARGET_TOPIC/);
+  });
 
   test('an empty project gets what the dry run prints', async () => {
     const [dry, { code, err, out }] = await Promise.all([script(['--dry-run', ...COMPLETE]), against({})]);

@@ -6,7 +6,7 @@ import type { Module } from './module.ts';
 
 /** A line for each problem. */
 export function checkLimits(guarantee: Module, policy: Module): readonly string[] {
-  const problems = ['limits', 'service', 'dedup', 'order'].flatMap((name) => {
+  const problems = ['limits', 'service', 'dedup', 'order', 'saga'].flatMap((name) => {
     const [own, checked] = [guarantee, policy].map((module) => normal(module.variables.get(name)?.['type']));
     return own === checked ? [] : [`${guarantee.name}: the type of ${name} is not that of ${policy.name}`];
   });

@@ -43,7 +43,25 @@ type World = Readonly<{
 }>;
 const { world } = await imported<{ world: () => World }>('proofs/src/outbox/world.ts');
 const { encodeMessage } = await imported('shared/src/stored-message.ts');
-const { virtualClock } = await imported<{ virtualClock: () => object }>('shared/src/testing/index.ts');
+type VirtualClock = Readonly<{ now(): number; advance(milliseconds: number): Promise<void> }>;
+type Handle = (message: object, context: unknown) => Promise<unknown>;
+type Defining = Readonly<{ retriable(name: string, step: object): object }>;
+const { virtualClock, memoryInbox, memorySagas } = await imported<{
+  virtualClock: () => VirtualClock;
+  memoryInbox: (options: object) => object;
+  memorySagas: (inbox: object, options: object) => object;
+}>('shared/src/testing/index.ts');
+const { contextFor } = await imported<{ contextFor: (clock: object, parts: object) => unknown }>(
+  'shared/src/context.ts',
+);
+const { inbox } = await imported<{ inbox: (store: object, options: object) => (handler: unknown) => Handle }>(
+  'shared/src/dedup/inbox.ts',
+);
+const { defineSaga, orchestrator, sweepSagas } = await imported<{
+  defineSaga: (name: string, options: object) => Defining;
+  orchestrator: (store: object, sagas: readonly object[], options: object) => unknown;
+  sweepSagas: (store: object, ...rest: readonly object[]) => (context: unknown) => Promise<unknown>;
+}>('shared/src/sagas/index.ts');
 const { memoryTasks } = await imported('shared/src/tasks/memory.ts');
 const { republish } = await imported('shared/src/delay/republish.ts');
 const { encodeDelayed } = await imported<{ encodeDelayed: (delayed: object) => Uint8Array<ArrayBuffer> }>(
@@ -113,6 +131,34 @@ const leftBehind = async (log: unknown) => {
   await relayOf({ log }).sweep({ signal: new AbortController().signal });
 };
 
+/** A saga whose only step, which must succeed in the end, is refused; or one whose timer has not come. */
+const sagaLine = (what: 'parked' | 'woken') => async (log: unknown) => {
+  const clock = virtualClock();
+  const ports = { clock, publisher: { publish: async () => '1' } };
+  const store = memoryInbox({ clock });
+  const instances = memorySagas(store, { clock });
+  const trip = defineSaga('trip', { version: 1 }).retriable('letter', { topic: 'letters', do: () => ({}) });
+  const handle = inbox(store, ports)(orchestrator(instances, [trip], { topic: 'saga' }));
+  const deliver = async (id: string, attributes: object, to?: unknown): Promise<unknown> => {
+    const all = { saga: 'trip', sagaId: 't1', dedupId: id, ...attributes };
+    const message = { id, data: Buffer.from('{}'), attributes: all, publishTime: new Date(clock.now()) };
+    return handle(
+      message,
+      contextFor(clock, { consumer: 'order-sagas', ...(to !== undefined && { log: to }) }),
+    );
+  };
+  await deliver('start', { sagaAction: 'start' });
+  if (what === 'woken') {
+    await clock.advance(200_000);
+    await sweepSagas(instances, ports.publisher, { topic: 'saga', clock })(
+      contextFor(clock, { consumer: 'order-sagas', log }),
+    );
+    return;
+  }
+  const reply = { sagaAction: 'do', sagaStep: 'letter', sagaAttempt: '1', sagaOutcome: 'refused' };
+  await deliver('reply', { ...reply, sagaCode: 'NO' }, log);
+};
+
 const OIDC = { audiences: ['https://republisher.example'], serviceAccounts: ['caller@p.example'] };
 const QUEUE = { 'X-AppEngine-QueueName': 'delay' };
 /** A task for a topic that is not on the list, over HTTP, to a republisher that takes either proof of its callers. */
@@ -170,8 +216,8 @@ const alertsOf = async (
 };
 
 const EVERYWHERE = ['app', 'blocked', 'gaps', 'memory', 'refused', 'republisher_memory', 'sweep_failures'];
-test('that of the outbox is there only where a sweep relays one', async () => {
-  assert.deepEqual([...filters.keys()].toSorted(), [...EVERYWHERE, 'outbox'].toSorted());
+test('those of the outbox and of sagas are there only where a sweep relays one, and an orchestrator is', async () => {
+  assert.deepEqual([...filters.keys()].toSorted(), [...EVERYWHERE, 'outbox', 'parked'].toSorted());
   const without = filtersOf((await readPlan('complete')).resources);
   assert.deepEqual([...without.keys()].toSorted(), EVERYWHERE);
 });
@@ -202,7 +248,8 @@ test('a sweep that fails, or cannot be called, raises an alert; one that runs, a
     resource: { type: 'cloud_scheduler_job', labels: { job_id: job, location: 'europe-west1' } },
     jsonPayload: { status: severity === 'ERROR' ? 'UNAVAILABLE' : '', jobName: job },
   });
-  for (const job of ['reminders-sweep', 'ledger-fifo-sweep', 'payments-pipe-sweep', 'orders-once-sweep']) {
+  const others = ['reminders-sweep', 'ledger-fifo-sweep', 'payments-pipe-sweep', 'orders-once-sweep'];
+  for (const job of [...others, 'order-sagas-sweep']) {
     assert.deepEqual(passing(line(job, 'ERROR')), ['sweep_failures']);
     assert.deepEqual(passing(line(job, 'INFO')), []);
   }
@@ -235,7 +282,7 @@ test('a stream that goes on, and a service of another team, raise no alert', asy
 
 test('a row of the outbox that can never be published raises an alert, in every function that relays, and no other', async () => {
   for (const write of [passed('permanent', { sequenceKey: 'k' }), passed('permanent'), leftBehind]) {
-    for (const service of ['ledger-fifo', 'orders-once'])
+    for (const service of ['ledger-fifo', 'orders-once', 'order-sagas'])
       assert.deepEqual(await alertsOf(onCloudRun(service), write), ['outbox']);
     assert.deepEqual(await alertsOf(onCloudRun('payments-pipe'), write), []);
   }
@@ -244,6 +291,12 @@ test('a row of the outbox that can never be published raises an alert, in every 
 test('a row of the outbox that is tried again raises no alert', async () => {
   for (const slot of [{ sequenceKey: 'k' }, undefined])
     assert.deepEqual(await alertsOf(onCloudRun('ledger-fifo'), passed('refused', slot)), []);
+});
+
+test('a saga that waits for an operator raises an alert, and one whose timer was late raises none', async () => {
+  assert.deepEqual(await alertsOf(onCloudRun('order-sagas'), sagaLine('parked')), ['parked']);
+  assert.deepEqual(await alertsOf(onCloudRun('order-sagas'), sagaLine('woken')), []);
+  assert.deepEqual(await alertsOf(onCloudRun('payments-pipe'), sagaLine('parked')), []);
 });
 
 const badProof = { Authorization: 'Bearer a.b.c' };

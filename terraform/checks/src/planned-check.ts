@@ -8,9 +8,11 @@ import { ACCEPTED } from './known-values.ts';
 import { type Json, listOf, objectOf, textOf } from './module.ts';
 import {
   accountOf,
+  delays,
   environmentOf,
   functions,
   noSecrets,
+  orchestrates,
   seconds,
   subscribed,
   unless,
@@ -41,6 +43,8 @@ const CHECKS: Readonly<Record<string, readonly Check[]>> = {
     subscribed,
     noSecrets,
     wakes,
+    delays,
+    orchestrates,
   ],
   google_cloud_run_v2_service: [
     ({ values }) =>

@@ -137,3 +137,45 @@ export function wakes(of: Planned, all: readonly Planned[]): readonly string[] {
     ...unless(url === uriOf(of), 'WAKE_URL is not its URL'),
   ];
 }
+
+/** The variable with the topic at which a function's delayed messages come out. */
+const COMES_OUT: Readonly<Record<string, string>> = {
+  delay: 'TARGET_TOPIC',
+  pipeline: 'SOURCE_TOPIC',
+  saga: 'SAGA_TOPIC',
+};
+
+/** Where the republisher must not publish to, a delayed message waits for ever; so does the timer of a saga. */
+export function delays(of: Planned, all: readonly Planned[]): readonly string[] {
+  const topic = environmentOf(of)[COMES_OUT[text(at(of.values, 'build_config', 'entry_point'))] ?? ''];
+  const lists = all
+    .map((one) => environmentOf(one)['ALLOWED_TOPICS'])
+    .filter((list) => list !== undefined && topic !== undefined);
+  return lists
+    .filter((list) => !list?.split(',').includes(topic ?? ''))
+    .map(() => `the republisher may not publish to ${topic}`);
+}
+
+/** What an orchestrator needs beside the others' things. */
+export function orchestrates(of: Planned, all: readonly Planned[]): readonly string[] {
+  const { SAGA_TOPIC: topic, SOURCE_SUBSCRIPTION: subscription } = environmentOf(of);
+  if (topic === undefined) return [];
+  const own = all.find(
+    ({ type, values }) => type === 'google_pubsub_subscription' && values['name'] === subscription,
+  );
+  const isSwept = all.some(
+    ({ type, values }) =>
+      type === 'google_cloud_scheduler_job' && at(values, 'http_target', 'uri') === `${uriOf(of)}/sweep`,
+  );
+  const mayPublish = all.some(
+    ({ type, values }) =>
+      type === 'google_pubsub_topic_iam_member' &&
+      last(values['topic']) === topic &&
+      values['member'] === `serviceAccount:${accountOf(of)}`,
+  );
+  return [
+    ...unless(last(own?.values['topic']) === topic, 'its subscription is not on SAGA_TOPIC'),
+    ...unless(isSwept, 'without a sweep a saga whose timer is lost stands still'),
+    ...unless(mayPublish, 'it may not publish its timers to SAGA_TOPIC'),
+  ];
+}

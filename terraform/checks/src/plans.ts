@@ -48,6 +48,7 @@ export const CASES: Readonly<
       app_engine_location: 'europe-west',
       app_engine_service: 'default',
       outbox: '{orders-once=["reminders"],ledger-fifo=["orders"]}',
+      saga: '{topics=["stock","couriers"]}',
     },
   },
   'existing-project': { example: 'existing-project', variables: EXISTING },

@@ -89,7 +89,7 @@ describe('with Terraform:', { skip: there === undefined }, () => {
     'a delay without queues': [
       '"dedup"',
       '"delay"',
-      /delay must be set for the functions delay and pipeline/,
+      /delay must be set for the functions delay, pipeline and saga/,
     ],
     'a variable that the module sets itself': [
       'function              = "dedup"',

@@ -125,10 +125,10 @@ const PLANTED: Readonly<Record<string, Planted>> = {
   },
   'an argument that the called module does not have': {
     file: 'examples/minimal/main.tf',
-    from: 'target_topic          = google',
-    to: 'destination_topic     = google',
+    from: 'source_topic          = google',
+    to: 'origin_topic          = google',
     finds:
-      /module\.orders_once: modules\/guarantee has no variable destination_topic[\s\S]*target_topic is required/,
+      /module\.orders_once: modules\/guarantee has no variable origin_topic[\s\S]*source_topic is required/,
   },
   'an output that the called module does not have': {
     file: 'examples/minimal/main.tf',
@@ -144,7 +144,7 @@ const PLANTED: Readonly<Record<string, Planted>> = {
   },
   'a grant for the whole project': {
     file: GUARANTEE,
-    from: 'resource "google_pubsub_topic_iam_member" "target" {\n  project = var.project_id\n  topic   = var.target_topic\n',
+    from: 'resource "google_pubsub_topic_iam_member" "target" {\n  count = local.is_saga ? 0 : 1\n\n  project = var.project_id\n  topic   = var.target_topic\n',
     to: 'resource "google_project_iam_member" "target" {\n  project = var.project_id\n',
     finds: /a grant that src\/grants\.ts does not have: project: roles\/pubsub\.publisher to runtime/,
   },

@@ -1,5 +1,5 @@
 # All there is: a function for each guarantee and one for all three, the republisher on App Engine, sweeps, alerts, and
-# on request Redis and relays of outboxes.
+# on request an orchestrator of sagas, Redis and relays of outboxes.
 
 provider "google" {
   project = var.project_id
@@ -7,13 +7,20 @@ provider "google" {
 }
 
 locals {
-  functions = {
-    orders-once   = { function = "dedup", source = "orders", target = "orders-unique" }
-    reminders     = { function = "delay", source = "reminders", target = "reminders-due" }
-    ledger-fifo   = { function = "fifo", source = "ledger", target = "ledger-ordered" }
-    payments-pipe = { function = "pipeline", source = "payments", target = "payments-ready" }
-  }
-  topics = toset(flatten([for function in values(local.functions) : [function.source, function.target]]))
+  functions = merge(
+    {
+      orders-once   = { function = "dedup", source = "orders", target = "orders-unique" }
+      reminders     = { function = "delay", source = "reminders", target = "reminders-due" }
+      ledger-fifo   = { function = "fifo", source = "ledger", target = "ledger-ordered" }
+      payments-pipe = { function = "pipeline", source = "payments", target = "payments-ready" }
+    },
+    { for name, saga in local.sagas : name => { function = "saga", source = saga.topic, target = null } },
+  )
+  sagas = var.saga == null ? {} : { order-sagas = var.saga }
+  topics = toset(concat(
+    compact(flatten([for function in values(local.functions) : [function.source, function.target]])),
+    flatten([for saga in values(local.sagas) : tolist(saga.topics)]),
+  ))
   delay = {
     queues      = module.queues.ids
     republisher = module.republisher.target
@@ -104,7 +111,11 @@ module "republisher" {
   storage_regions = var.storage_regions
   labels          = var.labels
   project_number  = var.project_number
-  allowed_topics  = [google_pubsub_topic.topics["reminders-due"].name, google_pubsub_topic.topics["payments"].name]
+  # Where delayed messages come out, and an orchestrator's timers come back.
+  allowed_topics = concat(
+    [google_pubsub_topic.topics["reminders-due"].name, google_pubsub_topic.topics["payments"].name],
+    [for saga in values(local.sagas) : google_pubsub_topic.topics[saga.topic].name],
+  )
   queues          = module.queues.ids
   draining_queues = module.queues.draining_ids
   firestore       = module.store.firestore
@@ -133,14 +144,18 @@ module "guarantees" {
   name                  = each.key
   function              = each.value.function
   source_topic          = google_pubsub_topic.topics[each.value.source].name
-  target_topic          = google_pubsub_topic.topics[each.value.target].name
+  target_topic          = each.value.target == null ? null : google_pubsub_topic.topics[each.value.target].name
   firestore             = module.store.firestore
   redis                 = each.value.function == "dedup" ? one(module.redis[*].secrets) : null
   network               = each.value.function == "dedup" ? var.redis_network : null
-  delay                 = contains(["delay", "pipeline"], each.value.function) ? local.delay : null
+  delay                 = contains(["delay", "pipeline", "saga"], each.value.function) ? local.delay : null
   wake_queue            = contains(["fifo", "pipeline"], each.value.function) ? module.wake_queue.id : null
   build_service_account = module.project.build_account
   # Its own topics are created before any account may publish to them.
+  saga = each.value.function != "saga" ? null : {
+    module = local.sagas[each.key].module
+    topics = [for topic in local.sagas[each.key].topics : google_pubsub_topic.topics[topic].name]
+  }
   outbox = contains(keys(var.outbox), each.key) ? {
     topics = [for topic in var.outbox[each.key] : try(google_pubsub_topic.topics[topic].name, topic)]
   } : null
@@ -170,7 +185,8 @@ module "monitoring" {
   queues                = merge(module.queues.ids, module.queues.draining_ids)
   notification_channels = var.notification_channels
   streams               = [for name, function in local.functions : name if contains(["fifo", "pipeline"], function.function)]
-  outboxes              = keys(var.outbox)
+  outboxes              = setunion(keys(var.outbox), keys(local.sagas))
+  sagas                 = keys(local.sagas)
   republisher           = module.republisher.service
   sweeps                = [for sweep in module.sweeps : sweep.job.name]
   functions             = { for name, guarantee in module.guarantees : name => { subscription = guarantee.subscription.name } }

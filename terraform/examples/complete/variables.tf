@@ -60,6 +60,16 @@ variable "outbox" {
   default     = {}
 }
 
+variable "saga" {
+  description = "An orchestrator of sagas: the ID of its topic, of the topics of all steps, and the file with the definitions, which the package of functions must have (npm run package -- --sagas FILE). Null: none."
+  type = object({
+    topic  = optional(string, "saga")
+    topics = set(string)
+    module = optional(string, "sagas.js")
+  })
+  default = null
+}
+
 variable "redis_network" {
   description = "A network and a subnetwork in the region, where claims are to be kept in Redis as well as in Firestore."
   type = object({

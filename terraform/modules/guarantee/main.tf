@@ -10,9 +10,10 @@ module "policy" {
   source_topic  = var.source_topic
   target_topic  = var.target_topic
   has_delay     = var.delay != null
+  saga          = var.saga
   has_redis     = var.redis != null
   has_wake      = var.wake_queue != null
-  has_outbox    = var.outbox != null
+  has_outbox    = local.has_outbox
   limits        = var.limits
   service       = var.service
   dedup         = var.dedup
@@ -26,14 +27,22 @@ locals {
   limits = module.policy.limits
   size   = module.policy.service
 
-  is_redis       = var.redis != null
-  uses_firestore = contains(["fifo", "pipeline"], var.function) || (var.function == "dedup" && !local.is_redis) || local.keeps_delays || var.outbox != null
+  is_redis = var.redis != null
+  is_saga  = var.function == "saga"
+  # What an orchestrator sends are rows of its commits: without the outbox a crash would lose them.
+  has_outbox     = var.outbox != null || local.is_saga
+  uses_firestore = contains(["fifo", "pipeline"], var.function) || (var.function == "dedup" && !local.is_redis) || local.keeps_delays || local.has_outbox
   keeps_delays   = var.delay == null ? false : var.delay.ledger != "off" || var.delay.payloads
   pubsub_agent   = "serviceAccount:service-${var.project_number}@gcp-sa-pubsub.iam.gserviceaccount.com"
-  # The sweep publishes to them what outboxes and inbox left behind; the target has its grant anyway.
-  outbox_topics = var.outbox == null ? toset([]) : setsubtract(
-    setunion(var.outbox.topics, contains(["fifo", "pipeline"], var.function) ? [var.source_topic] : []),
-    [var.target_topic],
+  # The sweep publishes to them what outboxes and inbox left behind; the target has its grant anyway. An orchestrator's
+  # commands go to the topics of its steps, and its timers to its own.
+  outbox_topics = setsubtract(
+    setunion(
+      var.outbox == null ? [] : var.outbox.topics,
+      local.has_outbox && contains(["fifo", "pipeline", "saga"], var.function) ? [var.source_topic] : [],
+      var.saga == null ? [] : var.saga.topics,
+    ),
+    compact([var.target_topic]),
   )
   # Known before the function is, unlike its own attribute: the function gets its own URL as a variable.
   own_url       = "https://${local.names.function}-${var.project_number}.${var.region}.run.app"
@@ -47,7 +56,6 @@ locals {
   environment = merge(
     {
       GOOGLE_CLOUD_PROJECT = var.project_id
-      TARGET_TOPIC         = var.target_topic
       DEAD_LETTER_TOPIC    = google_pubsub_topic.dead_letters.name
       SOURCE_SUBSCRIPTION  = local.names.subscription
       CONSUMER             = var.name
@@ -55,6 +63,13 @@ locals {
       LOG_EXECUTION_ID = "true"
     },
     module.policy.environment,
+    var.saga == null ? {} : {
+      SAGA_TOPIC  = var.source_topic
+      SAGA_MODULE = var.saga.module
+    },
+    local.is_saga ? {} : {
+      TARGET_TOPIC = var.target_topic
+    },
     var.log_level == "info" ? {} : { LOG_LEVEL = var.log_level },
     var.check_windows ? {} : { CHECK_WINDOWS = "off" },
     var.strict_attributes ? { STRICT_ATTRIBUTES = "on" } : {},
@@ -110,7 +125,7 @@ resource "google_cloudfunctions2_function" "function" {
   project     = var.project_id
   location    = var.region
   name        = local.names.function
-  description = "${var.function}: ${var.source_topic} to ${var.target_topic}"
+  description = local.is_saga ? "saga: ${var.source_topic}" : "${var.function}: ${var.source_topic} to ${var.target_topic}"
   labels      = var.labels
 
   build_config {
@@ -194,6 +209,8 @@ resource "google_cloudfunctions2_function" "function" {
 # --- what the function may do
 
 resource "google_pubsub_topic_iam_member" "target" {
+  count = local.is_saga ? 0 : 1
+
   project = var.project_id
   topic   = var.target_topic
   role    = "roles/pubsub.publisher"

@@ -29,18 +29,19 @@ variable "name" {
 }
 
 variable "function" {
-  description = "The guarantee: dedup (once), delay (later), fifo (in order) or pipeline (all three)."
+  description = "The guarantee: dedup (once), delay (later), fifo (in order) or pipeline (all three); or saga, the orchestrator of sagas."
   type        = string
 }
 
 variable "source_topic" {
-  description = "ID of the topic that publishers publish to."
+  description = "ID of the topic that publishers publish to; of saga the orchestrator's own, to which starts, replies and timers come."
   type        = string
 }
 
 variable "target_topic" {
-  description = "ID of the topic that messages are forwarded to."
+  description = "ID of the topic that messages are forwarded to; null for saga, whose steps name their topics."
   type        = string
+  default     = null
 }
 
 variable "bundle" {
@@ -57,7 +58,7 @@ variable "bundle" {
 }
 
 variable "firestore" {
-  description = "Where claims, order, schedules and large payloads are kept: `firestore` of the module store-firestore."
+  description = "Where claims, order, schedules, sagas and large payloads are kept: `firestore` of the module store-firestore."
   type = object({
     database          = optional(string, "(default)")
     collection_prefix = optional(string, "pubsub-guarantees")
@@ -81,7 +82,7 @@ variable "redis" {
 }
 
 variable "delay" {
-  description = "For delay and pipeline: the queues (`ids` of the module delay-queues) and what the queues call back (`target` of the module republisher)."
+  description = "For delay, pipeline and saga: the queues (`ids` of the module delay-queues) and what the queues call back (`target` of the module republisher)."
   type = object({
     queues = map(string)
     republisher = object({
@@ -121,6 +122,15 @@ variable "delay" {
   }
 }
 
+variable "saga" {
+  description = "For saga: the file of the package whose default export is the list of definitions (`module`), and the IDs of the topics that their steps name (`topics`). Give the function a sweep."
+  type = object({
+    module = optional(string, "sagas.js")
+    topics = set(string)
+  })
+  default = null
+}
+
 variable "limits" {
   description = "Times and limits, which must fit each other; what does not fit ends the plan with the reason. Units are in the names."
   type = object({
@@ -139,7 +149,7 @@ variable "limits" {
 }
 
 variable "dedup" {
-  description = "For dedup and pipeline: what becomes of a known `dedupId` with other data (`on_conflict`: deadLetter, ack or process), of messages while the store is down (`on_store_unavailable`: retry or process), and how keys in Redis begin. Null: as the function does by itself."
+  description = "For dedup, pipeline and saga: what becomes of a known `dedupId` with other data (`on_conflict`: deadLetter, ack or, not for saga, process), of messages while the store is down (`on_store_unavailable`: retry or, not for saga, process), and how keys in Redis begin. Null: as the function does by itself."
   type = object({
     on_conflict          = optional(string)
     on_store_unavailable = optional(string)
@@ -174,7 +184,7 @@ variable "wake_queue" {
 }
 
 variable "outbox" {
-  description = "Not null: the sweep also publishes what publishers' outboxes and the inbox left behind in the function's database, to these topics (IDs); for fifo and pipeline also to source_topic. shards: where the publishers' outbox has another number than 16. Give the function a sweep."
+  description = "Not null: the sweep also publishes what publishers' outboxes and the inbox left behind in the function's database, to these topics (IDs); for fifo and pipeline also to source_topic. The sweep of saga does so without it, to source_topic and saga.topics. shards: where the publishers' outbox has another number than 16. Give the function a sweep."
   type = object({
     topics = optional(set(string), [])
     shards = optional(number)
@@ -245,10 +255,10 @@ variable "environment" {
     # By their beginnings, so that a misspelt one is refused as well.
     condition = length([
       for name in keys(var.environment) : name if can(regex(
-        "^(CHECK_|COLLECTION_|CONSUMER|COUNTER_|DEAD_LETTER_|DEDUP_|DELAY_|FIRESTORE_|FUNCTION_|GOOGLE_CLOUD_PROJECT|HANDLER_|K_|LOG_|MAX_BYTES_|NODE_EXTRA_CA_CERTS|ORDER_|OUTBOX|PORT$|REDIS_|REPUBLISHER_|SOURCE_|STRICT_|TARGET_|TASKS_|WAKE_)", name
+        "^(CHECK_|COLLECTION_|CONSUMER|COUNTER_|DEAD_LETTER_|DEDUP_|DELAY_|FIRESTORE_|FUNCTION_|GOOGLE_CLOUD_PROJECT|HANDLER_|K_|LOG_|MAX_BYTES_|NODE_EXTRA_CA_CERTS|ORDER_|OUTBOX|PORT$|REDIS_|REPUBLISHER_|SAGA_|SOURCE_|STRICT_|TARGET_|TASKS_|WAKE_)", name
       ))
     ]) == 0
-    error_message = "environment has a variable that the module or the platform sets itself: set dedup, order, limits, firestore, redis, delay, outbox, wake_queue, counter_scope, log_level, check_windows, strict_attributes or the topics instead."
+    error_message = "environment has a variable that the module or the platform sets itself: set dedup, order, limits, firestore, redis, delay, saga, outbox, wake_queue, counter_scope, log_level, check_windows, strict_attributes or the topics instead."
   }
 
   validation {

@@ -44,6 +44,16 @@ locals {
       auto_close = "604800s"
       content    = "`npx pubsub-guarantees outbox list` lists the streams that are blocked, and the rows without order that were set aside, each with the reason. Remove the cause, then `npx pubsub-guarantees outbox resume KEY`, pass the row with `skip KEY NUMBER`, or put a row without order back with `reopen ROW`; what the inbox left behind is among them."
     }
+    parked = {
+      services   = sort(tolist(var.sagas))
+      is_gae     = false
+      events     = ["saga_parked"]
+      title      = "parked sagas"
+      condition  = "A saga waits for an operator"
+      severity   = "ERROR"
+      auto_close = "604800s"
+      content    = "The log line names the saga, its instance as a hash, and the problem; `npx pubsub-guarantees sagas list --parked` lists the instances. The saga goes on being tried. Mend the cause, then `npx pubsub-guarantees sagas retry SAGA ID`; where no participant can tell the outcome any more, `sagas settle`. See \"A saga that waits\" in docs/operations.md."
+    }
     memory = {
       services   = sort(keys(var.functions))
       is_gae     = false

@@ -73,13 +73,24 @@ variable "streams" {
 }
 
 variable "outboxes" {
-  description = "Names of the functions with `outbox`: an alert opens when the sweep of one cannot publish a row of the outbox or the inbox."
+  description = "Names of the functions with `outbox`, and of the functions saga: an alert opens when the sweep of one cannot publish a row of the outbox or the inbox."
   type        = set(string)
   default     = []
 
   validation {
     condition     = length(setsubtract(var.outboxes, keys(var.functions))) == 0
     error_message = "outboxes must be names that functions has."
+  }
+}
+
+variable "sagas" {
+  description = "Names of the functions saga: an alert opens when a saga of one is parked."
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = length(setsubtract(var.sagas, keys(var.functions))) == 0
+    error_message = "sagas must be names that functions has."
   }
 }
 

@@ -29,7 +29,7 @@ output "environment" {
 
       MAX_BYTES_IN_FLIGHT = tostring(local.bytes_in_flight)
     },
-    contains(["dedup", "pipeline"], var.function) ? {
+    contains(["dedup", "pipeline", "saga"], var.function) ? {
       DEDUP_LEASE     = "${var.limits.dedup_lease_seconds}s"
       DEDUP_RETENTION = "${var.limits.dedup_retention_seconds}s"
     } : {},

@@ -10,12 +10,12 @@ variable "name" {
 }
 
 variable "function" {
-  description = "The guarantee: dedup, delay, fifo or pipeline."
+  description = "The guarantee: dedup, delay, fifo or pipeline; or saga, the orchestrator of sagas."
   type        = string
 
   validation {
-    condition     = contains(["dedup", "delay", "fifo", "pipeline"], var.function)
-    error_message = "function must be dedup, delay, fifo or pipeline."
+    condition     = contains(["dedup", "delay", "fifo", "pipeline", "saga"], var.function)
+    error_message = "function must be dedup, delay, fifo, pipeline or saga."
   }
 }
 
@@ -30,21 +30,27 @@ variable "source_topic" {
 }
 
 variable "target_topic" {
-  description = "ID of the topic that messages are forwarded to."
+  description = "ID of the topic that messages are forwarded to; null for saga, whose steps name their topics."
   type        = string
+  default     = null
 
   validation {
-    condition     = can(regex("^[A-Za-z][A-Za-z0-9._~+%-]{2,254}$", var.target_topic))
+    condition     = var.function == "saga" || can(regex("^[A-Za-z][A-Za-z0-9._~+%-]{2,254}$", var.target_topic))
     error_message = "target_topic must be the ID of a topic in this project (3 to 255 characters, beginning with a letter), not a full name."
   }
 
   validation {
-    condition     = var.target_topic != var.source_topic
+    condition     = var.function != "saga" || var.target_topic == null
+    error_message = "target_topic must be null for saga, whose steps name their topics: saga.topics."
+  }
+
+  validation {
+    condition     = var.target_topic == null ? true : var.target_topic != var.source_topic
     error_message = "target_topic must be another topic than source_topic: a message that is published to where it came from comes round for ever."
   }
 
   validation {
-    condition     = !contains([var.source_topic, var.target_topic], "${var.name}-dead-letters")
+    condition     = !contains(compact([var.source_topic, var.target_topic]), "${var.name}-dead-letters")
     error_message = "NAME-dead-letters is the name of the dead-letter topic: source_topic and target_topic must be others."
   }
 }
@@ -55,8 +61,37 @@ variable "has_delay" {
   default     = false
 
   validation {
-    condition     = var.has_delay == contains(["delay", "pipeline"], var.function)
-    error_message = "delay must be set for the functions delay and pipeline, and for no other."
+    condition     = var.has_delay == contains(["delay", "pipeline", "saga"], var.function)
+    error_message = "delay must be set for the functions delay, pipeline and saga, whose timers are delayed messages, and for no other."
+  }
+}
+
+variable "saga" {
+  description = "For saga: the file of the package whose default export is the list of definitions (`module`), and the IDs of the topics that their steps name (`topics`)."
+  type = object({
+    module = optional(string, "sagas.js")
+    topics = set(string)
+  })
+  default = null
+
+  validation {
+    condition     = (var.saga != null) == (var.function == "saga")
+    error_message = "saga must be set for the function saga, and for no other."
+  }
+
+  validation {
+    condition     = var.saga == null ? true : can(regex("^[A-Za-z0-9_-][A-Za-z0-9._/-]*\\.m?js$", var.saga.module))
+    error_message = "saga.module must be a file in the folder of the package, such as sagas.js."
+  }
+
+  validation {
+    condition     = var.saga == null ? true : length(var.saga.topics) >= 1 && alltrue([for topic in var.saga.topics : can(regex("^[A-Za-z][A-Za-z0-9._~+%-]{2,254}$", topic))])
+    error_message = "saga.topics must be the IDs of topics in this project, at least one: those that the steps of the definitions name."
+  }
+
+  validation {
+    condition     = var.saga == null ? true : length(setintersection(var.saga.topics, [var.source_topic, "${var.name}-dead-letters"])) == 0
+    error_message = "saga.topics must be other topics than source_topic, the orchestrator's own, and NAME-dead-letters."
   }
 }
 
@@ -67,7 +102,7 @@ variable "has_redis" {
 
   validation {
     condition     = !var.has_redis || contains(["dedup", "pipeline"], var.function)
-    error_message = "redis may be set for the functions dedup and pipeline only: order, schedules and payloads need Firestore."
+    error_message = "redis may be set for the functions dedup and pipeline only: order, schedules, payloads and sagas need Firestore."
   }
 }
 
@@ -153,7 +188,7 @@ variable "limits" {
 }
 
 variable "dedup" {
-  description = "For dedup and pipeline: what becomes of a known `dedupId` with other data (`on_conflict`: deadLetter, ack or process), of messages while the store is down (`on_store_unavailable`: retry or process), and how keys in Redis begin. Null: as the function does by itself."
+  description = "For dedup, pipeline and saga: what becomes of a known `dedupId` with other data (`on_conflict`: deadLetter, ack or, not for saga, process), of messages while the store is down (`on_store_unavailable`: retry or, not for saga, process), and how keys in Redis begin. Null: as the function does by itself."
   type = object({
     on_conflict          = optional(string)
     on_store_unavailable = optional(string)
@@ -162,8 +197,14 @@ variable "dedup" {
   default = {}
 
   validation {
-    condition     = length([for value in values(var.dedup) : value if value != null]) == 0 || contains(["dedup", "pipeline"], var.function)
-    error_message = "dedup may be set for the functions dedup and pipeline only."
+    condition     = length([for value in values(var.dedup) : value if value != null]) == 0 || contains(["dedup", "pipeline", "saga"], var.function)
+    error_message = "dedup may be set for the functions dedup, pipeline and saga only."
+  }
+
+  validation {
+    # An instance and the record of its event are one commit.
+    condition     = var.function != "saga" || (var.dedup.on_conflict != "process" && var.dedup.on_store_unavailable != "process")
+    error_message = "dedup.on_conflict and dedup.on_store_unavailable must not be process for saga: an event without its record would be a second effect."
   }
 
   validation {

@@ -1,7 +1,7 @@
 # The database, and how the toolkit's collections are indexed in it: nothing but the fields that are queried, because
 # every index entry is paid for with each write, and an ascending time in an index is a hot spot: `pendingAt` is a map with
-# a field for each shard, which inherit its index, and `sweep` a text that begins with one. No query needs a composite
-# index. What has an expiry has a TTL policy; what is work has none.
+# a field for each shard, which inherit its index, and `sweep` and `wake` are texts that begin with one. No query needs a
+# composite index. What has an expiry has a TTL policy; what is work has none.
 
 locals {
   database = var.create_database ? google_firestore_database.database[0].name : var.database
@@ -16,6 +16,9 @@ locals {
     outbox-streams = { indexed = { blockedAt = "DESCENDING" }, ttl = null }
     payload        = { indexed = { expiresAt = "ASCENDING" }, ttl = "expiresAt" }
     payload-chunks = { indexed = { expiresAt = "ASCENDING", unfinishedAt = "ASCENDING" }, ttl = "expiresAt" }
+    saga-steps     = { indexed = {}, ttl = "expiresAt" }
+    saga-traces    = { indexed = { openSince = "ASCENDING" }, ttl = "expiresAt" }
+    sagas          = { indexed = { wake = "ASCENDING", byState = "ASCENDING" }, ttl = "expiresAt" }
     schedules      = { indexed = { sweep = "ASCENDING", byKey = "ASCENDING", byDueTime = "ASCENDING" }, ttl = "expiresAt" }
   }
 

@@ -309,3 +309,89 @@ run "refuses_memory_that_one_message_does_not_fit" {
   }
   expect_failures = [var.service]
 }
+
+run "an_orchestrator_has_the_variables_of_its_inbox_and_no_target" {
+  command = plan
+  variables {
+    function     = "saga"
+    target_topic = null
+    has_delay    = true
+    has_outbox   = true
+    saga         = { topics = ["stock"] }
+    dedup        = { on_conflict = "ack" }
+  }
+
+  assert {
+    condition     = output.environment.DEDUP_LEASE == "30s" && output.environment.OUTBOX == "on" && output.environment.DEDUP_ON_CONFLICT == "ack"
+    error_message = "saga lacks a variable"
+  }
+}
+
+run "refuses_an_orchestrator_without_definitions_and_queues" {
+  command = plan
+  variables {
+    function     = "saga"
+    target_topic = null
+  }
+  expect_failures = [var.saga, var.has_delay]
+}
+
+run "refuses_definitions_for_another_function" {
+  command = plan
+  variables {
+    saga = { topics = ["stock"] }
+  }
+  expect_failures = [var.saga]
+}
+
+run "refuses_an_orchestrator_with_a_target" {
+  command = plan
+  variables {
+    function  = "saga"
+    has_delay = true
+    saga      = { topics = ["stock"] }
+  }
+  expect_failures = [var.target_topic]
+}
+
+run "refuses_another_function_without_a_target" {
+  command = plan
+  variables {
+    target_topic = null
+  }
+  expect_failures = [var.target_topic]
+}
+
+run "refuses_an_orchestrator_whose_commands_come_to_itself" {
+  command = plan
+  variables {
+    function     = "saga"
+    target_topic = null
+    has_delay    = true
+    saga         = { topics = ["stock", "orders"] }
+  }
+  expect_failures = [var.saga]
+}
+
+run "refuses_definitions_outside_of_the_package" {
+  command = plan
+  variables {
+    function     = "saga"
+    target_topic = null
+    has_delay    = true
+    saga         = { topics = ["stock"], module = "../sagas.js" }
+  }
+  expect_failures = [var.saga]
+}
+
+run "refuses_an_orchestrator_that_would_process_without_a_record" {
+  command = plan
+  variables {
+    function     = "saga"
+    target_topic = null
+    has_delay    = true
+    saga         = { topics = ["stock"] }
+    dedup        = { on_conflict = "process" }
+  }
+  expect_failures = [var.dedup]
+}
