@@ -119,7 +119,7 @@ function ordered(config: Config, ports: Ports, around: (stages: Stages) => Guard
 }
 
 /**
- * `retryLater` is outside of the inbox, so that neither an instance at which another delivery is at work nor a version
+ * `retryLater` is outside of the inbox, so that neither an instance at which other deliveries are at work nor a version
  * that this process does not know uses up delivery attempts.
  */
 function orchestrated(config: Config, ports: Ports, attributes: Middleware): Pipeline {
@@ -166,6 +166,9 @@ function later(config: Config, ports: Ports): Middleware {
   });
 }
 
+/** Below the shortest backoff of a subscription that the modules make (10 s), and long enough for others' commits. */
+const CONTENTION_PAUSE = '5s';
+
 /** Only where delayed messages come back through the function's own source. */
 function retryLaterStage(config: Config, ports: Ports): Middleware {
   const { topic } = needed(config.delay, 'delay settings');
@@ -174,6 +177,7 @@ function retryLaterStage(config: Config, ports: Ports): Middleware {
     clock: ports.clock,
     topic,
     inProgress: lease,
+    contention: CONTENTION_PAUSE,
     ...(ports.payloads !== undefined && { payloads: ports.payloads }),
   });
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { Firestore, type Transaction } from '@google-cloud/firestore';
-import { contextFor, type OutgoingMessage, silent } from 'pubsub-guarantees';
+import { ack, contextFor, type OutgoingMessage, silent, TransientError } from 'pubsub-guarantees';
 import type { InboxStore } from 'pubsub-guarantees/dedup';
 import { defineSaga, type SagaStore } from 'pubsub-guarantees/sagas';
 import { memoryInbox, memorySagas, memoryTasks, virtualClock } from 'pubsub-guarantees/testing';
@@ -112,7 +112,10 @@ const trip = defineSaga<{ city: string }>('trip', { version: 1 })
   })
   .retriable('letter', { topic: 'letters', do: ({ city }) => ({ city }) });
 
-function running() {
+type Inbox = ReturnType<typeof memoryInbox>;
+
+/** `between`: what the function has in place of its inbox. */
+function running(between: (inbox: Inbox) => Inbox = (inbox) => inbox) {
   const clock = virtualClock();
   const published: OutgoingMessage[] = [];
   const publisher = {
@@ -134,7 +137,7 @@ function running() {
     sagas: {
       definitions: [trip],
       store: store as unknown as SagaStore<Transaction>,
-      inbox: inbox as unknown as InboxStore<Transaction>,
+      inbox: between(inbox) as unknown as InboxStore<Transaction>,
     },
     subscriptionWindows: async () => undefined,
     evictionPolicy: Promise.resolve(undefined),
@@ -186,6 +189,28 @@ test('the sweep wakes what no timer has woken, and what it cannot read is a dead
   const strange = { topic: 'saga', data: Buffer.from('{}'), attributes: { saga: 'trip' } };
   assert.equal((await deliver(strange, 'm9')).kind, 'deadLetter');
   assert.equal(published.at(-1)?.topic, 'projects/p/topics/dead');
+});
+
+test('an instance at which others are at work each time is rescheduled, and uses up no delivery attempt', async () => {
+  let refusals = 1;
+  const { tasks, published, deliver, clock } = running((inbox) => ({
+    ...inbox,
+    async transact(attempt) {
+      refusals -= 1;
+      if (refusals < 0) return inbox.transact(attempt);
+      throw new TransientError('TRANSACTION_CONTENTION', 'others were in the way each time');
+    },
+  }));
+  const start = trip.start('t1', { city: 'Ulm' }, { topic: 'saga' });
+  const began = clock.now();
+  assert.deepEqual(await deliver(start, 'm1'), ack('scheduled'));
+  assert.deepEqual(
+    tasks.created.map(({ scheduleTimeMs }) => scheduleTimeMs - began),
+    [5_000],
+  );
+  assert.equal(published.length, 0);
+  // It comes back under an identity that no claim holds.
+  assert.deepEqual(await deliver(start, 'm2'), ack('handled'));
 });
 
 test('an instance that another deployment knows is rescheduled, and uses up no delivery attempt', async () => {

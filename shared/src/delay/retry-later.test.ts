@@ -249,6 +249,23 @@ test('a message that another delivery is at work on is rescheduled where that is
   assert.equal((await plain.deliver(plain.message())).kind, 'retry');
 });
 
+for (const code of ['TRANSACTION_CONTENTION', 'SAGA_STEP_BUSY']) {
+  test(`a message that others were in the way of (${code}) is rescheduled where that is configured, and costs no attempt`, async () => {
+    const contended = retry(new TransientError(code, 'others were in the way each time'));
+    const w = world([contended, contended], { contention: '5s', inProgress: '30s', maxAttempts: 1 });
+    assert.deepEqual(await w.deliver(w.message()), ack('scheduled'));
+    await w.clock.runToIdle();
+    assert.deepEqual(
+      w.runs.map(({ atMs }) => atMs),
+      [0, 5_000, 10_000],
+    );
+    assert.deepEqual([w.nacks(), w.dead.published.length], [0, 0]);
+    const plain = world([contended], { inProgress: '30s' });
+    assert.deepEqual(await plain.deliver(plain.message()), contended);
+    assert.equal(plain.queue.calls(), 0);
+  });
+}
+
 test('inside a claim it refuses, instead of having the message counted as done', async () => {
   const clock = virtualClock();
   const queue = memoryTasks({ clock });
@@ -314,6 +331,8 @@ test('options that are not valid are refused at the start', () => {
     { maxTaskBytes: 0 },
     { inProgress: 'x' },
     { inProgress: '3651d' },
+    { contention: 'x' },
+    { contention: '3651d' },
   ]) {
     assert.throws(make(change), refusal(Object.keys(change)[0] ?? ''));
   }

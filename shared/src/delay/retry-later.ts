@@ -62,6 +62,12 @@ export type RetryLaterOptions = Readonly<{
    * as usual.
    */
   inProgress?: Duration;
+  /**
+   * The pause for a message whose handler was refused because others changed each time what it had read
+   * (`TRANSACTION_CONTENTION` of an inbox, `SAGA_STEP_BUSY`; from `0ms` to ten years). Absent: it is delivered again as
+   * usual.
+   */
+  contention?: Duration;
   /** For messages that do not fit a task. Absent: they are delivered again as usual. */
   payloads?: PayloadStore;
   /** As for `delay` (default 102,400, at most 1,048,576). */
@@ -92,6 +98,7 @@ export function retryLater(queue: TaskQueue, options: RetryLaterOptions): Middle
     topic: required(fullTopic),
     maxAttempts: whole(1),
     inProgress: durationFrom('0ms', LONGEST_PAUSE),
+    contention: durationFrom('0ms', LONGEST_PAUSE),
     payloads: somePayloads,
     maxTaskBytes: taskBytes,
   });
@@ -103,8 +110,11 @@ export function retryLater(queue: TaskQueue, options: RetryLaterOptions): Middle
     payloads,
   } = options;
   checkRoom(maxTaskBytes, queue);
-  const inProgressMs =
-    options.inProgress === undefined ? undefined : toMilliseconds(options.inProgress, 'inProgress');
+  const { inProgress = '0ms', contention = '0ms' } = options;
+  const pauses: Pauses = {
+    inProgressMs: toMilliseconds(inProgress, 'inProgress'),
+    contentionMs: toMilliseconds(contention, 'contention'),
+  };
 
   const reschedule = async (
     message: Message,
@@ -143,7 +153,7 @@ export function retryLater(queue: TaskQueue, options: RetryLaterOptions): Middle
       // Before the claim inside: the message comes back with another ID, and must be the same one there.
       const received = withDedupId(message, dedupIdOf(message, context));
       const outcome = await next(received, context);
-      const pauseMs = outcome.kind === 'retry' ? pauseOf(outcome, inProgressMs) : 0;
+      const pauseMs = outcome.kind === 'retry' ? pauseOf(outcome, pauses) : 0;
       if (outcome.kind !== 'retry' || pauseMs === 0 || hasItsPlace(message)) return outcome;
       // No caller waits for an answer any more: the message is on its way already.
       if (context.signal.aborted) return outcome;
@@ -166,16 +176,23 @@ export function retryLater(queue: TaskQueue, options: RetryLaterOptions): Middle
   return (next) => observeStage('later', stage(next));
 }
 
+/** For failures that ask for none themselves; 0: they are delivered again as usual. */
+type Pauses = Readonly<{ inProgressMs: number; contentionMs: number }>;
+
+/** Others were in the way each time that it was tried: what they do is done once they have let go. */
+const CONTENTION: ReadonlySet<string> = new Set(['TRANSACTION_CONTENTION', 'SAGA_STEP_BUSY']);
+
 /** 0: no pause was asked for. Throws ConfigError for one that is not valid. */
-function pauseOf({ error, after }: Outcome & { kind: 'retry' }, inProgressMs: number | undefined): number {
+function pauseOf({ error, after }: Outcome & { kind: 'retry' }, pauses: Pauses): number {
   if (after !== undefined) durationFrom('0ms', LONGEST_PAUSE)('after', after);
-  return after === undefined ? askedBy(error, inProgressMs) : toMilliseconds(after, 'after');
+  return after === undefined ? askedBy(error, pauses) : toMilliseconds(after, 'after');
 }
 
-function askedBy(error: unknown, inProgressMs = 0): number {
+function askedBy(error: unknown, { inProgressMs, contentionMs }: Pauses): number {
   if (!(error instanceof TransientError)) return 0;
-  const isElsewhere = error.code === 'IN_PROGRESS_ELSEWHERE';
-  const askedMs = error.retryAfterMs ?? (isElsewhere ? inProgressMs : 0);
+  const { code } = error;
+  const ownMs = CONTENTION.has(code) ? contentionMs : 0;
+  const askedMs = error.retryAfterMs ?? (code === 'IN_PROGRESS_ELSEWHERE' ? inProgressMs : ownMs);
   if (askedMs > LONGEST_DELAY_SECONDS * 1_000)
     throw refused('retryAfterMs', askedMs, `at most ${LONGEST_PAUSE}`);
   return Math.max(askedMs, 0);
