@@ -4,20 +4,23 @@ import { diedEverywhere } from '../engine/died-everywhere.ts';
 import { deathSites } from './play.ts';
 import { proveSagas } from './proof.ts';
 
-/** `npm run test:deep` takes 3,000, and demands deaths at each await. */
+/** What `npm run test:deep` asks of every search; here it takes more, and demands deaths at each await. */
 const DEEP = 3_000;
+const DEEP_PROGRAMS = 10_000;
 const SCHEDULES = Number(process.env['TEST_SCHEDULES'] ?? 300);
+const PROGRAMS = SCHEDULES >= DEEP ? Math.max(SCHEDULES, DEEP_PROGRAMS) : SCHEDULES;
 /** The seed is fixed, so that the counts are the same in each run. A failure prints the seed and the program. */
 const seed = Number(process.env['TEST_SEED'] ?? 20_260_301);
 
 test('whatever fails: each saga is completed or compensated, and no effect is there twice or by half', async (t) => {
-  const { failure, deaths } = await proveSagas({ seed, numRuns: SCHEDULES });
+  const { failure, deaths } = await proveSagas({ seed, numRuns: PROGRAMS });
+  t.diagnostic(`${PROGRAMS} programs`);
   assert.equal(failure, undefined, failure);
   const counts = deathSites.map((site) => [site, deaths[site] ?? 0] as const);
   diedEverywhere(t, counts, SCHEDULES >= DEEP);
 });
 
 test('S18: where the record of a done step is lost, no saga ends wrongly', async () => {
-  const { failure } = await proveSagas({ seed, numRuns: Math.ceil(SCHEDULES / 5), forgets: true });
+  const { failure } = await proveSagas({ seed, numRuns: Math.ceil(PROGRAMS / 5), forgets: true });
   assert.equal(failure, undefined, failure);
 });
