@@ -189,8 +189,10 @@ export function inboxContract<Tx>(name: string, start: () => Promise<InboxUnderT
     test('B32: a handler that wrote and then failed leaves nothing; redelivered three times it adds ten once', async () => {
       const account = fresh();
       let fails = true;
-      const { deliver, runs } = working(async (_message, { transaction }) => {
+      const reported: number[] = [];
+      const { deliver, runs } = working(async (_message, { transaction, afterCommit }) => {
         await deposit(transaction, account);
+        afterCommit(() => reported.push(runs()));
         if (fails) throw new Error('killed before the commit');
         return ack();
       });
@@ -200,13 +202,15 @@ export function inboxContract<Tx>(name: string, start: () => Promise<InboxUnderT
       const outcomes = [await deliver(account), await deliver(account), await deliver(account)];
       assert.deepEqual(outcomes.map(said), ['handled', 'duplicate', 'duplicate']);
       assert.deepEqual([await subject.read(account), runs()], [10, 2]);
+      assert.deepEqual(reported, [2], 'what is called after the commit is of the run that was committed');
     });
 
     for (const outcome of [retry(new Error('later')), deadLetter(new PermanentError('BAD', 'never'))]) {
       test(`an outcome of ${outcome.kind} drops the writes and frees the message at once`, async () => {
         const account = fresh();
-        const { deliver, runs } = working(async (_message, { transaction }) => {
+        const { deliver, runs } = working(async (_message, { transaction, afterCommit }) => {
           await deposit(transaction, account);
+          afterCommit(() => assert.fail('nothing was committed'));
           return outcome;
         });
         assert.deepEqual([await deliver(account), await deliver(account)], [outcome, outcome]);
@@ -230,7 +234,9 @@ export function inboxContract<Tx>(name: string, start: () => Promise<InboxUnderT
       const accounts = [fresh(), fresh()];
       const { promise: opened, resolve: open } = Promise.withResolvers<void>();
       let arrived = 0;
-      const { handle, runs } = working(async (message, { transaction }) => {
+      const committed: string[] = [];
+      const { handle, runs } = working(async (message, { transaction, afterCommit }) => {
+        afterCommit(() => committed.push(message.id));
         const [near = '', far = ''] = message.id === 'x' ? accounts : accounts.toReversed();
         const balance = await subject.get(transaction, near);
         arrived += 1;
@@ -247,6 +253,7 @@ export function inboxContract<Tx>(name: string, start: () => Promise<InboxUnderT
       assert.deepEqual(outcomes.map(said), ['handled', 'handled']);
       assert.deepEqual(await Promise.all(accounts.map((id) => subject.read(id))), [20, 20]);
       assert.ok(runs() >= 3, 'one of the two has read what the other changed');
+      assert.deepEqual(committed.toSorted(), ['x', 'y']);
     });
 
     test('messages leave after the commit, once each, with the dedupId of their place; their rows are gone', async () => {

@@ -27,7 +27,17 @@ import type { DedupSettings } from './settings.ts';
 import { unlessAborted } from '../async/time-limit.ts';
 import { withSilenceLimit } from './silence-limit.ts';
 
-export type InboxContext<Tx> = Context & Readonly<{ transaction: Tx }>;
+export type InboxContext<Tx> = Context &
+  Readonly<{
+    transaction: Tx;
+    /**
+     * Calls `work` once this call's writes are committed, before anything is published: for a metric or a line of the log
+     * that is about what has happened. Of a call whose writes are dropped it is not called, and not at all where the
+     * process dies, or does not learn that the commit was applied; so nothing that must happen belongs into it. What it
+     * throws is logged.
+     */
+    afterCommit(work: () => void): void;
+  }>;
 export type InboxHandler<Tx> = (message: Message, context: InboxContext<Tx>) => Promise<Outcome>;
 
 type Ran =
@@ -65,7 +75,7 @@ export function runInTransaction<Tx>(
     { message, context }: Received,
     { held, fencingToken }: Claimed,
     lease: Lease,
-  ): Promise<Readonly<{ outcome: Outcome; rows: readonly Row[] }>> => {
+  ): Promise<Readonly<{ outcome: Outcome; rows: readonly Row[]; wanted: readonly (() => void)[] }>> => {
     const { transactionMs, maxMessageBytes } = store;
     const project = options.project ?? store.outbox.project();
     const collector = rowCollector(held.request, { ...options, maxMessageBytes, project });
@@ -74,8 +84,10 @@ export function runInTransaction<Tx>(
     const guard = deadlineSignal(clock, lease.signal, clock.monotonic() + transactionMs, late);
     const { signal } = guard;
     const inner = { ...context, signal, fencingToken };
+    const wanted: (() => void)[] = [];
+    const afterCommit = (call: () => void): void => void wanted.push(call);
     const work = publishing(collector, { maxBytes: options.maxBytes })(async () => {
-      const outcome: unknown = await handler(message, { ...inner, transaction });
+      const outcome: unknown = await handler(message, { ...inner, transaction, afterCommit });
       if (isOutcome(outcome)) return outcome;
       throw noOutcome(outcome, context.isLastTry === true);
     });
@@ -84,7 +96,7 @@ export function runInTransaction<Tx>(
     try {
       outcome = await unlessAborted(signal, () => work(message, inner));
       signal.throwIfAborted();
-      return { outcome, rows: collector.rows };
+      return { outcome, rows: collector.rows, wanted };
     } catch (error) {
       outcome = outcomeOf(error);
       throw error;
@@ -109,6 +121,8 @@ export function runInTransaction<Tx>(
     let isOver = false;
     let said: Outcome | undefined;
     let rows: readonly Row[] = [];
+    // Of the latest call of the handler: of several, only its writes can have been committed.
+    let wanted: readonly (() => void)[] = [];
 
     const confirmed = async (): Promise<HeldClaim> => {
       const status = await store.look(held);
@@ -125,7 +139,7 @@ export function runInTransaction<Tx>(
         held = await confirmed();
         lease.resume();
       }
-      ({ outcome: said, rows } = await run(transaction, received, claimed, lease));
+      ({ outcome: said, rows, wanted } = await run(transaction, received, claimed, lease));
       if (said.kind !== 'ack') throw new RolledBack();
       const paused = await lease.pause();
       held = paused.certain ? paused.held : await confirmed();
@@ -136,6 +150,7 @@ export function runInTransaction<Tx>(
     let failure: unknown;
     try {
       await withSilenceLimit(clock, (watch) => store.transact((tx) => watch(() => attempt(tx))));
+      callEach(wanted, context);
       return { kind: 'committed', outcome: said ?? ack(), rows };
     } catch (error) {
       failure = error;
@@ -144,10 +159,23 @@ export function runInTransaction<Tx>(
       held = await lease.stop();
     }
     const end = await withdraw(store, held, context);
-    if (end === 'completed') return { kind: 'committed', outcome: ack() };
+    if (end === 'completed') {
+      callEach(wanted, context);
+      return { kind: 'committed', outcome: ack() };
+    }
     const outcome = outcomeAfter({ end, said, failure, isLost: lease.isLost() });
     return { kind: 'rolledBack', outcome };
   };
+}
+
+function callEach(wanted: readonly (() => void)[], { log }: Context): void {
+  for (const call of wanted) {
+    try {
+      call();
+    } catch (error) {
+      log.warn('what a handler wanted after its commit failed', { error: textOf(error) });
+    }
+  }
 }
 
 type Failed = Readonly<{

@@ -5,10 +5,9 @@
  *
  * Put the delay stage in front of it, outside of the inbox: its timers are messages to its own topic.
  */
-import type { InboxHandler } from '../dedup/inbox-run.ts';
+import type { InboxContext, InboxHandler } from '../dedup/inbox-run.ts';
 import { ATTRIBUTE } from '../attributes.ts';
 import { PermanentError, TransientError, refused } from '../errors.ts';
-import type { Context } from '../handler.ts';
 import { identifierHash } from '../hash.ts';
 import type { Message, OutgoingMessage } from '../message.ts';
 import { checkOptions, listOf, port, required, text } from '../options.ts';
@@ -16,10 +15,11 @@ import { ack, type Outcome, retry } from '../outcome.ts';
 import { parseForOrchestrator, SWEEP_ARM, type ToOrchestrator } from './attributes.ts';
 import { type Decision, decide, type SagaEvent } from './decide.ts';
 import type { SagaDefinition } from './definition.ts';
-import { isParked, problemsOf, type SagaRef } from './instance.ts';
+import type { SagaRef } from './instance.ts';
 import { jsonText } from './json.ts';
 import { commandMessage, tickMessage } from './messages.ts';
 import { parseSettle } from './operate.ts';
+import { observe, reportCommitted } from './report.ts';
 import type { SagaStore } from './saga-store.ts';
 
 export type OrchestratorOptions = Readonly<{
@@ -65,8 +65,11 @@ export function orchestratorBy<Tx>(
   const { topic } = options;
   const definitionOf = definitions(sagas);
 
-  return async (message, context) => {
-    const to = parseForOrchestrator(message);
+  const handle = async (
+    message: Message,
+    context: InboxContext<Tx>,
+    to: ToOrchestrator,
+  ): Promise<Outcome> => {
     const ref: SagaRef = { consumer: context.consumer, saga: to.saga, id: to.id };
     const event = eventOf(to, ref, message);
     const { instance: found, nowMs } = await store.readIn(context.transaction, ref);
@@ -82,8 +85,18 @@ export function orchestratorBy<Tx>(
     }
     if (decision.instance === undefined) return ack('stale');
     store.writeIn(context.transaction, decision.instance);
-    report(decision, context);
+    context.afterCommit(() => reportCommitted(found, decision, context));
     return ack('handled', messagesOf(decision, ref, topic, event.id));
+  };
+
+  return async (message, context) => {
+    const to = parseForOrchestrator(message);
+    const isReply = 'step' in to;
+    // A name that is not one of ours could be anything, and spans are found by few names.
+    const isKnown = definitionOf(to.saga, undefined) !== undefined;
+    const name = `saga ${isKnown ? to.saga : 'unknown'} ${isReply ? 'reply' : to.action}`;
+    const seen = { consumer: context.consumer, saga: to.saga, id: to.id };
+    return observe(name, { ...seen, ...(isReply && { step: to.step }) }, () => handle(message, context, to));
   };
 }
 
@@ -157,14 +170,4 @@ function messagesOf(
 ): readonly OutgoingMessage[] {
   const asked = commands.map((command) => commandMessage(ref, command, topic, cause));
   return tick === undefined ? asked : [...asked, tickMessage(ref, tick, topic, cause)];
-}
-
-function report({ instance, answer }: Decision, { log }: Pick<Context, 'log'>): void {
-  if (instance === undefined) return;
-  const { saga, id } = instance.ref;
-  const fields = { saga, instance: identifierHash(id), state: instance.state, answer };
-  if (isParked(instance)) {
-    const problem = problemsOf(instance).join('; ');
-    log.warn('a saga waits for an operator', { event: 'saga_parked', ...fields, problem });
-  } else log.debug?.('a saga has moved', { event: 'saga_moved', ...fields });
 }

@@ -17,6 +17,7 @@ import {
   checkRecords,
   commandIn,
   type Done,
+  observeStep,
   type Refused,
   type SagaStep,
   stepIn,
@@ -156,9 +157,11 @@ export function outsideParticipant<Tx>(records: StepRecords<Tx>, options: Outsid
 
   return async (message: Message, context) => {
     const received = { ...commandIn(message, context, options.replyTo), context };
-    const answer = await answerTo(received, jsonText(message));
-    if (answer === 'unknown') return unknownStep(received.command);
-    return answered(message, received.command, answer);
+    const { command } = received;
+    return observeStep(command, context, options.steps, async () => {
+      const answer = await answerTo(received, jsonText(message));
+      return answer === 'unknown' ? unknownStep(command) : answered(message, command, answer);
+    });
   };
 }
 

@@ -76,15 +76,28 @@ test('what a step answers goes where its command says, with all that names it', 
 test('a refusal drops the writes of the handler, and is said again', async () => {
   let runs = 0;
   const { ground, ask } = serving({
-    async do(_body, { transaction }) {
+    async do(_body, { transaction, afterCommit }) {
       runs += 1;
       ground.set(transaction, 'account', 1);
+      afterCommit(() => assert.fail('its writes were not committed'));
       return refused('LIMIT');
     },
   });
   for (const attempt of [1, 2])
     assert.deepEqual(await ask(command({ attempt })), { outcome: 'refused', code: 'LIMIT' });
   assert.deepEqual([runs, await ground.read('account')], [1, 0]);
+});
+
+test('what a step wants after its commit is called once, however often its command comes', async () => {
+  const called: string[] = [];
+  const { ask } = serving({
+    async do(_body, { afterCommit, saga }) {
+      afterCommit(() => called.push(saga.step));
+      return done();
+    },
+  });
+  for (const attempt of [1, 2]) assert.deepEqual(await ask(command({ attempt })), { outcome: 'done' });
+  assert.deepEqual(called, ['credit']);
 });
 
 test('a refusal of a retriable step is not remembered, and its handler is asked again', async () => {

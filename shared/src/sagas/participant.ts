@@ -13,6 +13,7 @@ import { checkCode, type Command, parseCommand } from './attributes.ts';
 import { NAME } from './definition.ts';
 import { jsonOf, jsonText, valueOf } from './json.ts';
 import { replyMessage } from './messages.ts';
+import { observe } from './report.ts';
 import type { StepRecord, StepRecords, StepRef } from './step-records.ts';
 import { type Answer, judge } from './step-rules.ts';
 
@@ -117,17 +118,26 @@ export function participant<Tx>(records: StepRecords<Tx>, options: ParticipantOp
     const step = options.steps[ref.step]?.[what];
     if (step === undefined) return undefined;
     const own = records.buffered(context.transaction);
-    const said = await step(body, { ...context, transaction: own.transaction, saga: stepIn(command) });
+    const wanted: (() => void)[] = [];
+    const said = await step(body, {
+      ...context,
+      transaction: own.transaction,
+      afterCommit: (call) => void wanted.push(call),
+      saga: stepIn(command),
+    });
     const { answer, state } = heard(said, what, ref.step);
-    if (answer.outcome !== 'refused') own.apply();
+    // A refusal is committed without what the step wrote, so also without what that was to be followed by.
+    if (answer.outcome !== 'refused') {
+      own.apply();
+      for (const call of wanted) context.afterCommit(call);
+    }
     // What must succeed in the end is asked again: its refusal is said, and not remembered.
     const isKept = answer.outcome !== 'refused' || (what === 'do' && command.kind !== 'retriable');
     return { answer, ...(isKept && { record: { ref, state, ...kept(answer) } }) };
   };
 
-  return async (message, context) => {
-    const received = receivedOf<Tx>(message, context, options.replyTo);
-    const { ref, command } = received;
+  const handle = async (message: Message, received: Received<Tx>): Promise<Outcome> => {
+    const { ref, command, context } = received;
     const verdict = judge(ref, command, await records.readIn(context.transaction, ref));
     if (verdict.kind === 'repeat') return otherKind(ref.step);
     const result = verdict.kind === 'run' ? await run(received, verdict.what) : verdict;
@@ -135,6 +145,22 @@ export function participant<Tx>(records: StepRecords<Tx>, options: ParticipantOp
     if (result.record !== undefined) records.writeIn(context.transaction, result.record);
     return answered(message, command, result.answer);
   };
+
+  return async (message, context) => {
+    const received = receivedOf<Tx>(message, context, options.replyTo);
+    return observeStep(received.command, context, options.steps, () => handle(message, received));
+  };
+}
+
+/** A span for a command. A step that is not one of ours could have any name. */
+export function observeStep(
+  { saga, id, step, action }: Command,
+  { consumer }: Pick<Context, 'consumer'>,
+  steps: Readonly<Record<string, unknown>>,
+  work: () => Promise<Outcome>,
+): Promise<Outcome> {
+  const name = Object.hasOwn(steps, step) ? step : 'unknown';
+  return observe(`step ${name} ${action}`, { consumer, saga, id, step }, work);
 }
 
 const kept = ({ reply, code }: Answer): Pick<StepRecord, 'reply' | 'code'> => ({

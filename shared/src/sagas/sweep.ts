@@ -14,6 +14,7 @@ import type { Publisher } from '../publish/publisher.ts';
 import type { Sweep, Tally } from '../sweep.ts';
 import { SWEEP_GRACE_MS } from './decide.ts';
 import { sweepMessage } from './messages.ts';
+import { reportOpen } from './report.ts';
 import type { DueInstance, SagaStore } from './saga-store.ts';
 
 export type SagaSweepOptions = Readonly<{
@@ -36,11 +37,11 @@ const PAGE = 100;
  * const { due, done } = await sweep(context);
  */
 export function sweepSagas(
-  store: Pick<SagaStore<never>, 'due' | 'shards'>,
+  store: Pick<SagaStore<never>, 'due' | 'list' | 'shards'>,
   publisher: Publisher,
   options: SagaSweepOptions,
 ): Sweep {
-  port(['due'], 'a store of sagas, for example firestoreSagas(firestore)')('store', store);
+  port(['due', 'list'], 'a store of sagas, for example firestoreSagas(firestore)')('store', store);
   aPublisher('publisher', publisher);
   checkOptions<SagaSweepOptions>(options, { topic: required(text), clock: aClock });
   const { topic, clock = systemClock() } = options;
@@ -79,6 +80,7 @@ export function sweepSagas(
     };
     await Promise.all(Array.from({ length: Math.min(CONCURRENCY, store.shards) }, work));
     total.isWhole = !isOver();
+    if (total.isWhole) await reportOpen(store, context, clock.now());
     return total;
   };
 }

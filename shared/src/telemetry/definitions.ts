@@ -68,6 +68,14 @@ export const COUNTERS = {
     '{failure}',
     'Failures to publish a row of the outbox, each time that it is tried',
   ),
+  sagasStarted: counter('sagas.started', '{saga}', 'Instances of sagas that were started'),
+  sagasEnded: counter('sagas.ended', '{saga}', 'Instances of sagas that ended, by how they did'),
+  sagasParked: counter('sagas.parked', '{saga}', 'Instances of sagas that began to wait for an operator'),
+  sagaCommands: counter(
+    'sagas.commands',
+    '{command}',
+    'Commands that orchestrators sent to steps, the first time or again',
+  ),
 } satisfies Readonly<Record<string, Definition>>;
 
 export const HISTOGRAMS = {
@@ -108,6 +116,7 @@ export const GAUGES = {
     's',
     'How long the oldest row had been pending when a pass over the outbox found it',
   ),
+  openSagas: counter('sagas.open.age', 's', 'How long ago the oldest instance that is open was started'),
 } satisfies Readonly<Record<string, Definition>>;
 
 function counter(name: string, unit: string, description: string): Definition {

@@ -26,6 +26,9 @@ export const ATTR = {
   operation: 'pubsub_guarantees.operation',
   answer: 'pubsub_guarantees.answer',
   fault: 'pubsub_guarantees.fault',
+  /** The definition's name. */
+  saga: 'pubsub_guarantees.saga',
+  step: 'pubsub_guarantees.step',
 } as const;
 
 export type Capability = 'delivery' | 'once' | 'later' | 'in_order' | 'republish';
