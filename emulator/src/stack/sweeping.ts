@@ -12,7 +12,8 @@ export type Sweeping = Readonly<{
   close(): Promise<void>;
 }>;
 
-const EVERY_MS = 2_000;
+/** A round of sweeps asks some hundred queries: more often, an idle stack would keep a quarter of a processor busy. */
+const EVERY_MS = 5_000;
 
 export function startSweeping(
   functions: Readonly<Record<FunctionName, string>>,
@@ -38,7 +39,7 @@ export function startSweeping(
   const once = async (): Promise<void> => {
     await Promise.all(SWEPT.filter((name) => !running.has(name)).map(sweep));
   };
-  // By real time: in a clock that is moved by a month a sweep every two seconds would be a million of them.
+  // By real time: in a clock that is moved by a month a sweep every five seconds would be a million of them.
   const timer = setInterval(() => void once(), EVERY_MS);
   return {
     running: () => running.size,

@@ -11,6 +11,9 @@ import type { Violation } from './promises.ts';
 /** What is played: sagas as they are, a mutant by its name, or sagas whose records are lost. */
 export type Task = Runs & Readonly<{ mutant?: string; forgets?: true }>;
 
+/** The programs of each run of the tests. The seed is fixed, so that a count that is too small is no accident. */
+export const PROGRAMS: Runs = { seed: 20_260_101, numRuns: 300 };
+
 export const proveSagas = (task: Task): Promise<Searched> => searchInThreads(import.meta.url, task);
 
 const schedules = schedulesOf(deathSites.length);
