@@ -61,6 +61,7 @@ export const MESSAGE_CODES = {
 /** PermanentError: what a caller of the library or of the command asked for cannot be done. */
 export const CALL_CODES = {
   DEAD_LETTER_TOPIC_MISSING: 'skip: a held message needs a dead-letter topic, so that it is not lost',
+  EVENT_REFUSED: 'an event is not of a document that was created in the outbox’s collection',
   IN_PROGRESS: 'erase: the message is being processed',
   NOT_FROM_PUBSUB: 'a request is no delivery of Pub/Sub',
   NO_PAYLOAD_STORE: 'skip: the message is in the payload store, and there is none',

@@ -153,6 +153,7 @@ const OPTIONS: Readonly<Record<string, Case>> = {
   memoryTasks: { before: [], valid: { clock }, near: ['Clock', 'clock'] },
   orderedDelivery: { before: [memoryStreams({ clock })], valid: {}, near: ['leese', 'lease'] },
   outbox: { before: [outboxStore], valid: {}, near: ['relays', 'relay'] },
+  outboxTrigger: { before: [{ tailRow: () => {} }], valid: {}, near: ['row', 'rows'] },
   outboxSender: { before: [outboxStore, () => {}], valid: {}, near: ['newID', 'newId'] },
   outgoing: { before: ['out', { data: 'x' }], valid: {}, near: ['maxBytess', 'maxBytes'] },
   publishing: { before: [publisher], valid: {}, near: ['maxBites', 'maxBytes'] },

@@ -170,6 +170,43 @@ for (const [name, open] of servers) {
         idlePass: '18 reads, 0 writes',
       });
     });
+
+    test('operations of a row that a trigger tells of: one that is sent, and one whose writer died', async (t) => {
+      const { add, relayed, firestore, rows, published } = setUp();
+      const known = new Set<string>();
+      const commit = async (key?: string): Promise<Readonly<{ id: string; added: Added }>> => {
+        const added = await add(['a'], key);
+        const { docs } = await firestore.collection(rows).select().get();
+        const id = docs.find((document) => !known.has(document.id))?.id ?? '';
+        known.add(id);
+        return { id, added };
+      };
+      const told = async (id: string): Promise<string> => {
+        const stop = countOperations(firestore);
+        const outcome = await relayed.tailRow(id);
+        const { reads, writes } = stop();
+        return `${outcome}: ${reads} reads, ${writes} writes`;
+      };
+      const key = randomUUID();
+      const seen: Record<string, string> = {};
+      for (const [name, of] of [
+        ['loose', undefined],
+        ['ordered', key],
+      ] as const) {
+        const living = await commit(of);
+        await living.added.afterCommit();
+        seen[`${name}, sent`] = await told(living.id);
+        seen[`${name}, of a writer that died`] = await told((await commit(of)).id);
+      }
+      t.diagnostic(JSON.stringify(seen));
+      assert.deepEqual(seen, {
+        'loose, sent': 'left: 1 reads, 0 writes',
+        'loose, of a writer that died': 'sent: 2 reads, 2 writes',
+        'ordered, sent': 'left: 1 reads, 0 writes',
+        'ordered, of a writer that died': 'sent: 5 reads, 3 writes',
+      });
+      assert.equal(published().length, 4);
+    });
   });
 }
 
@@ -197,6 +234,7 @@ test('options are checked when the outbox and the relay are made', async () => {
     { pageSize: 0 },
     { publishTimeout: '60s' },
     { publishTimeout: '10s', lease: '10s' },
+    { grace: '31s' },
   ] as const) {
     assert.throws(() => relay(store, memoryPublisher(), options), refusal(pathOf(options)));
   }

@@ -215,8 +215,44 @@ export function outboxContract<Tx extends object>(name: string, open: () => Prom
       assert.equal(await store.claim(id, 'you', 60_000), undefined);
       await store.markSent([id, 'no such row']);
       assert.equal(await store.claim(id, 'you', 60_000), undefined);
+      assert.equal(await store.look(id), undefined);
       await store.reschedule(id, mine?.version ?? '', { attempts: 1, nextTryMs: 0 });
       assert.ok(!(await pendingRows(100)).some((row) => row.id === id));
+    });
+
+    test('a row that is looked at says whose it is, and its writer’s lease alone can be taken over', async () => {
+      const { store } = opened;
+      const bytes = encodeMessage({
+        ...message('a'),
+        data: Buffer.from('a'),
+        id: 'x',
+        publishTime: new Date(0),
+      });
+      const group = randomUUID();
+      const [mine, behind] = [`${group}.0`, `${group}.1`];
+      const rowOf = (id: string): Row => ({ id, topic: 'projects/p/topics/t', message: bytes, group });
+      await opened.transact(async (transaction) => {
+        await store.readSlot(transaction, mine, undefined);
+        const rows = [rowOf(mine), rowOf(behind)];
+        store.writeSlot(transaction, { rows, lease: { owner: 'writer', leaseMs: 60_000 } });
+      });
+      const seen = await store.look(mine);
+      assert.deepEqual([seen?.isSelected, seen?.isWriters, seen?.place], [true, true, undefined]);
+      assert.ok(seen !== undefined && Math.abs(seen.nowMs - seen.createdMs) < 60_000);
+      assert.equal((await store.look(behind))?.isSelected, false);
+      assert.equal(await store.claim(mine, 'you', 60_000), undefined);
+      assert.equal((await store.claim(mine, 'you', 60_000, { fromWriter: true }))?.row.id, mine);
+      assert.equal((await store.look(mine))?.isWriters, false);
+      assert.equal(await store.claim(mine, 'another', 60_000, { fromWriter: true }), undefined);
+
+      const free = await rowIdOf(randomUUID());
+      const without = await store.look(free);
+      assert.deepEqual([without?.isSelected, without?.isWriters], [true, false]);
+      const key = randomUUID();
+      await add(['a', 'b'], { sequenceKey: key });
+      const [, second] = await store.after(await streamOf(key), 0, 2);
+      assert.deepEqual((await store.look(second?.id ?? ''))?.place, second?.place);
+      assert.equal(await store.look('no such row'), undefined);
     });
 
     test('a lease that is over is taken, and its former owner puts nothing off', async () => {

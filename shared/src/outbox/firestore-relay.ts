@@ -12,8 +12,11 @@ import { at, refusable, timestampAt, toTime, toVersion } from '../firestore/time
 import { counterOf } from '../sequence/firestore.ts';
 import {
   createdMsOf,
+  isWritersLease,
   leaseFields,
   leaseOf,
+  LOOKED_FIELDS,
+  lookedOf,
   nextTryOf,
   PENDING_FIELDS,
   pendingRowOf,
@@ -142,18 +145,20 @@ export function firestoreRelay(
       }),
     look: (id) =>
       call('look at a row', async () => {
-        const [row] = await firestore.getAll(rows.doc(id), { fieldMask: ['state', 'createdAt'] });
-        if (row?.get('state') !== 'pending') return undefined;
-        return { createdMs: createdMsOf(row), nowMs: row.readTime.toMillis() };
+        const [row] = await firestore.getAll(rows.doc(id), { fieldMask: [...LOOKED_FIELDS] });
+        const data = row?.data();
+        if (row === undefined || data?.['state'] !== 'pending') return undefined;
+        return { createdMs: createdMsOf(row), ...lookedOf(id, data, row.readTime.toMillis()) };
       }),
-    async claim(id, owner, leaseMs) {
+    async claim(id, owner, leaseMs, { fromWriter = false } = {}) {
       const snapshot = await call('read of a row', () => rows.doc(id).get());
       const [data, { updateTime, readTime }] = [snapshot.data(), snapshot];
       if (data === undefined || updateTime === undefined || data['state'] !== 'pending') return undefined;
       const nowMs = readTime.toMillis();
       const lease = leaseOf(data);
       const isBusy = lease.owner !== undefined && lease.owner !== owner && lease.untilMs > nowMs;
-      if (isBusy || nextTryOf(data) > nowMs) return undefined;
+      const isTaken = isBusy && !(fromWriter && isWritersLease(data));
+      if (isTaken || nextTryOf(data) > nowMs) return undefined;
       const row = rowOfFields(id, data);
       const precondition = { lastUpdateTime: updateTime };
       // Refused may be one's own write, applied before: then no process has the row until the lease is over.

@@ -14,7 +14,7 @@ import { TransientError } from '../errors.ts';
 import { hashOf } from '../hash.ts';
 import type { PayloadRef } from '../payload/payload-store.ts';
 import { isFullTopicName } from '../publish/topic-name.ts';
-import type { PendingRow, StreamRow, StreamState, StreamWrite } from './outbox-store.ts';
+import type { LookedRow, PendingRow, StreamRow, StreamState, StreamWrite } from './outbox-store.ts';
 import type { Place, Row, StreamRef } from './rows.ts';
 import { timestampAt, toVersion } from '../firestore/timestamps.ts';
 import { shardOf } from '../shards.ts';
@@ -249,6 +249,35 @@ export function leaseOf({ owner, leasedAt, leaseMs }: DocumentData): Pick<Stream
   const isLeased = typeof owner === 'string' && leasedAt instanceof Timestamp;
   if (!isLeased) return { owner: undefined, untilMs: 0 };
   return { owner, untilMs: leasedAt.toMillis() + Number(leaseMs) };
+}
+
+/** The lease and the row have one time: the store's, of one commit. */
+export const isWritersLease = ({ createdAt, leasedAt }: DocumentData): boolean =>
+  createdAt instanceof Timestamp && leasedAt instanceof Timestamp && leasedAt.isEqual(createdAt);
+
+/** What `lookedOf` and `createdMsOf` need: the message itself is not read. */
+export const LOOKED_FIELDS = [
+  'state',
+  'pendingAt',
+  'createdAt',
+  'key',
+  'epoch',
+  'number',
+  'after',
+  'owner',
+  'leasedAt',
+  'leaseMs',
+] as const;
+
+/** Throws TransientError for a row whose place cannot be used. */
+export function lookedOf(id: string, data: DocumentData, nowMs: number): Omit<LookedRow, 'createdMs'> {
+  const place = placeOfFields(id, data);
+  return {
+    nowMs,
+    isSelected: data['pendingAt'] !== undefined,
+    isWriters: isWritersLease(data) && leaseOf(data).untilMs > nowMs,
+    ...(place !== undefined && { place }),
+  };
 }
 
 export const nextTryOf = ({ nextTryAt }: DocumentData): number =>

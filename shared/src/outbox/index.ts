@@ -12,4 +12,7 @@ export type { OutboxStore, RelayStore, OutboxFailures } from './outbox-store.ts'
 export type { OutboxSwept } from './pass.ts';
 export type { PassContext } from './pass-work.ts';
 export { type Relay, relay, type RelayOptions } from './relay.ts';
+export type { DocumentEvent } from '../firestore/document-event.ts';
+export { outboxTrigger, type OutboxTriggerOptions } from './trigger.ts';
+export type { Tailed } from './tail.ts';
 export { type OutboxSender, outboxSender } from './sender.ts';

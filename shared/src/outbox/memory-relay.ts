@@ -136,15 +136,32 @@ export function memoryRelayStore(table: Table, clock: Clock, network: Network, s
     look: (id) =>
       network('look', async () => {
         const row = rowOf(id);
-        return row?.state === 'pending' ? { createdMs: row.createdMs, nowMs: now() } : undefined;
+        if (row?.state !== 'pending') return undefined;
+        const {
+          createdMs,
+          dueMs,
+          owner,
+          untilMs,
+          row: { place },
+        } = row;
+        const nowMs = now();
+        return {
+          createdMs,
+          nowMs,
+          isSelected: dueMs !== undefined,
+          isWriters: row.isWriters && owner !== undefined && untilMs > nowMs,
+          ...(place !== undefined && { place }),
+        };
       }),
-    claim: (id, owner, leaseMs) =>
+    claim: (id, owner, leaseMs, { fromWriter = false } = {}) =>
       network('claim', async () => {
         const row = rowOf(id);
         const nowMs = now();
         if (row === undefined || row.state !== 'pending' || row.nextTryMs > nowMs) return undefined;
-        if (row.owner !== undefined && row.owner !== owner && row.untilMs > nowMs) return undefined;
-        const version = String(table.put(`row/${id}`, { ...row, owner, untilMs: nowMs + leaseMs }));
+        const isOver = row.owner === undefined || row.owner === owner || row.untilMs <= nowMs;
+        if (!isOver && !(fromWriter && row.isWriters)) return undefined;
+        const leased = { ...row, owner, untilMs: nowMs + leaseMs, isWriters: false };
+        const version = String(table.put(`row/${id}`, leased));
         return { row: row.row, version, attempts: row.attempts, createdMs: row.createdMs, nowMs };
       }),
     markSent: (ids) => network('sent', async () => sent(ids)),

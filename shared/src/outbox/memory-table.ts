@@ -16,6 +16,8 @@ export type MemoryRow = Readonly<{
   dueMs: number | undefined;
   owner: string | undefined;
   untilMs: number;
+  /** The lease is the one that came with the commit. */
+  isWriters: boolean;
   attempts: number;
   nextTryMs: number;
   failure?: Readonly<{ code: string; text: string }>;
@@ -68,6 +70,7 @@ export function freshRows(
       dueMs: isBehind ? undefined : nowMs,
       owner: isBehind ? undefined : lease?.owner,
       untilMs: isBehind ? 0 : (lease?.untilMs ?? 0),
+      isWriters: !isBehind && lease !== undefined,
       attempts: 0,
       nextTryMs: 0,
     };

@@ -115,6 +115,16 @@ type PendingPage = Readonly<{
   readMs: number;
 }>;
 
+export type LookedRow = Readonly<{
+  createdMs: number;
+  nowMs: number;
+  /** A pass would find it, now or when it is due: it waits neither behind another row of its group nor behind a blocked stream. */
+  isSelected: boolean;
+  /** Its writer still has the lease that came with the commit. */
+  isWriters: boolean;
+  place?: Place;
+}>;
+
 type FirstRow = Readonly<{
   id: string;
   /** It can never be published; an operator puts it back. */
@@ -131,6 +141,8 @@ export type ClaimedRow = Readonly<{
   createdMs: number;
   nowMs: number;
 }>;
+
+export type Takeover = Readonly<{ fromWriter?: boolean }>;
 
 export type RelayStore = Readonly<{
   /** Strongly consistent. */
@@ -172,13 +184,17 @@ export type RelayStore = Readonly<{
   /** How many streams are blocked. */
   countBlocked(): Promise<number>;
 
-  /** When the row was committed, and when that was read, if it is there and pending. Strongly consistent. */
-  look(id: string): Promise<Readonly<{ createdMs: number; nowMs: number }> | undefined>;
+  /**
+   * When the row was committed, when that was read, and whose it is, if it is there and pending. Strongly
+   * consistent.
+   */
+  look(id: string): Promise<LookedRow | undefined>;
   /**
    * Leases a row without order, and with it its group. Undefined when it is not there, not pending, another's for now, or
-   * not yet due. An owner may lease again what is its own.
+   * not yet due. An owner may lease again what is its own. `fromWriter`: the lease that its writer has since the commit
+   * does not count; that of any other owner does.
    */
-  claim(id: string, owner: string, leaseMs: number): Promise<ClaimedRow | undefined>;
+  claim(id: string, owner: string, leaseMs: number, how?: Takeover): Promise<ClaimedRow | undefined>;
   /** Marks rows as sent, whichever process holds them: what is published stays published. Rows that are gone are left. */
   markSent(ids: readonly string[]): Promise<void>;
   /** Rows of groups that are published: no relay asks for them again. Succeeds for rows that are gone already. */

@@ -7,12 +7,14 @@
 import { jsonOf, type Statement } from '../postgres/connection.ts';
 import type {
   ClaimedRow,
+  LookedRow,
   PendingRow,
   RelayStore,
   StreamRow,
   StreamState,
   OutboxFailures,
 } from './outbox-store.ts';
+import { WRITERS } from './postgres-tables.ts';
 import type { Row, StreamRef } from './rows.ts';
 
 export const NOW = `floor(extract(epoch from clock_timestamp()) * 1000)::bigint`;
@@ -194,23 +196,30 @@ export function postgresRelay(s: string, query: Statement, shards: number): Rela
       const text = `select count(*)::text as answer from ${s}.outbox_stream where blocked is not null`;
       return (await one<number>('streams', text)) ?? 0;
     },
-    look: (id) =>
-      one(
-        'a row',
-        `select json_build_object('createdMs', created_ms, 'nowMs', ${NOW})::text as answer
-          from ${s}.outbox_row where id = $1 and state = 0`,
-        [id],
-      ),
-    async claim(id, owner, leaseMs) {
+    async look(id) {
+      type Found = Omit<LookedRow, 'place'> & Readonly<{ place: LookedRow['place'] | null }>;
+      const text = `select json_build_object('createdMs', created_ms, 'nowMs', ${NOW}, 'isSelected', due_ms is not null,
+          'isWriters', owner is not null and starts_with(owner, '${WRITERS}') and until_ms > ${NOW},
+          'place', case when key is not null
+            then json_build_object('key', key, 'epoch', epoch, 'number', number, 'after', after) end)::text as answer
+        from ${s}.outbox_row where id = $1 and state = 0`;
+      const found = await one<Found>('a row', text, [id]);
+      if (found === undefined) return undefined;
+      const { place, ...rest } = found;
+      return { ...rest, ...(place && { place }) };
+    },
+    async claim(id, owner, leaseMs, { fromWriter = false } = {}) {
       const text = `update ${s}.outbox_row r set owner = $2, until_ms = ${NOW} + $3::bigint, version = ${version}
         where r.id = $1 and r.state = 0 and r.next_try_ms <= ${NOW}
-          and (r.owner is null or r.owner = $2 or r.until_ms <= ${NOW})
+          and (r.owner is null or r.owner in ($2, '${WRITERS}' || $2) or r.until_ms <= ${NOW}
+            or ($4::boolean and starts_with(r.owner, '${WRITERS}')))
         returning json_build_object('row', ${ROW}, 'version', r.version::text, 'attempts', r.attempts,
           'createdMs', r.created_ms, 'nowMs', ${NOW})::text as answer`;
       const found = await one<Omit<ClaimedRow, 'row'> & Readonly<{ row: FoundRow }>>('a row', text, [
         id,
         owner,
         leaseMs,
+        fromWriter,
       ]);
       return found && { ...found, row: rowFrom(found.row) };
     },

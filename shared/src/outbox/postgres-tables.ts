@@ -2,11 +2,15 @@
  * The tables of the outbox in Postgres. Version 1. Times are milliseconds since the epoch, by the server's clock.
  *
  * State of a row: 0 pending, 1 sent, 2 failed for good. `due_ms` is set for what a pass is to find, and is what the index of
- * each shard has; a row that is sent, parked or failed is in none.
+ * each shard has; a row that is sent, parked or failed is in none. `owner` begins with `writer/` for as long as the lease
+ * is the one that came with the commit.
  */
 import { quote } from '../postgres/names.ts';
 
 export const OUTBOX_VERSION = 1;
+
+/** How the name of a lease begins that came with the commit. */
+export const WRITERS = 'writer/';
 
 export function outboxTables(name: string): readonly string[] {
   const s = quote(name);

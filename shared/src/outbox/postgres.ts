@@ -16,7 +16,7 @@ import type { PostgresTransaction } from '../postgres/transaction.ts';
 import { shardOf, SHARDS, someShards } from '../shards.ts';
 import type { CounterHead, OutboxStore, Written } from './outbox-store.ts';
 import { NOW, postgresRelay } from './postgres-relay.ts';
-import { OUTBOX_VERSION, outboxTables } from './postgres-tables.ts';
+import { OUTBOX_VERSION, outboxTables, WRITERS } from './postgres-tables.ts';
 import type { Row } from './rows.ts';
 
 export { inTransaction, type PostgresTransaction } from '../postgres/transaction.ts';
@@ -177,7 +177,12 @@ export function postgresOutbox(pool: PostgresPool, options: PostgresOutboxOption
         from jsonb_to_recordset($1::jsonb) as x(id text, topic text, message text, key text, epoch text, number bigint,
           after bigint, payload jsonb, "group" text, shard smallint, "isBehind" boolean), (select ${NOW} as now_ms) c`;
       const { key = null, epoch = null, next = null, outboxed = null } = head ?? {};
-      const own = [JSON.stringify(lines), rows.length, lease?.owner ?? null, lease?.leaseMs ?? 0];
+      const own = [
+        JSON.stringify(lines),
+        rows.length,
+        lease === undefined ? null : `${WRITERS}${lease.owner}`,
+        lease?.leaseMs ?? 0,
+      ];
       const written = inTx(tx, 'rows', insert, [...own, key, epoch, next, outboxed]);
       const all = Promise.all([writes.get(tx), written]).then(() => undefined);
       // An error also fails the transaction's next statement, and with it the commit.

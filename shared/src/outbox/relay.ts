@@ -22,6 +22,7 @@ import { passOver, type OutboxSwept, type Waiting } from './pass.ts';
 import type { PassContext } from './pass-work.ts';
 import type { Row, StreamRef } from './rows.ts';
 import type { DrainPorts } from './stream-lease.ts';
+import { tail, type Tailed } from './tail.ts';
 import {
   callable,
   checkBelow,
@@ -39,6 +40,7 @@ import {
   type Shape,
   objectOf,
   signal as aSignal,
+  text,
   whole,
 } from '../options.ts';
 
@@ -66,6 +68,11 @@ export type RelayOptions = Readonly<{
    * two.
    */
   interval?: Duration;
+  /**
+   * How long after its commit a row is left to its writer when `tailRow` is told of it (default `500ms`, at most `30s`):
+   * above what a publish takes, or copies go out. `0ms` where no writer publishes itself.
+   */
+  grace?: Duration;
   /** Rows of a key that are read, and kept in memory, at a time (default 25, at least 1): each may have a megabyte. */
   pageSize?: number;
   /** Mints the names of leases (default: random UUIDs). */
@@ -82,6 +89,12 @@ export type Relay = Readonly<{
   publishRows(rows: readonly Row[]): Promise<void>;
   /** The same for rows without order that another process may be publishing. */
   flushRows(ids: readonly string[]): Promise<void>;
+  /**
+   * One row that a trigger of the database says is there, by the ID of its document: publishes it, and what its stream or
+   * group has, unless its writer does so within the `grace`. Rejects with STORE_UNAVAILABLE when the store cannot be
+   * asked, and with UNREADABLE_ROW for a row of another version.
+   */
+  tailRow(id: string): Promise<Tailed>;
   /**
    * One pass over all pending rows that are due, the inbox's rows included. Rejects with STORE_UNAVAILABLE when the
    * store cannot be asked.
@@ -120,42 +133,63 @@ type Flush = Readonly<{ ref: StreamRef; upTo: number }>;
  * await messages.run(new AbortController().signal);
  */
 export function relay(store: RelayStore, publisher: Publisher, options: RelayOptions = {}): Relay {
-  checkOptions<RelayOptions>(options, { ...DRAIN_SHAPE, interval: durationFrom('1ms') });
-  const { interval = '5s', ...rest } = options;
+  checkOptions<RelayOptions>(options, {
+    ...DRAIN_SHAPE,
+    interval: durationFrom('1ms'),
+    grace: durationFrom('0ms', '30s'),
+  });
+  const { interval = '5s', grace = '500ms', ...rest } = options;
   const ports = portsOf(store, publisher, rest);
   const { clock, log } = ports;
   const intervalMs = toMilliseconds(interval, 'interval');
+  const graceMs = toMilliseconds(grace, 'grace');
   const never = new AbortController().signal;
   const waiting: Waiting = new Map();
 
-  const quietly = async (fields: Record<string, string>, work: () => Promise<unknown>): Promise<void> => {
+  /** Undefined where `work` rejects. */
+  const quietly = async <Result>(
+    fields: Record<string, string>,
+    work: () => Promise<Result>,
+  ): Promise<Result | undefined> => {
     try {
-      await work();
+      return await work();
     } catch (error) {
       const failure = { code: codeOf(error), error: textOf(error) };
       log.warn('outbox: not published; the next pass does it', { ...fields, ...failure });
+      return undefined;
     }
   };
 
   /** A call that comes during a run and is not served by it gets another run, for its rows may be newer. */
-  const flushAll = keyedBatch<Flush, 'served'>({
+  const flushAll = keyedBatch<Flush, Tailed>({
     async run(_name, flushes, answerEarly) {
       const ref = flushes[0]?.ref;
       if (ref === undefined) return [];
-      const progress = (sent: number): void =>
-        answerEarly(({ upTo }) => (upTo <= sent ? 'served' : undefined));
-      await quietly({ sequenceKey: ref.key }, () => drain(ports, ref, never, progress));
-      return flushes.map(() => 'served' as const);
+      const progress = (sent: number): void => answerEarly(({ upTo }) => (upTo <= sent ? 'sent' : undefined));
+      const drained = await quietly({ sequenceKey: ref.key }, () => drain(ports, ref, never, progress));
+      const hasFailed = drained === undefined || drained.kind === 'failed';
+      return flushes.map(({ upTo }) => {
+        if (drained !== undefined && upTo <= drained.sent) return 'sent';
+        return hasFailed ? 'failed' : 'left';
+      });
     },
   });
+  const flush = ({ key, epoch }: StreamRef, upTo: number): Promise<Tailed> =>
+    flushAll(JSON.stringify([key, epoch]), { ref: { key, epoch }, upTo });
 
   return {
     async flush(ref, upTo) {
-      await flushAll(JSON.stringify([ref.key, ref.epoch]), { ref, upTo });
+      await flush(ref, upTo);
     },
-    publishRows: (rows) => quietly({ row: rows[0]?.id ?? '' }, () => publishOwn(ports, rows)),
+    async publishRows(rows) {
+      await quietly({ row: rows[0]?.id ?? '' }, () => publishOwn(ports, rows));
+    },
     async flushRows(ids) {
       for (const id of ids) await quietly({ row: id }, () => publishUnordered(ports, id));
+    },
+    async tailRow(id) {
+      required(text)('id', id);
+      return tail(ports, id, graceMs, (place) => flush(place, place.number));
     },
     async sweep(context) {
       checkPass(context);
@@ -182,7 +216,7 @@ export function relay(store: RelayStore, publisher: Publisher, options: RelayOpt
 }
 
 /** What passes and repairs of gaps have in common. */
-type DrainOptions = Omit<RelayOptions, 'interval'>;
+type DrainOptions = Omit<RelayOptions, 'interval' | 'grace'>;
 
 /** One check for each option. */
 const DRAIN_SHAPE: Shape<Required<DrainOptions>> = {

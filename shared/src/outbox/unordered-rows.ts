@@ -10,7 +10,7 @@ import { elapsedMs, momentOf } from '../clock.ts';
 import { codeOf, textOf, TransientError } from '../errors.ts';
 import { permanentFailureOf, pauseOf } from './decide.ts';
 import { load } from './large.ts';
-import type { ClaimedRow } from './outbox-store.ts';
+import type { ClaimedRow, Takeover } from './outbox-store.ts';
 import type { DrainPorts } from './stream-lease.ts';
 import type { Row } from './rows.ts';
 import { recordPublished, recordFailure } from './metrics.ts';
@@ -44,11 +44,15 @@ export type UnorderedAnswer = 'sent' | 'left' | 'failed';
 export async function publishUnordered(
   ports: DrainPorts,
   id: string,
-  { signal, owner = ports.newId() }: Readonly<{ signal?: AbortSignal; owner?: string }> = {},
+  {
+    signal,
+    owner = ports.newId(),
+    ...how
+  }: Takeover & Readonly<{ signal?: AbortSignal; owner?: string }> = {},
 ): Promise<UnorderedAnswer> {
   const { store, clock, leaseMs } = ports;
   const since = momentOf(clock);
-  const claimed = await store.claim(id, owner, leaseMs);
+  const claimed = await store.claim(id, owner, leaseMs, how);
   // Without a lease, or with one that is over: another relay has the row, or may have it.
   const isOver = (): boolean => signal?.aborted === true || elapsedMs(clock, since) >= leaseMs;
   if (claimed === undefined || isOver()) return 'left';
