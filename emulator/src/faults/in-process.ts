@@ -44,6 +44,7 @@ export function inProcessFaults(
         throw brokenOff();
       case 'drop-ack':
       case 'duplicate':
+      case 'lose':
       case 'reorder':
         return call(rpc, request);
     }

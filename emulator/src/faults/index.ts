@@ -12,12 +12,13 @@
  *
  * | action | with | what happens |
  * | --- | --- | --- |
- * | `fail` | RPCs; `push`, `dispatch` | RPC: nothing is done, `code` (UNAVAILABLE) with `message`. Otherwise: not sent; counts as answered `status`, or as a broken connection |
- * | `lose-reply` | RPCs but bidirectional streams; `push`, `dispatch` | done, and the client has `code` (UNAVAILABLE); sent, and the connection broke |
- * | `delay` | RPCs; `deliver`, `push`, `dispatch` | `ms` of real time before an RPC, because its client's deadline is real; of the clock before the others |
+ * | `fail` | RPCs; `push`, `dispatch`, `trigger` | RPC: nothing is done, `code` (UNAVAILABLE) with `message`. Otherwise: not sent; counts as answered `status`, or as a broken connection |
+ * | `lose-reply` | RPCs but bidirectional streams; `push`, `dispatch`, `trigger` | done, and the client has `code` (UNAVAILABLE); sent, and the connection broke |
+ * | `delay` | RPCs; `deliver`, `push`, `dispatch`, `trigger` | `ms` of real time before an RPC, because its client's deadline is real; of the clock before the others |
  * | `cut` | RPCs | destroys the connection: `when` before (default) or after the work, a stream after `afterMessages` (0) responses |
  * | `drop-ack` | Acknowledge, ModifyAckDeadline, on a StreamingPull too | answered OK, not carried out; never with exactly-once delivery |
- * | `duplicate` | Publish; `deliver`, `push`, `dispatch` | twice; `deliver` never with exactly-once delivery |
+ * | `duplicate` | Publish; `deliver`, `push`, `dispatch`, `trigger` | twice; `deliver` never with exactly-once delivery |
+ * | `lose` | `trigger` | never sent, as after a day without success |
  * | `reorder` | `deliver` | overtaken by `window` later messages, waits at most `atMostMs` (1,000) of the clock; never with an ordering key on an ordered subscription |
  * | `restart` | RPCs | the service goes down and comes back after `downMs` (0) of the clock, its `state` kept or lost |
  *

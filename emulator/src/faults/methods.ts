@@ -2,11 +2,11 @@
  * The methods that a rule can name, what each is about, and which actions fit it.
  *
  * `about` lists where the resource of a request is: the first path that holds a text counts. Beside the RPCs stand what
- * the servers do by themselves: `deliver` and `push` (about a subscription) and `dispatch` (about a queue).
+ * the servers do by themselves: `deliver` and `push` (about a subscription), `dispatch` (about a queue) and `trigger` (about a collection).
  */
 import type { ActionType, Service } from './plan.ts';
 
-type Kind = 'unary' | 'serverStream' | 'bidiStream' | 'deliver' | 'request';
+type Kind = 'unary' | 'serverStream' | 'bidiStream' | 'deliver' | 'request' | 'trigger';
 
 export type Method = Readonly<{
   kind: Kind;
@@ -92,6 +92,7 @@ const FIRESTORE: Readonly<Record<string, Method>> = {
   PartitionQuery: unary('parent'),
   ListCollectionIds: unary('parent'),
   Listen: bidiStream('database'),
+  trigger: { kind: 'trigger', about: [] },
 };
 
 /** A task is counted with its queue. */
@@ -145,6 +146,7 @@ const FIELDS: Readonly<Record<Kind, Readonly<Partial<Record<ActionType, readonly
   },
   deliver: { delay: ['ms'], duplicate: [], reorder: ['window', 'atMostMs'] },
   request: { fail: ['status'], 'lose-reply': [], delay: ['ms'], duplicate: [] },
+  trigger: { fail: ['status'], 'lose-reply': [], delay: ['ms'], duplicate: [], lose: [] },
 };
 
 /** The fields that the action takes with the method; undefined where it does not fit. */
@@ -157,7 +159,8 @@ export function actionsOf({ kind, also }: Method): readonly string[] {
   return [...Object.keys(FIELDS[kind]), ...(also === undefined ? [] : [also])];
 }
 
-export const isRpc = ({ kind }: Method): boolean => kind !== 'deliver' && kind !== 'request';
+export const isRpc = ({ kind }: Method): boolean =>
+  kind !== 'deliver' && kind !== 'request' && kind !== 'trigger';
 
 const TASK_NAME = /^(projects\/[^/]+\/locations\/[^/]+\/queues\/[^/]+)\/tasks\/[^/]*$/;
 

@@ -1,5 +1,5 @@
 /**
- * Faults of the HTTP requests that a server sends by itself: pushes and dispatches of tasks.
+ * Faults of the HTTP requests that a server sends by itself: pushes, dispatches of tasks, events of triggers.
  *
  * A request that is delayed waits on the clock and is not in flight meanwhile, because a clock that is moved waits for
  * what is in flight. A second copy is in flight until it is answered, and its answer changes nothing.
@@ -34,12 +34,15 @@ export type OutgoingPorts<Outcome> = Readonly<{
   answered: (status: number) => Outcome;
   /** The result of a request whose connection broke. */
   broken: (why: string) => Outcome;
+  /** The result of a request that is never sent. Absent: the plan knows no such fault of the method. */
+  lost?: Outcome;
   /** How long a second copy may stay unanswered, in milliseconds of the clock. Absent: what sends it sees to that. */
   copyLimitMs?: () => number;
 }>;
 
 export function outgoing<Outcome>(ports: OutgoingPorts<Outcome>): Outgoing<Outcome> {
-  const { faults, clock, service, method, answered, broken, copyLimitMs } = ports;
+  const { faults, clock, service, method, answered, broken, lost, copyLimitMs } = ports;
+  const cut = (): Outcome => broken('the connection was broken by the faults');
   const waiting = new Set<Abort>();
   const copies = new Set<Abort>();
 
@@ -58,11 +61,10 @@ export function outgoing<Outcome>(ports: OutgoingPorts<Outcome>): Outgoing<Outco
   }
 
   /** Not sent at all. */
-  function fail(status: number | undefined, done: (outcome: Outcome) => void): Abort {
+  function unsent(outcome: Outcome, done: (outcome: Outcome) => void): Abort {
     let over = false;
     queueMicrotask(() => {
-      if (!over)
-        done(status === undefined ? broken('the connection was broken by the faults') : answered(status));
+      if (!over) done(outcome);
     });
     return () => {
       over = true;
@@ -90,7 +92,9 @@ export function outgoing<Outcome>(ports: OutgoingPorts<Outcome>): Outgoing<Outco
         : undefined;
       switch (action?.type) {
         case 'fail':
-          return fail(action.status, done);
+          return unsent(action.status === undefined ? cut() : answered(action.status), done);
+        case 'lose':
+          return unsent(lost ?? cut(), done);
         case 'lose-reply':
           return send(() => done(broken('the answer was lost by the faults')));
         case 'delay':

@@ -30,6 +30,7 @@ const ACTION_TYPES: readonly ActionType[] = [
   'cut',
   'drop-ack',
   'duplicate',
+  'lose',
   'reorder',
   'restart',
 ];
@@ -164,6 +165,7 @@ function valuesOf(place: string, type: ActionType, fields: Json): Action {
       };
     case 'drop-ack':
     case 'duplicate':
+    case 'lose':
       return { type };
     case 'reorder':
       return {

@@ -16,6 +16,8 @@ export type Action =
   | Readonly<{ type: 'cut'; when?: 'before' | 'after'; afterMessages?: number }>
   | Readonly<{ type: 'drop-ack' }>
   | Readonly<{ type: 'duplicate' }>
+  /** Never sent, and not tried again. */
+  | Readonly<{ type: 'lose' }>
   /** Held back until `window` later messages were handed over, at most `atMostMs` of the clock. */
   | Readonly<{ type: 'reorder'; window: number; atMostMs?: number }>
   | Readonly<{ type: 'restart'; state: RestartState; downMs?: number }>;
@@ -28,7 +30,7 @@ export type RestartSpec = Readonly<{ state: RestartState; downMs: number }>;
 
 export type Rule = Readonly<{
   service: Service;
-  /** An RPC by its name, `deliver`, `push`, `dispatch`, or `*`: every RPC of the service that the action fits. */
+  /** An RPC by its name, `deliver`, `push`, `dispatch`, `trigger`, or `*`: every RPC of the service that the action fits. */
   method: string;
   /** What the call is about; each `*` stands for any characters. */
   resource: string;

@@ -77,6 +77,7 @@ function unary(site: Site, plain: UntypedHandleCall): UntypedHandleCall {
       case 'restart':
         breakOff();
         return restart(site, action);
+      case 'lose':
       case 'reorder':
         return handler(call, callback);
     }
@@ -132,6 +133,7 @@ function disturb(site: Site, fault: Fault, call: Stream | Duplex, run: () => voi
       return restart(site, action);
     case 'drop-ack':
     case 'duplicate':
+    case 'lose':
     case 'reorder':
       return run();
   }

@@ -63,7 +63,7 @@ export type Database = Readonly<{
 }>;
 
 export function database(name: string, clock: Clock, options: DatabaseOptions = {}): Database {
-  const { onCommit = () => undefined, after = 0 } = options;
+  const { onCommit = () => undefined, onWritten = () => undefined, after = 0 } = options;
   const { checkEntries = indexEntryCheck(parseDefinitions({}, 'indexes')) } = options;
   const store = documents();
   const time = databaseTime(clock, after);
@@ -118,6 +118,7 @@ export function database(name: string, clock: Clock, options: DatabaseOptions = 
         past.record(plan.changes, commitTime);
         feed.changed(plan.changes);
         onCommit(plan.changes);
+        onWritten(plan.changes);
         return { commitTime, results: plan.results };
       },
     };

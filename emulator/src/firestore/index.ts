@@ -20,6 +20,7 @@ import type { OpenStreams } from './listen.ts';
 import { parseFirestore, saveFirestore } from './saved.ts';
 import { firestoreService, measured } from './service.ts';
 import type { Microseconds } from './time.ts';
+import { checkTriggers, firestoreTriggers, type Trigger } from './triggers.ts';
 import { expiringDatabase, parsePolicies, type TtlPolicy } from './ttl.ts';
 
 export type FirestoreOptions = Readonly<{
@@ -38,7 +39,13 @@ export type FirestoreOptions = Readonly<{
   ttl?: readonly TtlPolicy[];
   /** The indexes that queries would need in the service, and that documents have entries in. */
   indexes?: IndexOptions;
+  /** Where requests go for each document that is created: those that are there now. Default: none. */
+  triggers?: () => readonly Trigger[];
+  /** Triggers also go to addresses that are not this machine's own. Default: false, and such a request fails. */
+  remoteTargets?: boolean;
 }>;
+
+export type { Trigger } from './triggers.ts';
 
 /** Sums over all databases. */
 type FirestoreStats = DatabaseStats &
@@ -51,6 +58,8 @@ type FirestoreStats = DatabaseStats &
 export type RunningFirestore = RunningServer &
   Readonly<{
     stats(): FirestoreStats;
+    /** Events of triggers that are not answered. */
+    inFlight(): number;
     /** Removes every document of every database and ends every transaction. */
     clear(): void;
     /** Everything that it holds as plain JSON data; the form is described in saved.ts. */
@@ -68,6 +77,8 @@ export type RunningFirestore = RunningServer &
 /** Throws an error that names the port when another process listens on it, or a policy or an index that is not legal. */
 export async function startFirestore(options: FirestoreOptions): Promise<RunningFirestore> {
   const { port = 0, clock, log = () => undefined, ttl = [], indexes = {}, faults } = options;
+  const { triggers = () => [], remoteTargets = false } = options;
+  checkTriggers(triggers());
   const policies = parsePolicies(ttl);
   const definitions = parseDefinitions(indexes.definitions ?? {}, 'indexes.definitions');
   const checks = indexChecks(indexes.mode, definitions, log);
@@ -82,10 +93,19 @@ export async function startFirestore(options: FirestoreOptions): Promise<Running
     const created = expiringDatabase(name, clock, policies, log, {
       after: latestTimes.get(name) ?? 0,
       checkEntries,
+      onWritten: fired.committed,
     });
     databases.set(name, created);
     return created;
   };
+  const fired = firestoreTriggers({
+    clock,
+    triggers,
+    definition: firestoreDefinition(),
+    faults,
+    remoteTargets,
+    log: (line) => log(`firestore: ${line}`),
+  });
   const definition = measured(firestoreDefinition(), [
     'Commit',
     'BatchWrite',
@@ -115,6 +135,7 @@ export async function startFirestore(options: FirestoreOptions): Promise<Running
       latestTimes.set(name, each.latest());
     }
     databases.clear();
+    fired.clear();
     follow.close();
     for (const { name, docs, latestTime } of parsed) {
       latestTimes.set(name, Math.max(latestTime, latestTimes.get(name) ?? 0));
@@ -128,6 +149,7 @@ export async function startFirestore(options: FirestoreOptions): Promise<Running
     load: restarts.load,
     prepare: restarts.prepare,
     stats: () => sum([...databases.values()]),
+    inFlight: fired.inFlight,
     clear,
     async close() {
       restarts.detach();
@@ -136,6 +158,7 @@ export async function startFirestore(options: FirestoreOptions): Promise<Running
       await server.close();
       follow.close();
       clear();
+      fired.clear();
     },
   };
 }

@@ -47,11 +47,13 @@ firestore:
   documents:
     users/alice: { name: Alice, age: 7, score: 1.5, tags: [a, null, true], at: { timestampValue: 2030-01-31T08:00:00Z } }
   ttl: { sessions: expireAt }
+  triggers: { users: http://127.0.0.1:1/created }
 `;
 
+const lines: string[] = [];
 let stack: Stack;
 before(async () => {
-  stack = await startStack({ seed: parseSeed(YAML, 'seed.yaml') });
+  stack = await startStack({ seed: parseSeed(YAML, 'seed.yaml'), log: (line) => lines.push(line) });
 });
 after(() => stack?.close());
 
@@ -81,6 +83,13 @@ test('topics and subscriptions are there with every option, by short and by full
   assert.equal(pushed.pushConfig?.noWrapper?.writeMetadata, true);
   assert.equal(pushed.pushConfig?.oidcToken?.audience, 'us');
   assert.equal(pushed.expirationPolicy?.ttl?.seconds, String(45 * 86_400));
+});
+
+test('triggers are there, and nothing that a seed creates fires them', async () => {
+  const seed = parseSeed(YAML, 'seed.yaml');
+  assert.deepEqual(seed.triggers, [{ collection: 'users', url: 'http://127.0.0.1:1/created' }]);
+  // Its endpoint answers nothing: an event would be tried again.
+  assert.deepEqual(lines, []);
 });
 
 test('queues are there with their limits', async (t) => {
@@ -130,6 +139,11 @@ const REFUSED: readonly (readonly [text: string, says: RegExp])[] = [
   ['topics: [a]\ntopics: [b]', /^seed\.yaml:2: Map keys must be unique$/],
   ['- a', /^seed\.yaml: \["a"\] is no object$/],
   ['topics: [a]\nbogus: 1', /^seed\.yaml:2: bogus: unknown; accepted: project, location, topics, /],
+  [
+    'firestore:\n  triggers: { users/alice: http://127.0.0.1:1/ }',
+    /^seed\.yaml:2: firestore\.triggers\.users\/alice: triggers: "users\/alice" is a document/,
+  ],
+  ['firestore:\n  triggers: { users: 5 }', /^seed\.yaml:2: firestore\.triggers\.users: 5 is no text$/],
   ['topics: 5', /^seed\.yaml:1: topics: 5 is neither a list nor an object/],
   ['topics:\n  - 5', /^seed\.yaml:2: topics\.0: 5 has no name/],
   ['topics:\n  a: 5', /^seed\.yaml:2: topics\.a: 5 is no object$/],
@@ -158,7 +172,7 @@ const REFUSED: readonly (readonly [text: string, says: RegExp])[] = [
   ['project: [a]', /^seed\.yaml:1: project: \["a"\] is no text$/],
   [
     'firestore: { docs: {} }',
-    /^seed\.yaml:1: firestore\.docs: unknown; accepted: documents, ttl, indexes, fieldOverrides$/,
+    /^seed\.yaml:1: firestore\.docs: unknown; accepted: documents, ttl, triggers, indexes, fieldOverrides$/,
   ],
   [
     'firestore: { documents: { a/b: { t: { timestampValue: soon } } } }',

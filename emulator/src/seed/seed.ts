@@ -7,6 +7,7 @@
  */
 import { MESSAGES } from '../cloud-tasks/rest-messages.ts';
 import { parseDefinitions } from '../firestore/index-definitions.ts';
+import { checkTriggers, type Trigger } from '../firestore/triggers.ts';
 import type { TtlPolicy } from '../firestore/ttl.ts';
 import { type Fields, fromJson } from '../proto-json.ts';
 import { DEFAULT_PROJECT, projectOf, type Service } from '../stack/services.ts';
@@ -36,6 +37,7 @@ export type SeedStep = Readonly<{
 export type Seed = Readonly<{
   project: string;
   ttl: readonly TtlPolicy[];
+  triggers: readonly Trigger[];
   /** As `startFirestore` takes them; undefined: none are defined. */
   indexes: object | undefined;
   /** In an order in which each finds what it refers to; those of one `rpc` do not need each other. */
@@ -62,6 +64,8 @@ export type SeedDescription = Readonly<{
     documents?: Readonly<Record<string, object>>;
     /** The field that holds the time, by collection group. */
     ttl?: Readonly<Record<string, string>>;
+    /** Where an event goes for each document that is created, by the path of its collection. */
+    triggers?: Readonly<Record<string, string>>;
     /** As in a firestore.indexes.json. */
     indexes?: readonly object[];
     fieldOverrides?: readonly object[];
@@ -70,7 +74,7 @@ export type SeedDescription = Readonly<{
 
 const KEYS = ['project', 'location', 'topics', 'subscriptions', 'queues', 'firestore'];
 const DOCUMENTS = ['firestore', 'documents'];
-const FIRESTORE_KEYS = ['documents', 'ttl', 'indexes', 'fieldOverrides'];
+const FIRESTORE_KEYS = ['documents', 'ttl', 'triggers', 'indexes', 'fieldOverrides'];
 
 /** Throws an error of one line that names the place. */
 export function seedFrom(description: SeedDescription, placeOf: PlaceOf = placeIn('seed')): Seed {
@@ -135,6 +139,7 @@ export function seedFrom(description: SeedDescription, placeOf: PlaceOf = placeI
   return {
     project,
     ttl: ttlOf(firestore['ttl'], placeOf),
+    triggers: triggersOf(firestore['triggers'], placeOf),
     indexes: indexesOf(firestore, placeOf),
     steps,
     in: (other) => seedFrom({ ...description, project: other }, placeOf),
@@ -166,6 +171,21 @@ function indexesOf({ indexes, fieldOverrides }: Options, placeOf: PlaceOf): obje
     throw new SeedError(placeOf(path), error instanceof Error ? error.message : String(error));
   }
   return definitions;
+}
+
+function triggersOf(value: unknown, placeOf: PlaceOf): readonly Trigger[] {
+  return Object.entries(objectAt(value ?? {}, ['firestore', 'triggers'], placeOf)).map(
+    ([collection, url]) => {
+      const path = ['firestore', 'triggers', collection];
+      const trigger = { collection, url: optionalText(url, path, placeOf) ?? '' };
+      try {
+        checkTriggers([trigger]);
+      } catch (error) {
+        throw new SeedError(placeOf(path), error instanceof Error ? error.message : String(error));
+      }
+      return trigger;
+    },
+  );
 }
 
 function ttlOf(value: unknown, placeOf: PlaceOf): readonly TtlPolicy[] {

@@ -3,6 +3,7 @@
  * way closes what had been started.
  */
 import { createFaults } from '../faults/index.ts';
+import { checkTriggers } from '../firestore/triggers.ts';
 import { identity } from '../identity.ts';
 import { movableClock } from '../movable-clock.ts';
 import { quiet } from '../quiet.ts';
@@ -62,6 +63,8 @@ export async function openStack(options: StackOptions, extension?: Extension): P
   // What is wrong with it is reported before anything has started; it is set when all is ready.
   if (options.faults !== undefined) faults.set(options.faults);
   faults.clear();
+  const triggers = [...(options.triggers ?? []), ...(seed?.triggers ?? [])];
+  checkTriggers(triggers);
   const project = options.project ?? seed?.project ?? DEFAULT_PROJECT;
   const closers = closersOf();
   const { close } = closers;
@@ -83,6 +86,7 @@ export async function openStack(options: StackOptions, extension?: Extension): P
         firestore: {
           ttl: [...(options.ttl ?? []), ...(seed?.ttl ?? [])],
           indexes: { ...(seed?.indexes && { definitions: seed.indexes }), ...options.indexes },
+          triggers: () => (isReady ? triggers : []),
         },
         maxTaskBytes: options.maxTaskBytes,
         appEngine: options.appEngine,

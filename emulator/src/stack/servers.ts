@@ -45,13 +45,13 @@ export type ServerSettings = Readonly<{
   identity: Identity;
   faults: Faults;
   log: (line: string) => void;
-  firestore: Pick<FirestoreOptions, 'ttl' | 'indexes'>;
+  firestore: Pick<FirestoreOptions, 'ttl' | 'indexes' | 'triggers'>;
   maxTaskBytes: number | undefined;
   /** The base URL of the App Engine service. */
   appEngine: string | undefined;
   /** By whose rights calls are judged now; absent where policies are not enforced at all. */
   caller: CallerNow | undefined;
-  /** Whether pushes and tasks may go to other machines. */
+  /** Whether pushes, tasks and events may go to other machines. */
   remoteTargets: boolean;
   /** Google's emulators instead of this package's. */
   official: boolean;
@@ -105,17 +105,18 @@ async function startOwnPubsub(settings: ServerSettings, closers: Closers): Promi
 }
 
 async function startOwnFirestore(settings: ServerSettings, closers: Closers): Promise<Served> {
-  const { ports, clock, faults, log, firestore } = settings;
+  const { ports, clock, faults, log, firestore, remoteTargets } = settings;
   const server = await closers.started(
     startFirestore({
       port: ports.firestore,
       clock,
       faults,
       ...firestore,
+      remoteTargets,
       log: (line) => log(`[firestore] ${line}`),
     }),
   );
-  return { address: server.address, own: { ...server, inFlight: () => 0 } };
+  return { address: server.address, own: server };
 }
 
 async function startTasks(settings: ServerSettings, closers: Closers): Promise<Served> {

@@ -1,5 +1,5 @@
 /** What a stack can be started with. */
-import type { FirestoreOptions } from '../firestore/index.ts';
+import type { FirestoreOptions, Trigger } from '../firestore/index.ts';
 import type { Seed } from '../seed/seed.ts';
 import type { Replaceable } from './servers.ts';
 import { type PortOptions, projectOf, type Service, SERVICES } from './services.ts';
@@ -19,6 +19,11 @@ export type StackOptions<S extends Service = Service> = Readonly<{
   ttl?: NonNullable<FirestoreOptions['ttl']>;
   /** The indexes that queries would need in the service, and what becomes of a query that has none. */
   indexes?: NonNullable<FirestoreOptions['indexes']>;
+  /**
+   * Triggers of Firestore, beside those of the seed. They fire from when the stack is ready: not for what is seeded or
+   * loaded.
+   */
+  triggers?: readonly Trigger[];
   /** Topics, subscriptions, queues and documents to begin with: see `parseSeed` and `seedFrom`. */
   seed?: Seed;
   /** A state to begin with, as `save()` gave it; not together with `seed`. */
@@ -35,7 +40,7 @@ export type StackOptions<S extends Service = Service> = Readonly<{
    */
   caller?: string;
   /**
-   * Pushes and tasks also go to addresses that are not this machine's own, such as a container's. Default: false, so
+   * Pushes, tasks and triggers also go to addresses that are not this machine's own, such as a container's. Default: false, so
    * that nothing that reaches the stack can make it send requests elsewhere.
    */
   remoteTargets?: boolean;
@@ -62,6 +67,9 @@ export function chosenServices({
   state,
   indexes,
   caller,
+  triggers = [],
+  official,
+  external,
 }: StackOptions): ReadonlySet<Service> {
   const known: readonly string[] = SERVICES;
   const unknown = services.find((name) => !known.includes(name));
@@ -77,6 +85,10 @@ export function chosenServices({
   if (caller !== undefined) assertCaller(caller);
   if (seed?.indexes !== undefined && indexes?.definitions !== undefined) {
     throw new Error('indexes are defined twice: in the seed and beside it');
+  }
+  const hasTriggers = triggers.length > 0 || (seed !== undefined && seed.triggers.length > 0);
+  if (hasTriggers && (official === true || external?.firestore !== undefined)) {
+    throw new Error('triggers are fired by this package’s own Firestore alone');
   }
   return new Set(services);
 }
