@@ -21,6 +21,7 @@ import {
 import { connect } from './clients.ts';
 import { type Config, readConfig } from './config.ts';
 import { pipeline } from './pipelines.ts';
+import { answerCreated } from './outbox-endpoint.ts';
 import { bodyOf, headersOf, keepBodiesRaw, MAX_BODY_BYTES } from './raw-body.ts';
 import { stopOnSignal } from './stopping.ts';
 import { runSweeps, withinLimit } from './sweeping.ts';
@@ -75,12 +76,19 @@ async function register(config: Config, clock: Clock): Promise<void> {
         (stream) => withinLimit(config, clock, log, (context) => wake(stream, context), stop),
         log,
       ));
+  const { outbox } = ports;
+  const outboxEndpoint =
+    outbox && ((request: HttpRequest): Promise<HttpResponse> => answerCreated(request, outbox.created, log));
+  const endpoints = new Map([
+    ['/wake', wakeEndpoint],
+    ['/outbox', outboxEndpoint],
+  ]);
   const answer = (request: Request): Promise<HttpResponse> => {
     const path = request.method === 'POST' ? request.path : '/';
     if (isSwept && path === '/sweep') {
       return answerSweep(() => runSweeps(sweeps, config, clock, log, stop), log);
     }
-    const chosen = path === '/wake' && wakeEndpoint ? wakeEndpoint : endpoint;
+    const chosen = endpoints.get(path) ?? endpoint;
     return room.during(() => answerBody({ room, log }, chosen, request));
   };
   http(config.name, async (request: Request, response: Response) => {

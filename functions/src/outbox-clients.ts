@@ -5,7 +5,15 @@
 import type { Firestore, Transaction } from '@google-cloud/firestore';
 import type { Clock, Log, Publisher, SweepContext } from 'pubsub-guarantees';
 import type { CounterStart } from 'pubsub-guarantees/order';
-import { type GapRepair, type OutboxStore, type OutboxSwept, relay } from 'pubsub-guarantees/outbox';
+import {
+  type DocumentEvent,
+  type GapRepair,
+  type OutboxStore,
+  type OutboxSwept,
+  outboxTrigger,
+  relay,
+  type Tailed,
+} from 'pubsub-guarantees/outbox';
 import type { PayloadStore } from 'pubsub-guarantees/payload';
 import type { Config } from './config.ts';
 
@@ -13,6 +21,8 @@ export type OutboxPorts = Readonly<{
   repair: GapRepair;
   /** One pass over everything that is pending. */
   sweep(context: SweepContext): Promise<OutboxSwept>;
+  /** The row that a trigger of Firestore tells of, at once. */
+  created(event: DocumentEvent): Promise<Tailed>;
   /** Where the data of large messages waits. */
   payloads: PayloadStore;
 }>;
@@ -37,7 +47,7 @@ export async function outboxStore(
   const { collectionPrefix: prefix } = config.firestore;
   const { counters, scope } = countersOf(config);
   return firestoreOutbox(firestore, {
-    rows: `${prefix}-outbox-rows`,
+    rows: rowsOf(config),
     streams: `${prefix}-outbox-streams`,
     counters,
     ...scope,
@@ -59,9 +69,13 @@ export async function outboxPorts(
   ]);
   const { collectionPrefix: prefix } = config.firestore;
   const payloads = firestorePayloads(firestore, { collection: `${prefix}-payload`, clock });
-  const { repair, sweep } = relay(store, publisher, { clock, log, payloads });
-  return { repair, sweep, payloads };
+  const relayed = relay(store, publisher, { clock, log, payloads });
+  const { database } = config.firestore;
+  const created = outboxTrigger(relayed, { rows: rowsOf(config), database });
+  return { repair: relayed.repair, sweep: relayed.sweep, created, payloads };
 }
+
+const rowsOf = ({ firestore }: Config): string => `${firestore.collectionPrefix}-outbox-rows`;
 
 const countersOf = ({ firestore, outbox }: Config) => ({
   counters: `${firestore.collectionPrefix}-counters`,

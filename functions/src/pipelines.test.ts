@@ -37,6 +37,7 @@ test('every function relays the outbox by its sweep where it is configured to, a
   const outbox: OutboxPorts = {
     repair: { republish: async () => [] },
     sweep: () => Promise.reject(new Error('not called here')),
+    created: () => Promise.reject(new Error('not called here')),
     payloads: memoryPayloads({ clock: virtualClock() }),
   };
   for (const target of ['dedup', 'delay', 'fifo', 'pipeline']) {

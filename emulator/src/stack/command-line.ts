@@ -96,6 +96,7 @@ function parse(args: readonly string[]) {
         'redis-url': text,
         caller: text,
         sagas: text,
+        'outbox-trigger': flag,
         'remote-targets': flag,
         'write-env': text,
         'print-env': flag,
@@ -116,6 +117,7 @@ function parse(args: readonly string[]) {
 
 function stackOptions(values: Values, environment: Environment): StackOptions {
   refuse(values, ['store', 'redis-url', 'sagas'], 'is for the toolkit: npm start');
+  if (values['outbox-trigger']) throw new OptionError('--outbox-trigger is for the toolkit: npm start');
   if (values.seed !== undefined) refuse(values, ['load'], 'is not possible together with --seed');
   const { services: list, project } = values;
   const services = list === undefined ? undefined : servicesOf(list);
@@ -143,6 +145,7 @@ function toolkitOptions(values: Values, environment: Environment): ToolkitOption
   return {
     ...shared(values, environment, PORT_COUNT),
     store,
+    outboxTrigger: values['outbox-trigger'],
     ...given('redisUrl', redisUrl),
     ...given('sagas', values.sagas === undefined ? undefined : sagasIn(pathOf(values.sagas))),
   };
@@ -163,6 +166,9 @@ function shared(values: Values, environment: Environment, count: number) {
       ['load', 'save', 'caller'],
       `is not possible with ${official ? '--official' : '--external'}`,
     );
+  }
+  if (values['outbox-trigger'] && (official || external)) {
+    throw new OptionError(`--outbox-trigger is not possible with ${official ? '--official' : '--external'}`);
   }
   const mode = INDEX_MODES.find((known) => known === indexes);
   if (indexes !== undefined && mode === undefined) {

@@ -14,7 +14,7 @@ const COMMON = `
   --faults FILE          a plan of faults, in YAML or JSON
   --indexes MODE         composite indexes that Firestore would need: warn (default), enforce or off
   --index-file FILE      a firestore.indexes.json: the indexes that are defined
-  --remote-targets       let pushes and tasks go to addresses that are not this machine's own
+  --remote-targets       let pushes, tasks and triggers go to addresses that are not this machine's own
   --official             Google's own Pub/Sub and Firestore emulators, where they are installed
   --external             those that PUBSUB_EMULATOR_HOST and FIRESTORE_EMULATOR_HOST name
   --write-env FILE       write the variables there when ready; removed at the end
@@ -36,7 +36,8 @@ export const TOOLKIT_HELP = `Starts Pub/Sub, Firestore, Cloud Tasks, the five fu
 
   --store NAME           where claims are kept: firestore (default) or redis
   --redis-url URL        with --store redis: redis://host:port
-  --sagas FILE           a file whose default export is the list of sagas to run (default: those of the example)${COMMON}`;
+  --sagas FILE           a file whose default export is the list of sagas to run (default: those of the example)
+  --outbox-trigger       fire a trigger for each row of the outbox, to the function saga${COMMON}`;
 
 export function summary(addresses: StackAddresses | ToolkitAddresses): string {
   return [

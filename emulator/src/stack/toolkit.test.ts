@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
+import { Firestore } from '@google-cloud/firestore';
 import { type Message, PubSub, type Subscription } from '@google-cloud/pubsub';
 import { until } from '../until.ts';
 import { type Toolkit, startToolkit } from './toolkit.ts';
@@ -21,7 +22,7 @@ type Output = (typeof OUTPUTS)[number];
 process.env['METADATA_SERVER_DETECTION'] = 'none';
 
 before(async () => {
-  stack = await startToolkit({ log: (line) => lines.push(line) });
+  stack = await startToolkit({ log: (line) => lines.push(line), outboxTrigger: true });
   client = new PubSub({
     projectId: stack.addresses.project,
     apiEndpoint: stack.addresses.pubsub,
@@ -149,6 +150,34 @@ for (const route of ['fifo', 'pipeline'] as const) {
     assert.equal(((await swept.json()) as { outbox: { isWhole: boolean } }).outbox.isWhole, true);
   });
 }
+
+test('an event of the outbox’s trigger is taken by the function saga', async (t) => {
+  const [host, port] = stack.addresses.firestore.split(':');
+  const options = { projectId: stack.addresses.project, host: host ?? '', port: Number(port), ssl: false };
+  const firestore = new Firestore(options);
+  t.after(() => firestore.terminate());
+  const resource = '*/documents/pubsub-guarantees-outbox-rows';
+  const rule = { service: 'firestore', method: 'trigger', resource, times: 1 };
+  // The second copy tells that there was a first one, and neither is left to be sent again.
+  stack.faults.set({ rules: [{ ...rule, action: { type: 'duplicate' } }] });
+  await firestore.doc('pubsub-guarantees-outbox-rows/no-row-of-ours').set({ state: 'unknown' });
+  for (let turn = 0; turn < 4_800 && stack.faults.log().length === 0; turn++) await wait(25);
+  assert.deepEqual(
+    stack.faults.log().map(({ method, action }) => [method, action]),
+    [['trigger', 'duplicate']],
+  );
+  // A move waits for what is in flight.
+  await stack.clock.advance(1);
+  stack.faults.clear();
+  assert.deepEqual(
+    lines.filter((line) => line.includes('the event of')),
+    [],
+  );
+  const url = `${stack.addresses.functions.saga}/outbox`;
+  const refused = await fetch(url, { method: 'POST', body: '{}' });
+  assert.equal(refused.status, 400);
+  assert.match(await refused.text(), /header ce-type is missing; accepted: google\.cloud\.firestore/);
+});
 
 test('a delayed message through the pipeline comes out once, however often it was published', async () => {
   const attributes = { case: 'later once', dedupId: 'order-3', delay: '1' };

@@ -5,6 +5,7 @@
  * Starting it ends with everything ready or with nothing left running.
  */
 import { existsSync } from 'node:fs';
+import type { Trigger } from '../firestore/index.ts';
 import { freePorts } from '../free-ports.ts';
 import { assertFree } from '../grpc-server.ts';
 import { openStack } from './open.ts';
@@ -18,6 +19,7 @@ import type { StackOptions } from './stack-options.ts';
 import {
   EXAMPLE_SAGAS,
   FUNCTIONS,
+  OUTBOX_ROWS,
   PACKAGES,
   PROGRAMS,
   type ProgramPorts,
@@ -34,6 +36,8 @@ export type ToolkitOptions = Omit<StackOptions, 'services' | 'project' | 'appEng
     redisUrl?: string;
     /** A file whose default export is the list of the sagas that the function `saga` runs. Default: the example's. */
     sagas?: string;
+    /** Whether a trigger on the outbox's default collection tells the function `saga` of each row. Default: false. */
+    outboxTrigger?: boolean;
   }>;
 
 export type ToolkitAddresses = StackAddresses & Readonly<{ functions: FunctionUrls; republisher: string }>;
@@ -47,7 +51,8 @@ export type Toolkit = Omit<Stack, 'addresses'> &
 
 /** Rejects as `startStack` does, and when a program does not start or Redis does not answer. */
 export async function startToolkit(options: ToolkitOptions = {}): Promise<Toolkit> {
-  const { store = 'firestore', redisUrl, sagas = EXAMPLE_SAGAS, log = () => undefined, ...rest } = options;
+  const { store = 'firestore', redisUrl, sagas = EXAMPLE_SAGAS, log = () => undefined, ...others } = options;
+  const { outboxTrigger = false, triggers = [], ...rest } = others;
   for (const folder of Object.values(PACKAGES)) {
     if (!existsSync(folder)) throw new Error(`the toolkit's programs are not here: there is no ${folder}`);
   }
@@ -57,7 +62,12 @@ export async function startToolkit(options: ToolkitOptions = {}): Promise<Toolki
   const urls = Object.fromEntries(FUNCTIONS.map((name) => [name, urlOf(ports[name])])) as FunctionUrls;
   let programs: Programs | undefined;
   const stack = await openStack(
-    { ...rest, log, appEngine: urlOf(ports.republisher) },
+    {
+      ...rest,
+      log,
+      appEngine: urlOf(ports.republisher),
+      triggers: outboxTrigger ? [...triggers, outboxTriggerTo(urls.saga)] : triggers,
+    },
     {
       addresses: { functions: urls, republisher: urlOf(ports.republisher) },
       saved: { functions: urls },
@@ -81,6 +91,12 @@ export async function startToolkit(options: ToolkitOptions = {}): Promise<Toolki
   const { functions } = programs ?? neverStarted();
   return { ...stack, addresses: stack.addresses as ToolkitAddresses, functions };
 }
+
+/** What Terraform makes with `outbox_trigger`: to a function that has the relay. */
+const outboxTriggerTo = (functionUrl: string): Trigger => ({
+  collection: OUTBOX_ROWS,
+  url: `${functionUrl}/outbox`,
+});
 
 /** The ports of the programs: after those of the stack, or any that are free. */
 async function choosePorts(base: number | undefined): Promise<ProgramPorts> {

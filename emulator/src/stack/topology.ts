@@ -10,6 +10,8 @@ export const QUEUE = `projects/${PROJECT}/locations/${LOCATION}/queues/delay-que
 /** Wake-ups of ordered streams: a queue of their own, because these may be lost, and delayed messages may not. */
 export const WAKE_QUEUE = `projects/${PROJECT}/locations/${LOCATION}/queues/wake-queue`;
 export const DEAD_LETTERS = 'dead-letters';
+/** The default collection of the outbox's rows. */
+export const OUTBOX_ROWS = 'pubsub-guarantees-outbox-rows';
 
 /** What has come in goes out again at another topic. */
 export const FORWARDING = ['dedup', 'delay', 'fifo', 'pipeline'] as const;
