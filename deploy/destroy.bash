@@ -83,6 +83,9 @@ undo() { # a command of the deployment
       ;;
     'gcloud monitoring dashboards create '*) gone_by_title pubsub-guarantees gcloud monitoring dashboards ;;
     'gcloud scheduler jobs create http '*) gone gcloud scheduler jobs delete "$6" --project="$project" --location="$region" --quiet ;;
+    'gcloud eventarc triggers create '*)
+      gone gcloud eventarc triggers delete "$5" --project="$project" "$(printf '%s\n' "$@" | grep '^--location=')" --quiet
+      ;;
     'gcloud pubsub subscriptions create '*-push' '*)
       # As a pull subscription it keeps what waits, instead of counting attempts at what is not there any more.
       gone gcloud pubsub subscriptions modify-push-config "$5" --project="$project" --push-endpoint=

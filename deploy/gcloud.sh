@@ -31,6 +31,7 @@ usage: deploy/gcloud.sh --project P --region R --function NAME:KIND:SOURCE:TARGE
   --redis NETWORK:SUBNETWORK          dedup functions keep their claims in a Memorystore for Redis, which is made and reached
                                       through this network; the subnetwork is in the region and has /26 or more
   --outbox NAME:TOPIC,TOPIC           the sweep of the function NAME also publishes what outboxes left behind for these topics
+  --outbox-trigger NAME               Eventarc tells NAME, with --outbox or of kind saga, of each row as it is committed
   --env NAME:VARIABLE=VALUE           one more variable of the function NAME (docs/reference.md lists them), several times
   --runtime R                         nodejs22 or nodejs24 (default: nodejs22)
   --notification-channels A,B         full names of the channels that alerts go to
@@ -53,13 +54,13 @@ stop() {
 project='' region='' packages=build queues=delay wake_queue=wake republisher=app-engine service=republisher
 database=pubsub-guarantees prefix=pubsub-guarantees runtime=nodejs22 build_account='' channels=''
 new_database=yes new_topics=yes monitoring=yes enable='' dry='' redis='' destroy=''
-functions=() outboxes=() variables=()
+functions=() outboxes=() triggers=() variables=()
 
 while [ $# -gt 0 ]; do
   case "$1" in --*=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" ;; esac
   case "$1" in
     --project | --region | --function | --packages | --queues | --wake-queue | --republisher | --app-engine-service | --database | \
-      --build-account | --prefix | --runtime | --notification-channels | --redis | --outbox | --env)
+      --build-account | --prefix | --runtime | --notification-channels | --redis | --outbox | --outbox-trigger | --env)
       # What looks like an option is one whose value was forgotten; --dry-run must not get lost so.
       case "${2:-}" in '' | --*) stop "$1 needs a value" ;; esac
       case "$1" in
@@ -78,6 +79,7 @@ while [ $# -gt 0 ]; do
         --notification-channels) channels=$2 ;;
         --redis) redis=$2 ;;
         --outbox) outboxes+=("$2") ;;
+        --outbox-trigger) triggers+=("$2") ;;
         --env) variables+=("$2") ;;
       esac
       shift 2
@@ -181,6 +183,9 @@ for each in "${outboxes[@]}"; do
     ;;
   esac
 done
+for name in "${triggers[@]}"; do
+  [ -n "${outbox[$name]:-}" ] || stop "--outbox-trigger is $name; accepted: the name of a function with --outbox, or of kind saga"
+done
 ours=' COLLECTION_PREFIX CONSUMER DEAD_LETTER_TOPIC DEDUP_LEASE DEDUP_RETENTION DEDUP_STORE DELAY_PAYLOADS DELAY_QUEUE DELAY_QUEUES FIRESTORE_DATABASE FUNCTION_TARGET FUNCTION_TIMEOUT GOOGLE_CLOUD_PROJECT HANDLER_TIMEOUT LOG_EXECUTION_ID MAX_BYTES_IN_FLIGHT NODE_EXTRA_CA_CERTS ORDER_LEASE OUTBOX REDIS_URL REPUBLISHER_SERVICE REPUBLISHER_SERVICE_ACCOUNT REPUBLISHER_URL SAGA_TOPIC SOURCE_SUBSCRIPTION SOURCE_TOPIC TARGET_TOPIC TASKS_LOCATION WAKE_QUEUE WAKE_SERVICE_ACCOUNT WAKE_URL '
 accepts() { # variable, the kind of its function: its kinds of function, and its values
   case "$1" in
@@ -231,6 +236,7 @@ message_retention=604800 dedup_lease=30 dedup_retention=691200 order_lease=60
 services=(artifactregistry cloudbuild cloudfunctions cloudresourcemanager cloudscheduler cloudtasks firestore iam logging monitoring pubsub run storage)
 [ -z "$delayed" ] || [ "$republisher" = cloud-run ] || services+=(appengine)
 [ -z "$redis" ] || services+=(redis secretmanager)
+[ ${#triggers[@]} -eq 0 ] || services+=(eventarc eventarcpublishing)
 
 # --- running, or printing
 
@@ -362,6 +368,7 @@ else
   if [ -n "$delayed" ] || [ ${#streams[@]} -gt 0 ]; then
     permissions+=(cloudscheduler.jobs.create cloudscheduler.jobs.update cloudtasks.queues.create cloudtasks.queues.setIamPolicy cloudtasks.queues.update)
   fi
+  [ ${#triggers[@]} -eq 0 ] || permissions+=(eventarc.triggers.create eventarc.triggers.update)
   [ ${#outbox[@]} -eq 0 ] || permissions+=(cloudscheduler.jobs.create cloudscheduler.jobs.update)
   [ -z "$redis" ] || permissions+=(redis.instances.create redis.instances.getAuthString redis.instances.update secretmanager.secrets.create secretmanager.secrets.setIamPolicy secretmanager.versions.access secretmanager.versions.add)
   if [ -n "$delayed" ]; then
@@ -830,6 +837,32 @@ for function in "${functions[@]}"; do
   IFS=: read -r name kind source target <<<"$function"
   deploy_function "$name" "$kind" "$source" "$target"
 done
+
+# A database that was there before may be elsewhere, and its events come from there.
+trigger_location() {
+  local found='' asks=yes
+  [ -z "$dry" ] || asks=''
+  # Destroying collects commands as a dry run does, and is none.
+  if [ -n "$destroy" ] && [ -z "$rehearsal" ]; then asks=yes; fi
+  [ -z "$asks" ] || found=$(value gcloud firestore databases describe --database="$database" --project="$project" --format='value(locationId)')
+  printf '%s' "${found:-$region}"
+}
+
+outbox_trigger() { # function
+  local id="$1-outbox" location verb=create
+  account "$id" "Eventarc calls $1 as this account"
+  invoker "$1" "$id"
+  project_grant "$id" roles/eventarc.eventReceiver
+  location=$(trigger_location)
+  ! there gcloud eventarc triggers describe "$id" --project="$project" --location="$location" || verb=update
+  run gcloud eventarc triggers "$verb" "$id" --project="$project" --location="$location" \
+    --event-filters="type=google.cloud.firestore.document.v1.created,database=$database" \
+    --event-filters-path-pattern="document=$prefix-outbox-rows/{row}" --event-data-content-type=application/protobuf \
+    --destination-run-service="$1" --destination-run-region="$region" --destination-run-path=/outbox \
+    --service-account="$(email "$id")"
+}
+
+for name in "${triggers[@]}"; do outbox_trigger "$name"; done
 
 # --- alerts and a dashboard
 

@@ -72,7 +72,8 @@ describe('the dry run', () => {
   test('comes to what Terraform plans with Redis, relays of outboxes and an orchestrator of sagas', async () => {
     const outboxes = ['--outbox', 'orders-once:reminders', '--outbox', 'ledger-fifo:orders'];
     const sagas = ['--function', 'order-sagas:saga:saga:stock,couriers'];
-    const more = ['--redis', 'default:default', '--app-engine-service', 'default', ...outboxes, ...sagas];
+    const triggers = ['--outbox-trigger', 'ledger-fifo'];
+    const more = ['--redis', 'default:default', '--app-engine-service', 'default', ...outboxes, ...sagas, ...triggers];
     const { code, out, err } = await script(['--dry-run', ...COMPLETE, ...more]);
     assert.equal(code, 0, err);
     const plan = factsOfPlan((await readPlan('redis')).resources);
@@ -117,6 +118,10 @@ describe('what is asked for wrongly is refused with what is accepted:', () => {
     [
       [...COMPLETE, '--function', 'again:once:a-topic:b-topic'],
       /the kind must be dedup, delay, fifo, pipeline or saga/,
+    ],
+    [
+      [...COMPLETE, '--outbox-trigger', 'orders-once'],
+      /--outbox-trigger is orders-once; accepted: the name of a function with --outbox/,
     ],
     [[...COMPLETE, '--function', 'again:dedup:a-topic:a-topic'], /comes round for ever/],
     [[...COMPLETE, '--function', 'reminders:dedup:a-topic:b-topic'], /the name reminders is given twice/],

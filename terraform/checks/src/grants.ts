@@ -37,4 +37,8 @@ export const GRANTS: Readonly<Record<string, readonly string[]>> = {
     'cloud_run_v2_service: roles/run.invoker to caller',
   ],
   'modules/sweep': ['cloud_run_service: roles/run.invoker to sweep'],
+  'modules/outbox-trigger': [
+    'cloud_run_service: roles/run.invoker to outbox',
+    'project: roles/eventarc.eventReceiver to outbox',
+  ],
 };

@@ -101,6 +101,34 @@ const CHECKS: Readonly<Record<string, readonly Check[]>> = {
       ];
     },
   ],
+  google_eventarc_trigger: [
+    ({ values }, all) => {
+      const filters = Object.fromEntries(
+        listOf(values['matching_criteria'])
+          .map(objectOf)
+          .map(({ attribute, value }) => [textOf(attribute), textOf(value)]),
+      );
+      const service = text(at(values, 'destination', 'cloud_run_service', 'service'));
+      const of = functions(all).find((one) => one.values['name'] === service);
+      const environment = of === undefined ? {} : environmentOf(of);
+      return [
+        ...unless(
+          environment['OUTBOX'] === 'on' || at(of?.values, 'build_config', 'entry_point') === 'saga',
+          `${service} is no function with an outbox`,
+        ),
+        ...unless(
+          filters['database'] === environment['FIRESTORE_DATABASE'] &&
+            filters['document'] === `${environment['COLLECTION_PREFIX']}-outbox-rows/{row}`,
+          'it is not told of the rows that the function relays',
+        ),
+        ...unless(
+          at(values, 'destination', 'cloud_run_service', 'path') === '/outbox' &&
+            values['event_data_content_type'] === 'application/protobuf',
+          'the function does not take these events',
+        ),
+      ];
+    },
+  ],
   google_pubsub_subscription_iam_member: [agent],
   google_pubsub_topic_iam_member: [agent],
   google_service_account_iam_member: [agent],

@@ -49,6 +49,7 @@ export const CASES: Readonly<
       app_engine_service: 'default',
       outbox: '{orders-once=["reminders"],ledger-fifo=["orders"]}',
       saga: '{topics=["stock","couriers"]}',
+      outbox_triggers: '["ledger-fifo"]',
     },
   },
   'existing-project': { example: 'existing-project', variables: EXISTING },

@@ -36,6 +36,7 @@ module "project" {
   services = concat(
     ["appengine.googleapis.com"],
     var.redis_network == null ? [] : ["redis.googleapis.com", "secretmanager.googleapis.com"],
+    length(var.outbox_triggers) == 0 ? [] : ["eventarc.googleapis.com", "eventarcpublishing.googleapis.com"],
   )
 }
 
@@ -175,6 +176,20 @@ module "sweeps" {
   project_id = var.project_id
   region     = var.region
   function   = module.guarantees[each.key].function
+}
+
+module "outbox_triggers" {
+  source   = "../../modules/outbox-trigger"
+  for_each = var.outbox_triggers
+
+  project_id = var.project_id
+  labels     = var.labels
+  region     = var.region
+  location   = var.region
+  function   = module.guarantees[each.key].function
+  firestore  = module.store.firestore
+
+  depends_on = [module.project]
 }
 
 module "monitoring" {

@@ -70,6 +70,17 @@ variable "saga" {
   default = null
 }
 
+variable "outbox_triggers" {
+  description = "Of the functions in `outbox`, and order-sagas, those that Eventarc tells of each row as it is committed; one is enough."
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = length(setsubtract(var.outbox_triggers, concat(keys(var.outbox), var.saga == null ? [] : ["order-sagas"]))) == 0
+    error_message = "outbox_triggers must be names that outbox has, or order-sagas with saga."
+  }
+}
+
 variable "redis_network" {
   description = "A network and a subnetwork in the region, where claims are to be kept in Redis as well as in Firestore."
   type = object({

@@ -185,6 +185,25 @@ export const COMMANDS: readonly CommandReader[] = [
       ],
     ],
   },
+  {
+    prefix: 'eventarc triggers create',
+    read: (name, flag) => [
+      [
+        `trigger ${name}`,
+        {
+          location: flag('location'),
+          filters: [...flag('event-filters').split(','), flag('event-filters-path-pattern')]
+            .toSorted()
+            .join(' '),
+          content: flag('event-data-content-type'),
+          account: flag('service-account'),
+          service: flag('destination-run-service'),
+          region: flag('destination-run-region'),
+          path: flag('destination-run-path'),
+        },
+      ],
+    ],
+  },
   { prefix: 'alpha monitoring policies create', read: (_, flag) => alertOf(flag) },
   {
     prefix: 'monitoring dashboards create',

@@ -1,7 +1,7 @@
 /**
  * The facts of what runs: functions, the republisher, jobs, alerts and the dashboard.
  */
-import { type JsonObject, objectOf } from '../module.ts';
+import { type JsonObject, listOf, objectOf, textOf } from '../module.ts';
 import { environmentText, type Reader } from './facts.ts';
 import { PLANNED_REDIS, reachOfPlan } from './redis.ts';
 import { at, text, texts } from './values.ts';
@@ -78,6 +78,24 @@ export const SERVICES: Readonly<Record<string, Reader>> = {
       },
     ],
   ],
+  google_eventarc_trigger: (values) => {
+    const criteria = listOf(values['matching_criteria']).map(objectOf);
+    const filters = criteria.map(({ attribute, value }) => `${textOf(attribute)}=${textOf(value)}`);
+    return [
+      [
+        `trigger ${text(values['name'])}`,
+        {
+          location: text(values['location']),
+          filters: filters.toSorted().join(' '),
+          content: text(values['event_data_content_type']),
+          account: text(values['service_account']),
+          service: text(at(values, 'destination', 'cloud_run_service', 'service')),
+          region: text(at(values, 'destination', 'cloud_run_service', 'region')),
+          path: text(at(values, 'destination', 'cloud_run_service', 'path')),
+        },
+      ],
+    ];
+  },
   google_monitoring_alert_policy: (values) => {
     const absent = at(values, 'conditions', 'condition_absent');
     const condition = objectOf(absent ?? at(values, 'conditions', 'condition_threshold'));

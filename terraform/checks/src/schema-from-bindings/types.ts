@@ -13,6 +13,7 @@ export const RESOURCES = [
   'google_cloudfunctions2_function',
   'google_compute_network',
   'google_compute_subnetwork',
+  'google_eventarc_trigger',
   'google_firestore_database',
   'google_firestore_field',
   'google_logging_metric',

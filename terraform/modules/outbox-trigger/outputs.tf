@@ -1,0 +1,4 @@
+output "trigger" {
+  description = "The trigger."
+  value       = google_eventarc_trigger.outbox
+}
