@@ -11,6 +11,7 @@ import { onceRedis } from './once-redis/once-redis.ts';
 import { orderCost } from './order-cost/order-cost.ts';
 import { ready } from './ready/ready.ts';
 import { realTime } from './real-time/real-time.ts';
+import { sagasBench } from './sagas/sagas.ts';
 import { sequencerBench } from './sequencer/sequencer.ts';
 import { sideBySide } from './side-by-side/side-by-side.ts';
 import { soak } from './soak/soak.ts';
@@ -48,6 +49,10 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
   'real-time': {
     what: 'real time of what takes days or a rate by the clock of the local stack, each under 300 ms',
     run: realTime,
+  },
+  sagas: {
+    what: 'sagas of four steps: how many a second, how long each takes, against the same steps by hand; operations a step',
+    run: sagasBench,
   },
   sequencer: {
     what: 'numbers a second of one hot key, against a transaction for each; the outbox',
