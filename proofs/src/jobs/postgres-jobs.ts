@@ -27,6 +27,7 @@ const AGED = {
   job_key: ['expires_at'],
   job_log: ['finished_at', 'created_at'],
   job_dead: ['died_at'],
+  job_recurrence: ['made_at'],
 } as const;
 
 /** A pool that outlives its server. */

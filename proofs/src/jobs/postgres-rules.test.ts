@@ -20,7 +20,7 @@ import {
   type PostgresJobsOptions,
 } from '../../../shared/src/jobs/postgres.ts';
 import { exchangeStatement } from '../../../shared/src/jobs/postgres-statements.ts';
-import { tablesOf } from '../../../shared/src/jobs/postgres-tables.ts';
+import { TABLES_VERSION, tablesOf } from '../../../shared/src/jobs/postgres-tables.ts';
 import { poolOf } from './postgres-jobs.ts';
 
 const [binaries] = postgresBinaries();
@@ -113,11 +113,11 @@ if (binaries === undefined) {
     test('T25: a worker goes on beside tables of the next version, and not beside older or later ones', async () => {
       await migrate(pool, { schema: 'next' });
       await pool.query('alter table next.job add column later text');
-      await pool.query('insert into next.job_version values (2, now())');
+      await pool.query('insert into next.job_version values ($1, now())', [TABLES_VERSION + 1]);
       const store = open({ schema: 'next' });
       await inTransaction(pool, (tx) => store.write(tx, [job('r')]));
       assert.equal((await claim(store, 'r')).length, 1);
-      await pool.query('insert into next.job_version values (3, now())');
+      await pool.query('insert into next.job_version values ($1, now())', [TABLES_VERSION + 2]);
       await assert.rejects(claim(open({ schema: 'next' }), 'r'), { code: 'STORE_NOT_MIGRATED' });
       await assert.rejects(claim(open({ schema: 'nowhere' }), 'r'), { code: 'STORE_NOT_MIGRATED' });
       assert.throws(() => checkVersion('x', 1, 2), { code: 'STORE_NOT_MIGRATED' });
@@ -130,7 +130,7 @@ if (binaries === undefined) {
         table: 'job_version',
         migrations: [
           { version: 1, statements: tablesOf('busy') },
-          { version: 2, statements: ['alter table busy.job add column later text'] },
+          { version: TABLES_VERSION + 1, statements: ['alter table busy.job add column later text'] },
         ],
       };
       const long = new Client(server.config);
@@ -150,13 +150,13 @@ if (binaries === undefined) {
       assert.equal(isDone, false);
       await long.query('commit');
       await long.end();
-      assert.equal(await migrating, 2);
+      assert.equal(await migrating, TABLES_VERSION + 1);
       await pool.query('select later from busy.job');
     });
 
     test('migrations that run at once make the tables once', async () => {
       await Promise.all(Array.from({ length: 4 }, () => migrate(pool, { schema: 'at_once' })));
-      assert.equal(await count('select count(*) from at_once.job_version'), 1);
+      assert.equal(await count('select count(*) from at_once.job_version'), TABLES_VERSION);
     });
 
     test('T30: an account works the roles that it is granted, and no others', async () => {
@@ -189,13 +189,18 @@ if (binaries === undefined) {
         (await store.dead({ limit: 10 })).items.map(({ id }) => id),
         [exported.id],
       );
+      const nightly = { role: 'export', name: 'nightly', cron: '@daily UTC' };
+      const [fromMs = 0] = (await store.recurrences([nightly])).madeMs;
+      const recurrent = { id: nightly, fromMs, toMs: fromMs + 1, jobs: [job('export', { key: 'nightly' })] };
+      assert.deepEqual([await store.recur(recurrent), await store.recur(recurrent)], [true, false]);
+      await assert.rejects(store.recurrences([{ ...nightly, role: 'ingest' }]), { code: 'STORE_DENIED' });
       await store.rescue(10);
       await store.tidy();
       assert.ok((await store.vitals(3_600_000)).unseen.length > 0);
       await mine.end();
       const all = poolOf({ ...server.config, user: 'app_all' });
       assert.equal((await claim(open({}, all), 'ingest')).length, 1);
-      assert.equal(await count('select max(backlog) as count from jobs.job_sample'), 1, 'of all roles');
+      assert.equal(await count('select max(backlog) as count from jobs.job_sample'), 2, 'of all roles');
       await all.end();
     });
 

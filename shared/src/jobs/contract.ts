@@ -9,6 +9,7 @@ import type { NewJob } from './job.ts';
 import type { Ending, JobStore } from './job-store.ts';
 import { keyContract } from './key-contract.ts';
 import { operationsContract } from './operations-contract.ts';
+import { recurringContract } from './recurring-contract.ts';
 
 export type { JobsUnderTest } from './contract-kit.ts';
 
@@ -25,6 +26,7 @@ export function jobsContract<Tx>(name: string, start: () => Promise<JobsUnderTes
     const { roleOf, enqueue, one, idOf, query, claim, settle, fail, rescueAll, running, expire } = kit;
     keyContract(() => subject, kit);
     operationsContract(() => subject, kit);
+    recurringContract(() => subject, kit);
 
     test('a job is claimed as it was enqueued, with its first attempt and a token', async () => {
       const role = roleOf();

@@ -10,11 +10,14 @@ export type {
   JobStore,
   JobTransaction,
   JobWriter,
+  Recur,
+  RecurrenceId,
   Rescued,
   Tidied,
 } from './job-store.ts';
 export { type Jobs, jobs, type JobsOptions } from './jobs.ts';
 export { type MemoryJobs, memoryJobs, type MemoryJobsOptions, type MemoryJobTransaction } from './memory.ts';
 export { complete, type JobContext, type JobHandler, type JobOutcome } from './outcome.ts';
+export type { Recurrence } from './recurrence.ts';
 export { type Worker, worker } from './worker.ts';
 export type { RoleOptions, WorkerOptions } from './worker-options.ts';

@@ -116,6 +116,18 @@ export type Depths = Readonly<{
 }>;
 export const MOST_COUNTED = 10_001;
 
+/** A recurring job: its role and name, and the expression by which its due times are reckoned. */
+export type RecurrenceId = Readonly<{ role: string; name: string; cron: string }>;
+
+export type Recur = Readonly<{
+  id: RecurrenceId;
+  /** The due time that `recurrences` answered, and the one up to which all is decided now. Milliseconds since the epoch. */
+  fromMs: number;
+  toMs: number;
+  /** Each with a key. */
+  jobs: readonly NewJob[];
+}>;
+
 /** Rows that were deleted: of expired keys, and of the log. */
 export type Tidied = Readonly<{ keys: number; logged: number }>;
 
@@ -158,6 +170,18 @@ export type JobStore<Tx> = JobWriter<Tx> &
     look(role?: string): Promise<Depths>;
     /** What `health` is judged by, over the last `windowMs`. */
     vitals(windowMs: number): Promise<Vitals>;
+    /**
+     * The store's time, and up to which due time each recurrence is decided, in the order of the question: of one that is not
+     * known yet the store's time, which is kept, or undefined while another process is keeping it. Milliseconds since the epoch.
+     */
+    recurrences(
+      ids: readonly RecurrenceId[],
+    ): Promise<Readonly<{ nowMs: number; madeMs: readonly (number | undefined)[] }>>;
+    /**
+     * One commit: the recurrence is decided up to `toMs`, and its jobs are enqueued; a key that is taken counts as made. False,
+     * and nothing has changed, where it stands elsewhere than at `fromMs`: another process has decided.
+     */
+    recur(what: Recur): Promise<boolean>;
     /** Deletes what has expired, in small batches, and takes the sample of the minute. Any number of processes at once. */
     tidy(): Promise<Tidied>;
     /** Tells listening workers that a role has jobs: after the commit, and a hint only. */

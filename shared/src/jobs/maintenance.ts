@@ -1,18 +1,20 @@
 /**
- * What any worker does for all of them beside its own jobs: makes due jobs ready, decides about expired leases, deletes
- * what has expired. Any number of processes do it at once, and one that dies leaves it to the others.
+ * What any worker does for all of them beside its own jobs: makes due jobs ready, decides about expired leases, makes
+ * recurring jobs, deletes what has expired. Any number of processes do it at once, and one that dies leaves it to the others.
  *
  * It also notices when this process's event loop was blocked for so long that leases are in danger.
  */
 import { sleep } from '../clock.ts';
 import { codeOf } from '../errors.ts';
 import type { JobStore } from './job-store.ts';
+import type { Recurring } from './recurring.ts';
 import type { WorkerSettings } from './worker-options.ts';
 
 export type MaintenancePorts = Readonly<{
   stop: AbortSignal;
   /** Jobs have become ready. */
   due(): void;
+  recurring: Recurring;
   /** Kinds of the jobs that run. */
   inHand(): readonly string[];
 }>;
@@ -22,9 +24,9 @@ const BATCH = 500;
 
 /** Resolves when `stop` is aborted. Never rejects. */
 export async function maintenance<Tx>(
-  store: Pick<JobStore<Tx>, 'rescue' | 'tidy'>,
+  store: Pick<JobStore<Tx>, 'rescue' | 'tidy' | 'wake'>,
   settings: WorkerSettings<Tx>,
-  { stop, due, inHand }: MaintenancePorts,
+  { stop, due, inHand, recurring }: MaintenancePorts,
 ): Promise<void> {
   const { clock, log, random, pollMs } = settings;
   const shortestLeaseMs = Math.min(...[...settings.roles.values()].map(({ leaseMs }) => leaseMs));
@@ -40,6 +42,9 @@ export async function maintenance<Tx>(
     tidyAtMs = clock.monotonic() + TIDY_EVERY_MS;
     await store.tidy();
   };
+
+  /** A hint for other workers, which poll without it. */
+  const wake = (role: string): Promise<void> => store.wake(role).catch(() => {});
 
   while (!stop.aborted) {
     const waitMs = Math.min(1_000, pollMs) * (0.8 + random() * 0.4);
@@ -59,5 +64,8 @@ export async function maintenance<Tx>(
     } catch (error) {
       log.warn('a pass over due jobs failed', { event: 'job_rescue_failed', code: codeOf(error) });
     }
+    const roles = await recurring.pass();
+    if (roles.size > 0) due();
+    for (const role of roles) void wake(role);
   }
 }

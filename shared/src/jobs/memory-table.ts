@@ -35,6 +35,8 @@ export type JobTable = Readonly<{
   dead: Map<number, DeadRecord>;
   log: LoggedRun[];
   samples: Sample[];
+  /** Up to when each recurrence is decided, by its ID as JSON. */
+  recurrences: Map<string, number>;
   /** Keys that an open transaction is writing, until its end. */
   locks: Map<string, Promise<void>>;
   listeners: Set<(role?: string) => void>;
@@ -53,6 +55,7 @@ export function memoryJobTable(): JobTable {
     dead: new Map(),
     log: [],
     samples: [],
+    recurrences: new Map(),
     locks: new Map(),
     listeners: new Set(),
     values: new Map(),

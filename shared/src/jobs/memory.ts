@@ -23,7 +23,9 @@ import {
   SAMPLE_RETENTION_MS,
   vitalsOf,
 } from './memory-table.ts';
+import { memoryRecurrences } from './memory-recurrences.ts';
 import { type MemoryJobTransaction, memoryWrites, prepared, type Staged } from './memory-writes.ts';
+import { mayDecide } from './recurrence.ts';
 
 export type { MemoryJobTransaction } from './memory-writes.ts';
 
@@ -57,9 +59,10 @@ export type StoreRules = Readonly<{
   rescue: typeof rescue;
   promote: typeof promote;
   cancel: typeof cancel;
+  mayDecide: typeof mayDecide;
 }>;
 
-export const STORE_RULES: StoreRules = { choose, claim, renew, settle, rescue, promote, cancel };
+export const STORE_RULES: StoreRules = { choose, claim, renew, settle, rescue, promote, cancel, mayDecide };
 
 /** What could not be renewed while the store was away has not crashed. */
 const AFTER_START_MS = 60_000;
@@ -132,6 +135,7 @@ export function memoryJobsBy(rules: StoreRules, options: MemoryJobsOptions = {})
   };
 
   return {
+    ...memoryRecurrences(rules, table, clock, network),
     write,
     exchange: (owner, call, { renew: renewals, settle: settlements, claim: query }) =>
       network('exchange', async () => {

@@ -1,5 +1,6 @@
 /**
- * The tables of jobs in Postgres, and the functions that more than one statement would take. Version 1.
+ * The tables of jobs in Postgres, and the functions that more than one statement would take. Version 1; what was added to
+ * them stands with its statements.
  *
  * `job` holds unfinished work only: finished rows never stand where claims look. `job_key` alone decides about keys, over
  * jobs in every state. An account in `job_grant` sees the rows of its roles; the owner of the tables sees all.
@@ -10,7 +11,7 @@ import { quote } from '../postgres/names.ts';
 import { JOB_LIMITS } from './job.ts';
 
 /** Tables of this version, and of the next one, are understood. */
-export const TABLES_VERSION = 1;
+export const TABLES_VERSION = 2;
 
 const NAME = `'^[A-Za-z0-9_.-]{1,${JOB_LIMITS.nameCharacters}}$'`;
 
@@ -95,7 +96,7 @@ export function tablesOf(name: string): readonly string[] {
 }
 
 /** An account sees the rows of its roles, and writes no others. \`*\` is every role. */
-const policyOf = (s: string, table: string): readonly string[] => {
+export const policyOf = (s: string, table: string): readonly string[] => {
   const own = `(role in (select g.role from ${s}.job_grant g where g.account = current_user)
     or exists (select from ${s}.job_grant g where g.account = current_user and g.role = '*'))`;
   return [
@@ -228,6 +229,7 @@ export function grantsOf(
   return [
     `grant usage on schema ${s} to ${names}`,
     `grant select, insert, update, delete on ${s}.job, ${s}.job_key, ${s}.job_dead, ${s}.job_log to ${names}`,
+    `grant select, insert, update on ${s}.job_recurrence to ${names}`,
     `grant usage on sequence ${s}.job_id_seq to ${names}`,
     `grant select on ${s}.job_sample, ${s}.job_version, ${s}.job_grant to ${names}`,
     `delete from ${s}.job_grant where account in (${accounts.map(([account]) => `'${account}'`).join(', ')})`,

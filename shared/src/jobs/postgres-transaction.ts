@@ -122,7 +122,8 @@ export async function writeJobs(
   return answers;
 }
 
-const lineOf = (job: CheckedJob) => ({
+/** As `enqueue_jobs` reads it. */
+export const lineOf = (job: CheckedJob) => ({
   role: job.role,
   kind: job.kind,
   payload: job.payload,

@@ -28,6 +28,7 @@ import type { HeldJob, JobStore } from './job-store.ts';
 import { exchanging } from './postgres-exchange.ts';
 import { claimLevels } from './postgres-levels.ts';
 import { operationsOf } from './postgres-operations.ts';
+import { recurrencesOf, recurrenceTables } from './postgres-recurrences.ts';
 import { JOB_COLUMNS } from './postgres-statements.ts';
 import { grantsOf, TABLES_VERSION, tablesOf } from './postgres-tables.ts';
 import { handlerTransaction, type JobOutbox, writeJobs } from './postgres-transaction.ts';
@@ -95,7 +96,10 @@ export async function migrate(pool: PostgresPool, options: MigrateOptions = {}):
   await migrateBy(connectionsOf(pool, clock, MIGRATION_LIMIT_MS), clock, {
     schema,
     table: 'job_version',
-    migrations: [{ version: TABLES_VERSION, statements: tablesOf(schema) }],
+    migrations: [
+      { version: 1, statements: tablesOf(schema) },
+      { version: TABLES_VERSION, statements: recurrenceTables(schema) },
+    ],
     always: grantsOf(schema, grants),
   });
 }
@@ -180,6 +184,7 @@ export function postgresJobs(
 
   return {
     ...operationsOf(s, query, afterStartMs),
+    ...recurrencesOf(s, query),
     exchange,
     begin,
     async write(tx, jobs) {

@@ -23,6 +23,7 @@ import {
 } from '../options.ts';
 import { checkName } from './job.ts';
 import type { JobHandler } from './outcome.ts';
+import { type CheckedRecurrence, checkRecurrences, type Recurrence } from './recurrence.ts';
 import type { RunSettings } from './run.ts';
 
 export type RoleOptions<Tx = unknown> = Readonly<{
@@ -48,6 +49,11 @@ export type WorkerOptions = Readonly<{
   poll?: Duration;
   /** A job goes before one of the next priority that became ready so much later (default 1m). `off`: strictly by priority. */
   ageing?: Duration | 'off';
+  /**
+   * Jobs that are made at the due times of a cron expression, by name (default: none): one for each due time, whatever workers
+   * have them too. Their roles may be worked elsewhere.
+   */
+  recurring?: Readonly<Record<string, Recurrence>>;
   /** Stops by itself on SIGTERM; a second one ends the wait (default true). */
   drainOnSigterm?: boolean;
   /** Default: the machine's. */
@@ -64,6 +70,7 @@ export type WorkerSettings<Tx> = Readonly<{
   graceMs: number;
   pollMs: number;
   ageingMs: number;
+  recurring: readonly CheckedRecurrence[];
   drainOnSigterm: boolean;
   clock: Clock;
   log: Log;
@@ -81,6 +88,7 @@ export function workerSettings<Tx>(
     closeTimeout: duration,
     poll: durationFrom('10ms'),
     ageing: anAgeing,
+    recurring: isObject,
     drainOnSigterm: flag,
     clock: aClock,
     log: aLog,
@@ -91,6 +99,7 @@ export function workerSettings<Tx>(
     poll = '1s',
     ageing = '1m',
     concurrency = 1,
+    recurring = {},
     drainOnSigterm = true,
   } = options;
   const { clock = systemClock(), log = consoleLog(), random = Math.random } = options;
@@ -102,6 +111,7 @@ export function workerSettings<Tx>(
     graceMs: toMilliseconds(closeTimeout, 'closeTimeout'),
     pollMs: toMilliseconds(poll, 'poll'),
     ageingMs: ageing === 'off' ? Infinity : toMilliseconds(ageing, 'ageing'),
+    recurring: checkRecurrences('recurring', recurring),
     drainOnSigterm,
     clock,
     log,

@@ -351,6 +351,61 @@ test('T22: a run beyond its time is aborted and counted, and its slot is free ev
   await running.stop();
 });
 
+test('workers make one recurring job for each due time and run it, also where the store loses replies', async () => {
+  const days: unknown[] = [];
+  const recurring = {
+    tick: { cron: '*/5 * * * *', role: 'r', kind: 'k', payload: (at: Date) => at.toISOString() },
+  };
+  const handle: Handle = async (job) => {
+    days.push(job.payload);
+    return ack();
+  };
+  const { clock, other, running, ends, lost, events } = world(handle, { recurring });
+  const second = worker(
+    other,
+    { idle: { ...LEASE, handle: {} } },
+    { clock, recurring, random: () => 0.9, drainOnSigterm: false },
+  );
+  await clock.advance(299_000);
+  lost.add('recur').add('recurrences');
+  assert.deepEqual(days, []);
+  await clock.advance(300_000);
+  assert.deepEqual(days, ['2030-01-01T00:05:00.000Z']);
+  await clock.advance(303_000);
+  assert.deepEqual([days.length, ends()], [3, ['done 1', 'done 1', 'done 1']]);
+  assert.ok(events().includes('job_recurrence_failed'));
+  await Promise.all([running.stop(), second.stop()]);
+});
+
+test('a payload that throws holds up its own recurrence alone, and is asked again', async () => {
+  let isBroken = false;
+  const made: unknown[] = [];
+  const brittle = (at: Date): string => {
+    if (isBroken) throw new Error('no such day');
+    return `brittle ${at.toISOString()}`;
+  };
+  const base = { cron: '*/5 * * * *', role: 'r', kind: 'k' };
+  const recurring = {
+    a: { ...base, payload: brittle },
+    b: { ...base, payload: (at: Date) => `b ${at.toISOString()}` },
+  };
+  const { clock, running, events } = world(
+    async (job) => {
+      made.push(job.payload);
+      return ack();
+    },
+    { recurring },
+  );
+  isBroken = true;
+  await clock.advance(330_000);
+  assert.deepEqual(made, ['b 2030-01-01T00:05:00.000Z']);
+  assert.ok(events().filter((event) => event === 'job_recurrence_failed').length <= 8, 'with pauses');
+  isBroken = false;
+  await clock.advance(15_000);
+  assert.deepEqual(made[1], 'brittle 2030-01-01T00:05:00.000Z');
+  await running.stop();
+});
+
 test('a worker refuses options that it does not have', () => {
   const store = memoryJobs();
   const role = { runTimeout: '1m', handle: {} } as const;
@@ -362,7 +417,15 @@ test('a worker refuses options that it does not have', () => {
     [{ r: { ...role, retri: {} } }, {}, /^roles\.r\.retri is no option; accepted: retry/],
     [{ 'no role': role }, {}, /^the name of a role is "no role"/],
     [{ r: role }, { concurrency: 0 }, /^concurrency is 0/],
+    [
+      { r: role },
+      { recurring: { x: { cron: 'x', role: 'r', kind: 'k', payload: 1 } } },
+      /^recurring\.x\.cron is "x"/,
+    ],
   ] as const) {
-    assert.throws(() => worker(store, roles as never, options), { code: 'INVALID_OPTION', message: says });
+    assert.throws(() => worker(store, roles as never, options as WorkerOptions), {
+      code: 'INVALID_OPTION',
+      message: says,
+    });
   }
 });

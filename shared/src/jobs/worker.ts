@@ -19,6 +19,8 @@ import type { ClaimedJob } from './job.ts';
 import type { ClaimQuery, Ending, HeldJob, JobStore, Settled } from './job-store.ts';
 import { maintenance } from './maintenance.ts';
 import { endOfRefusal } from './outcome.ts';
+import { RECURRENCE_RULES } from './recurrence.ts';
+import { recurringJobs } from './recurring.ts';
 import { type Run, startRun } from './run.ts';
 import { tellLost, tellSettled, tellStolen } from './telling.ts';
 import {
@@ -79,10 +81,10 @@ export function worker<Tx>(
   roles: Readonly<Record<string, RoleOptions<Tx>>>,
   options: WorkerOptions = {},
 ): Worker {
-  port(['exchange', 'adopt', 'begin', 'rescue', 'tidy'], 'a job store, for example postgresJobs(pool)')(
-    'store',
-    store,
-  );
+  port(
+    ['exchange', 'adopt', 'begin', 'rescue', 'recurrences', 'recur', 'tidy'],
+    'a job store, for example postgresJobs(pool)',
+  )('store', store);
   return workerBy(WORKER_RULES, store, workerSettings(roles, options));
 }
 
@@ -251,6 +253,7 @@ export function workerBy<Tx>(rules: WorkerRules, store: JobStore<Tx>, settings: 
     stop: stopped.signal,
     due: claimNow,
     inHand: () => [...runs].map(({ job }) => job.kind),
+    recurring: recurringJobs(RECURRENCE_RULES, store, settings.recurring, { clock, log }),
   });
   const listening = store.listen?.((role) => {
     if (role === undefined || settings.roles.has(role)) claimNow();
