@@ -28,6 +28,7 @@ const AGED = {
   job_log: ['finished_at', 'created_at'],
   job_dead: ['died_at'],
   job_recurrence: ['made_at'],
+  job_start: ['at', 'expires_at'],
 } as const;
 
 /** A pool that outlives its server. */

@@ -226,23 +226,109 @@ if (binaries === undefined) {
     const blocks = async (
       role: string,
       since: number | null,
-    ): Promise<Readonly<{ read: number; plan: string }>> => {
+      limits?: string,
+      isKept = false,
+    ): Promise<Readonly<{ read: number; plan: string; claimed: number }>> => {
       const levels = Array.from({ length: 10 }, (_, priority) => ({
         role,
         priority,
         since,
         lease_ms: 30_000,
       }));
-      const text = exchangeStatement('"jobs"', { renew: false, settle: false, claim: true, suspect: true });
+      const parts = { renew: false, settle: false, claim: true, suspect: true, limits: limits !== undefined };
+      const text = exchangeStatement('"jobs"', parts);
       const client = await pool.connect();
       await client.query('begin');
       const values = ['[]', '[]', JSON.stringify(levels), 10, 60_000, 'w', 1];
+      if (limits !== undefined) values.push(limits);
+      const running = `select count(*) from jobs.job where state = 1`;
+      const before = await client.query<{ count: string }>(running);
       const { rows } = await client.query(`explain (analyze, buffers, format json) ${text}`, values);
-      await client.query('rollback');
+      const after = await client.query<{ count: string }>(running);
+      await client.query(isKept ? 'commit' : 'rollback');
       client.release();
       const [{ Plan: plan }] = rows[0]['QUERY PLAN'];
-      return { read: plan['Shared Hit Blocks'] + plan['Shared Read Blocks'], plan: JSON.stringify(plan) };
+      return {
+        read: plan['Shared Hit Blocks'] + plan['Shared Read Blocks'],
+        plan: JSON.stringify(plan),
+        claimed: Number(after.rows[0]?.count) - Number(before.rows[0]?.count),
+      };
     };
+    /** As a worker of a role with one slot asks. */
+    const limited = async (role: string, schema = 'jobs') => {
+      const roles = [{ role, leaseMs: 30_000, limits: { running: 1 } }];
+      const asked = { renew: [], settle: [], claim: { ...query(role), roles } };
+      return (await open({ schema }).exchange('w', 1, asked)).claimed;
+    };
+    /** Claims beside a claim of the same role whose transaction is not over, and ends that one. */
+    const besideOpenClaim = async (role: string, schema: string) => {
+      await inTransaction(pool, (tx) => open({ schema }).write(tx, [job(role), job(role), job(role)]));
+      const first = new Client(server.config);
+      await first.connect();
+      await first.query('begin');
+      const line = JSON.stringify([{ role, running: 1 }]);
+      const level = JSON.stringify([{ role, priority: 5, since: null, lease_ms: 30_000 }]);
+      const parts = { renew: false, settle: false, claim: true, suspect: true, limits: true };
+      const values = ['[]', '[]', level, 10, 60_000, 'first', 1, line];
+      await first.query(exchangeStatement(`"${schema}"`, parts), values);
+      let isOver = false;
+      const second = limited(role, schema).finally(() => (isOver = true));
+      const waiting = `select count(*) from pg_locks where locktype = 'advisory' and not granted`;
+      while (!isOver && (await count(waiting)) === 0);
+      const hasWaited = !isOver;
+      const free = (
+        await open({ schema }).exchange('free', 1, { renew: [], settle: [], claim: query(role, 1) })
+      ).claimed;
+      await first.query('commit');
+      await first.end();
+      return { hasWaited, second: (await second).length, free: free.length };
+    };
+
+    test('T35: a claim of a limited role waits for one that is not committed, and counts it; one without limits does not wait', async () => {
+      assert.deepEqual(await besideOpenClaim('limited', 'jobs'), { hasWaited: true, second: 0, free: 1 });
+    });
+
+    test('T35: without its lock, or counting by the snapshot of its statement, a claim takes too many', async () => {
+      const mutants = [
+        [
+          'unlocked',
+          'perform pg_advisory_xact_lock',
+          'perform hashtext(one); --',
+          { hasWaited: false, second: 1, free: 1 },
+        ],
+        ['stable', 'VOLATILE', 'STABLE', { hasWaited: true, second: 1, free: 1 }],
+      ] as const;
+      for (const [schema, from, to, expected] of mutants) {
+        await migrate(pool, { schema });
+        const text = `select pg_get_functiondef('${schema}.room_of_roles(jsonb)'::regprocedure) as text`;
+        const { rows } = await pool.query<{ text: string }>(text);
+        // Volatile is the default, which the definition does not name.
+        const whole = (rows[0]?.text ?? '').replace('LANGUAGE plpgsql', 'LANGUAGE plpgsql VOLATILE');
+        assert.ok(whole.includes(from));
+        await pool.query(whole.replace(from, to));
+        assert.deepEqual(await besideOpenClaim('limited', schema), expected, schema);
+      }
+    });
+
+    test('T35: a claim does not read the jobs of a key that has no room, however many there are', async (t) => {
+      await pool.query(
+        `insert into jobs.job (role, kind, payload, state, priority, run_at, limit_key)
+          select 'tenants', 'k', '1', 0, 5, clock_timestamp(), case when n < 40000 then 'crowd' else 'key ' || n % 7 end
+          from generate_series(1, 40020) n`,
+      );
+      await pool.query('vacuum analyze jobs.job');
+      const limits = JSON.stringify([{ role: 'tenants', running_per_key: 1 }]);
+      const first = await blocks('tenants', null, limits, true);
+      const second = await blocks('tenants', null, limits, true);
+      assert.deepEqual([first.claimed, second.claimed], [8, 0]);
+      for (const { read, plan } of [first, second]) {
+        t.diagnostic(`${read} blocks`);
+        assert.ok(read <= 800, `${read} blocks`);
+        assert.doesNotMatch(plan, /"Node Type":"Seq Scan"[^}]*"Relation Name":"job"/);
+      }
+      await pool.query(`delete from jobs.job where role = 'tenants'`);
+    });
+
     const fill = (role: string, jobsOfRole: number, state = 0, minutes = state * 1_440) =>
       pool.query(
         `insert into jobs.job (role, kind, payload, state, priority, run_at)
@@ -361,6 +447,9 @@ if (binaries === undefined) {
       assert.equal(answer?.kind, 'repeated');
       const [run] = await claim(open(), 'psql');
       assert.deepEqual([run?.payload, run?.kind], [{ scene: 42 }, 'scene']);
+      const keyed = `select answer from jobs.enqueue_job('psql', 'k', '1', limit_key => 'customer 7')`;
+      assert.equal(psql(keyed), 'enqueued');
+      assert.equal(await count(`select count(*) from jobs.job where limit_key = 'customer 7'`), 1);
       assert.match(psql(`select jobs.enqueue_job('no role', 'k', '1')`), /job_role_check/);
       assert.match(
         psql(`select jobs.enqueue_job('r', 'k', '1', key => repeat('x', 1001))`),

@@ -8,6 +8,7 @@ import { ERROR, jobKit, type JobsUnderTest, LEASE_MS, NOTHING } from './contract
 import type { NewJob } from './job.ts';
 import type { Ending, JobStore } from './job-store.ts';
 import { keyContract } from './key-contract.ts';
+import { limitsContract } from './limits-contract.ts';
 import { operationsContract } from './operations-contract.ts';
 import { recurringContract } from './recurring-contract.ts';
 
@@ -27,6 +28,7 @@ export function jobsContract<Tx>(name: string, start: () => Promise<JobsUnderTes
     keyContract(() => subject, kit);
     operationsContract(() => subject, kit);
     recurringContract(() => subject, kit);
+    limitsContract(() => subject, kit);
 
     test('a job is claimed as it was enqueued, with its first attempt and a token', async () => {
       const role = roleOf();

@@ -10,6 +10,7 @@ const record = (change: Partial<JobRecord>): JobRecord => ({
   kind: 'k',
   payload: null,
   key: undefined,
+  limitKey: undefined,
   state: 'ready',
   priority: 5,
   runAtMs: 0,

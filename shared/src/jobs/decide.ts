@@ -16,6 +16,7 @@ export type JobRecord = Readonly<{
   payload: Json;
   /** The hash of its key. */
   key: string | undefined;
+  limitKey: string | undefined;
   state: 'ready' | 'running' | 'waiting';
   priority: Priority;
   /** When it is due; of one that is ready or runs since when it was. */

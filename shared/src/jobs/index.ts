@@ -17,6 +17,7 @@ export type {
 } from './job-store.ts';
 export { type Jobs, jobs, type JobsOptions } from './jobs.ts';
 export { type MemoryJobs, memoryJobs, type MemoryJobsOptions, type MemoryJobTransaction } from './memory.ts';
+export type { RoleLimits } from './limits.ts';
 export { complete, type JobContext, type JobHandler, type JobOutcome } from './outcome.ts';
 export type { Recurrence } from './recurrence.ts';
 export { type Worker, worker } from './worker.ts';

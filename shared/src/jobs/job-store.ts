@@ -28,8 +28,19 @@ export type Ending = Readonly<
 
 export type Settlement = Readonly<{ held: HeldJob; ending: Ending }>;
 
+/**
+ * At most so many jobs of the role run at a time, or start in any time of `perMs`; and of those with one limit key. What was
+ * claimed by another process before is counted: claims of a role with limits are made one after the other.
+ */
+export type ClaimLimits = Readonly<{
+  running?: number;
+  runningPerKey?: number;
+  starts?: Readonly<{ most: number; perMs: number }>;
+  startsPerKey?: Readonly<{ most: number; perMs: number }>;
+}>;
+
 export type ClaimQuery = Readonly<{
-  roles: readonly Readonly<{ role: string; leaseMs: number }>[];
+  roles: readonly Readonly<{ role: string; leaseMs: number; limits?: ClaimLimits }>[];
   /** At most so many jobs, from 1. */
   limit: number;
   /** Whether one of them may be a suspect, a job with a crash. Never more than one. */

@@ -34,6 +34,11 @@ export type NewJob = Readonly<{
   payload: Json;
   /** One job for each key, until 7 days after its end; at most 1,000 bytes. Without one every enqueue is a job. */
   key?: string;
+  /**
+   * What it shares limits with: the other jobs of its role with this text, for example a customer (1 to 200 bytes). Without
+   * one it counts against the limits of the role alone.
+   */
+  limitKey?: string;
   /** Default 5. By custom 8 for a person who waits, 5 for what is scheduled, 2 for a backfill. */
   priority?: Priority;
   /** Not before so long after the enqueue, by the store's clock. */
@@ -89,6 +94,7 @@ export type Completion = Readonly<{
 export const JOB_LIMITS = {
   payloadBytes: 8_192,
   keyBytes: 1_000,
+  limitKeyBytes: 200,
   nameCharacters: 100,
   maxAttempts: 1_000,
   /** Jobs of one enqueue: what one statement takes without holding others up for long. */
@@ -108,6 +114,7 @@ export type CheckedJob = Readonly<{
   kind: string;
   payload: Json;
   key: string | undefined;
+  limitKey: string | undefined;
   priority: Priority;
   /** Milliseconds from now on the store's clock, or a time that the caller named. */
   delayMs: number;
@@ -128,7 +135,7 @@ export function checkJobs(jobs: readonly NewJob[]): readonly CheckedJob[] {
 function checkJob(path: string, job: NewJob): CheckedJob {
   const given: unknown = job;
   if (typeof given !== 'object' || given === null) throw invalid(path, given, 'role, kind and payload');
-  const { role, kind, payload, key, priority = DEFAULT_PRIORITY, after, at } = job;
+  const { role, kind, payload, key, limitKey, priority = DEFAULT_PRIORITY, after, at } = job;
   const { maxAttempts = DEFAULT_ATTEMPTS } = job;
   for (const name of Object.keys(job)) {
     if (!KNOWN.has(name)) throw new PermanentError('INVALID_JOB', `${path}.${name} is no part of a job`);
@@ -136,7 +143,8 @@ function checkJob(path: string, job: NewJob): CheckedJob {
   checkName(`${path}.role`, role);
   checkName(`${path}.kind`, kind);
   checkPayload(`${path}.payload`, payload);
-  if (key !== undefined) checkKey(`${path}.key`, key);
+  if (key !== undefined) checkKey(`${path}.key`, key, JOB_LIMITS.keyBytes);
+  if (limitKey !== undefined) checkKey(`${path}.limitKey`, limitKey, JOB_LIMITS.limitKeyBytes);
   if (!PRIORITIES.includes(priority)) throw invalid(`${path}.priority`, priority, '0 to 9');
   if (!Number.isSafeInteger(maxAttempts) || maxAttempts < 1 || maxAttempts > JOB_LIMITS.maxAttempts) {
     throw invalid(`${path}.maxAttempts`, maxAttempts, `1 to ${JOB_LIMITS.maxAttempts}`);
@@ -144,7 +152,7 @@ function checkJob(path: string, job: NewJob): CheckedJob {
   if (after !== undefined && at !== undefined) throw invalid(`${path}.at`, at, 'one of after and at');
   const atMs = at === undefined ? undefined : timeOf(`${path}.at`, at);
   const delayMs = after === undefined ? 0 : toMilliseconds(after, `${path}.after`);
-  return { role, kind, payload, key, priority, delayMs, atMs, maxAttempts };
+  return { role, kind, payload, key, limitKey, priority, delayMs, atMs, maxAttempts };
 }
 
 const KNOWN: ReadonlySet<string> = new Set([
@@ -152,6 +160,7 @@ const KNOWN: ReadonlySet<string> = new Set([
   'kind',
   'payload',
   'key',
+  'limitKey',
   'priority',
   'after',
   'at',
@@ -164,12 +173,12 @@ export function checkName(path: string, name: unknown): void {
   throw invalid(path, name, `1 to ${JOB_LIMITS.nameCharacters} letters, digits, "_", "-" or "."`);
 }
 
-function checkKey(path: string, key: unknown): void {
+function checkKey(path: string, key: unknown, most: number): void {
   if (typeof key !== 'string' || key === '' || !key.isWellFormed() || key.includes('\0')) {
     throw invalid(path, key, 'a well-formed text without U+0000');
   }
   const size = byteLength(key);
-  if (size > JOB_LIMITS.keyBytes) throw tooLarge(path, `${size} bytes`, `${JOB_LIMITS.keyBytes} bytes`);
+  if (size > most) throw tooLarge(path, `${size} bytes`, `${most} bytes`);
 }
 
 function checkPayload(path: string, payload: unknown): void {

@@ -28,6 +28,7 @@ type LoggedRun = Readonly<{
 export type KeyRecord = Readonly<{ fingerprint: string; jobId: number; expiresMs?: number }>;
 type DeadRecord = Readonly<{ record: JobRecord; reason: JobError; diedMs: number }>;
 type Sample = Readonly<{ atMs: number; backlog: number }>;
+export type Start = Readonly<{ role: string; limitKey: string | undefined; atMs: number }>;
 
 export type JobTable = Readonly<{
   jobs: Map<number, JobRecord>;
@@ -35,6 +36,8 @@ export type JobTable = Readonly<{
   dead: Map<number, DeadRecord>;
   log: LoggedRun[];
   samples: Sample[];
+  /** Claims of roles whose starts are limited. */
+  starts: Start[];
   /** Up to when each recurrence is decided, by its ID as JSON. */
   recurrences: Map<string, number>;
   /** Keys that an open transaction is writing, until its end. */
@@ -55,6 +58,7 @@ export function memoryJobTable(): JobTable {
     dead: new Map(),
     log: [],
     samples: [],
+    starts: [],
     recurrences: new Map(),
     locks: new Map(),
     listeners: new Set(),
@@ -142,4 +146,12 @@ export function vitalsOf(table: JobTable, nowMs: number, windowMs: number): Vita
     snapshot: undefined,
     unseen: [],
   };
+}
+
+/** Removes what matches and answers how much that was. */
+export function drop<Item>(list: Item[], matches: (item: Item) => boolean): number {
+  const kept = list.filter((item) => !matches(item));
+  const dropped = list.length - kept.length;
+  list.splice(0, list.length, ...kept);
+  return dropped;
 }

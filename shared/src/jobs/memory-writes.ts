@@ -63,13 +63,14 @@ export function memoryWrites(table: JobTable, clock: Clock, network: Network): M
   const put = (staged: Staged, job: CheckedJob, key: string | undefined): JobRecord => {
     const nowMs = clock.now();
     const askedMs = job.atMs ?? nowMs + job.delayMs;
-    const { role, kind, priority, maxAttempts } = job;
+    const { role, kind, limitKey, priority, maxAttempts } = job;
     const record: JobRecord = {
       id: table.nextId(),
       role,
       kind,
       payload: structuredClone(job.payload),
       key,
+      limitKey,
       state: beginsAs(askedMs, nowMs),
       priority,
       runAtMs: Math.max(askedMs, nowMs),

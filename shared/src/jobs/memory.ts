@@ -11,9 +11,11 @@ import { freshRows, type MemoryRow, type Network } from '../outbox/memory-table.
 import type { Row } from '../outbox/rows.ts';
 import { cancel, choose, claim, type JobRecord, promote, renew, rescue, settle } from './decide.ts';
 import type { ClaimedJob, Job } from './job.ts';
+import { chooseWithin } from './limits.ts';
 import { type HeldJob, type JobStore, MOST_COUNTED, type Settled, type Settlement } from './job-store.ts';
 import {
   apply,
+  drop,
   expireKey,
   type JobTable,
   LOG_RETENTION_MS,
@@ -23,6 +25,7 @@ import {
   SAMPLE_RETENTION_MS,
   vitalsOf,
 } from './memory-table.ts';
+import { chosen } from './memory-claims.ts';
 import { memoryRecurrences } from './memory-recurrences.ts';
 import { type MemoryJobTransaction, memoryWrites, prepared, type Staged } from './memory-writes.ts';
 import { mayDecide } from './recurrence.ts';
@@ -53,6 +56,7 @@ export type MemoryJobsOptions = Readonly<{
 /** What the store decides by: replaced one at a time where a test wants to see that a rule is needed. */
 export type StoreRules = Readonly<{
   choose: typeof choose;
+  chooseWithin: typeof chooseWithin;
   claim: typeof claim;
   renew: typeof renew;
   settle: typeof settle;
@@ -62,7 +66,17 @@ export type StoreRules = Readonly<{
   mayDecide: typeof mayDecide;
 }>;
 
-export const STORE_RULES: StoreRules = { choose, claim, renew, settle, rescue, promote, cancel, mayDecide };
+export const STORE_RULES: StoreRules = {
+  choose,
+  chooseWithin,
+  claim,
+  renew,
+  settle,
+  rescue,
+  promote,
+  cancel,
+  mayDecide,
+};
 
 /** What could not be renewed while the store was away has not crashed. */
 const AFTER_START_MS = 60_000;
@@ -140,7 +154,7 @@ export function memoryJobsBy(rules: StoreRules, options: MemoryJobsOptions = {})
     exchange: (owner, call, { renew: renewals, settle: settlements, claim: query }) =>
       network('exchange', async () => {
         const nowMs = clock.now();
-        const taken = query === undefined ? [] : rules.choose(table.jobs.values(), query);
+        const taken = query === undefined ? [] : chosen(rules, table, query, nowMs);
         const renewed = renewals.map(({ leaseMs, ...held }) => {
           const record = table.jobs.get(Number(held.id));
           const next = record && rules.renew(record, held, leaseMs, nowMs);
@@ -297,11 +311,3 @@ const jobOf = (record: JobRecord): Job => ({
   createdMs: record.createdMs,
   readyMs: record.runAtMs,
 });
-
-/** Removes what matches and answers how much that was. */
-function drop<Item>(list: Item[], matches: (item: Item) => boolean): number {
-  const kept = list.filter((item) => !matches(item));
-  const dropped = list.length - kept.length;
-  list.splice(0, list.length, ...kept);
-  return dropped;
-}

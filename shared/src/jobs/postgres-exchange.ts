@@ -7,6 +7,7 @@ import { STRICT_MS } from './decide.ts';
 import type { ClaimedJob, JobState } from './job.ts';
 import type { Exchange, ExchangeAnswer, HeldJob, Renewed, Settled, Settlement } from './job-store.ts';
 import type { Levels } from './postgres-levels.ts';
+import { limitLine } from './postgres-limits.ts';
 import { exchangeStatement, type Parts, settledBeforeStatement } from './postgres-statements.ts';
 
 export type ExchangePorts = Readonly<{
@@ -34,11 +35,15 @@ export function exchanging(ports: ExchangePorts): Talk {
 
   const once: Talk = async (owner, call, { renew, settle, claim }) => {
     const asked = claim === undefined ? undefined : levels.next(claim);
+    const limited = (claim?.roles ?? []).flatMap(({ role, limits }) =>
+      limits ? limitLine(role, limits) : [],
+    );
     const parts = {
       renew: renew.length > 0,
       settle: settle.length > 0,
       claim: claim !== undefined,
       suspect: claim?.suspect ?? false,
+      limits: limited.length > 0,
     };
     const began = monotonic();
     const [row] = await query('an exchange', textOf(parts), [
@@ -49,6 +54,7 @@ export function exchanging(ports: ExchangePorts): Talk {
       Math.min(claim?.ageingMs ?? 0, STRICT_MS),
       owner,
       call,
+      ...(parts.limits ? [JSON.stringify(limited)] : []),
     ]);
     const claimed = jsonOf<readonly ClaimedJob[]>(row, 'claimed');
     if (asked !== undefined) levels.found(claimed, monotonic() - began, asked.isWhole);
@@ -90,7 +96,7 @@ export function exchanging(ports: ExchangePorts): Talk {
     return answers;
   };
   const again = async (settlement: Settlement, tries: number): Promise<Settled> => {
-    const parts = { renew: false, settle: true, claim: false, suspect: false };
+    const parts = { renew: false, settle: true, claim: false, suspect: false, limits: false };
     const values = ['[]', JSON.stringify([lineOf(settlement, 0)]), '[]', 0, 0, '', 0];
     const [row] = await query('a settlement', textOf(parts), values);
     const [answer] = await settledOf([settlement], jsonOf(row, 'settled'), tries);

@@ -79,10 +79,10 @@ export function operationsOf(s: string, query: Statement, afterStartMs: number):
     async relaunch(ids) {
       const text = `with x as (delete from ${s}.job_dead where id = any ($1::bigint[]) returning job),
         put as (insert into ${s}.job (id, v, role, kind, payload, key, state, priority, run_at, max_attempts, token,
-            created_at)
+            created_at, limit_key)
           overriding system value
           select j.id, j.v, j.role, j.kind, j.payload, j.key, 0, j.priority, clock_timestamp(), j.max_attempts, j.token,
-            j.created_at
+            j.created_at, j.limit_key
           from x, jsonb_populate_record(null::${s}.job, x.job) j returning 1)
         select count(*)::text as answer from put`;
       return Number(await one('a relaunch', text, [ids]));

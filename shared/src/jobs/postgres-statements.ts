@@ -6,7 +6,16 @@
  * Numbers that need 64 bits, and times, are texts and milliseconds in JSON: no setting of the client can change them.
  */
 
-export type Parts = Readonly<{ renew: boolean; settle: boolean; claim: boolean; suspect: boolean }>;
+import { choosingWithin, startsOf } from './postgres-limits.ts';
+
+export type Parts = Readonly<{
+  renew: boolean;
+  settle: boolean;
+  claim: boolean;
+  suspect: boolean;
+  /** A role of the claim has limits. */
+  limits: boolean;
+}>;
 
 /** Whether a settlement ends the job, of its row `t` and its line `s`. */
 const ENDS = `(s.ending in ('done', 'dead', 'cancelled') or t.cancel_asked
@@ -25,15 +34,17 @@ export const JOB_COLUMNS = `json_build_object('id', t.id::text, 'role', t.role, 
   'token', t.token::text, 'claimedMs', extract(epoch from t.claimed_at) * 1000)`;
 
 /**
- * `$1` renewals, `$2` settlements, `$3` levels, each as JSON; `$4` limit, `$5` milliseconds of ageing, `$6` owner, `$7` call.
+ * `$1` renewals, `$2` settlements, `$3` levels, each as JSON; `$4` limit, `$5` milliseconds of ageing, `$6` owner, `$7` call;
+ * with limits `$8`, the limited roles as JSON.
  */
-export function exchangeStatement(s: string, { renew, settle, claim, suspect }: Parts): string {
+export function exchangeStatement(s: string, { renew, settle, claim, suspect, limits }: Parts): string {
   const parts = [
     // What no part asks for has a type all the same.
     `given as (select $1::jsonb, $2::jsonb, $3::jsonb, $4::integer, $5::float8, $6::text, $7::bigint)`,
     ...(renew ? renewal(s) : []),
     ...(settle ? settlement(s) : []),
-    ...(claim ? claiming(s, suspect) : []),
+    ...(claim && !limits ? [...choosing(s, suspect), claiming(s)] : []),
+    ...(claim && limits ? [...choosingWithin(s, suspect), claiming(s), ...startsOf(s)] : []),
   ];
   return `with ${parts.join(',\n')}
     select ${renew ? `(select coalesce(json_agg(r), '[]') from renewed r)` : `'[]'`}::text as renewed,
@@ -86,7 +97,7 @@ const endings = (s: string, ended: string): readonly string[] => [
  * taken in the order of their heads, less the ageing of their priority. One suspect is taken where it is before all heads,
  * or where there is room.
  */
-const claiming = (s: string, suspect: boolean): readonly string[] => [
+const choosing = (s: string, suspect: boolean): readonly string[] => [
   `level as materialized (select * from jsonb_to_recordset($3::jsonb)
     as x(role text, priority smallint, since float8, lease_ms float8))`,
   `head as materialized (
@@ -117,13 +128,16 @@ const claiming = (s: string, suspect: boolean): readonly string[] => [
       select id, lease_ms from due union all select id, lease_ms from taken union all
       select x.id, x.lease_ms from suspect x where not exists (select from due)) x
     limit $4::integer)`,
-  // By a list, and not a join: a plan for more rows than there are would read all of the table for them.
-  `claimed as (update ${s}.job t set state = 1, owner = $6::text, call = $7::bigint,
+];
+
+/** By a list, and not a join: a plan for more rows than there are would read all of the table for them. */
+const claiming = (
+  s: string,
+): string => `claimed as (update ${s}.job t set state = 1, owner = $6::text, call = $7::bigint,
       attempts = t.attempts + 1, claimed_at = clock_timestamp(), token = ${TOKEN},
       lease_until = clock_timestamp() + (select c.lease_ms from chosen c where c.id = t.id) ${MILLISECONDS}
     where t.id = any (array(select c.id from chosen c))
-    returning (select c.ord from chosen c where c.id = t.id) as ord, ${JOB_COLUMNS} as job)`,
-];
+    returning (select c.ord from chosen c where c.id = t.id) as ord, ${JOB_COLUMNS} as job, t.role, t.limit_key)`;
 
 /** Of settlements that met no running row: what the log or the job itself says of that very run. `$1` as JSON. */
 export const settledBeforeStatement = (s: string): string => `
@@ -154,7 +168,7 @@ export const rescueStatement = (s: string): string => `
   gone as (delete from ${s}.job t using expired x where t.id = x.id and x.is_over returning t.*),
   ended as (select case when g.cancel_asked then 'cancelled' else 'dead' end as outcome, $4::jsonb as why,
       g.state, g.id, g.v, g.role, g.kind, g.payload, g.key, g.priority, g.run_at, g.attempts, (g.crashes + 1)::smallint as crashes,
-      g.max_attempts, g.token, g.owner, g.call, g.claimed_at, g.lease_until, g.cancel_asked, g.error, g.created_at
+      g.max_attempts, g.limit_key, g.token, g.owner, g.call, g.claimed_at, g.lease_until, g.cancel_asked, g.error, g.created_at
     from gone g),
   ${endings(s, 'ended').join(',\n')}
   select state from kept union all select outcome from ended`;

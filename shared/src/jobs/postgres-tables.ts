@@ -11,7 +11,7 @@ import { quote } from '../postgres/names.ts';
 import { JOB_LIMITS } from './job.ts';
 
 /** Tables of this version, and of the next one, are understood. */
-export const TABLES_VERSION = 2;
+export const TABLES_VERSION = 3;
 
 const NAME = `'^[A-Za-z0-9_.-]{1,${JOB_LIMITS.nameCharacters}}$'`;
 
@@ -88,8 +88,7 @@ export function tablesOf(name: string): readonly string[] {
     `create type ${s}.new_job as (n integer, id bigint, role text, kind text, payload jsonb, key bytea,
       fingerprint bytea, priority smallint, run_at timestamptz, max_attempts smallint)`,
     stateFunction(s),
-    enqueueFunction(s),
-    oneFunction(s),
+    ...enqueueFunctions(s),
     cancelFunction(s),
     sampleFunction(s),
   ];
@@ -115,7 +114,7 @@ create function ${s}.state_of_job(job_id bigint) returns text language sql stabl
 $$`;
 
 /**
- * Jobs as a JSON list: role, kind, payload, and where wanted key, priority, at (a time), after_ms, max_attempts. Answers
+ * Jobs as a JSON list: role, kind, payload, and where wanted key, limit_key, priority, at (a time), after_ms, max_attempts. Answers
  * a row for each, n from 1: enqueued, repeated (with the state of that job) or conflict (id is the first job; null where
  * the account may not see it).
  *
@@ -123,7 +122,7 @@ $$`;
  * it. Keys are written in one order, or two batches would wait for each other.
  */
 const enqueueFunction = (s: string): string => `
-create function ${s}.enqueue_jobs(jobs jsonb)
+create or replace function ${s}.enqueue_jobs(jobs jsonb)
 returns table (n integer, answer text, id bigint, state text) language plpgsql volatile as $$
 #variable_conflict use_column
 declare
@@ -135,12 +134,13 @@ begin
       sha256(convert_to(concat_ws(E'\\n', j.role, j.kind, j.payload::text), 'UTF8')),
       coalesce(j.priority, 5),
       greatest(coalesce(j.at, clock_timestamp() + coalesce(j.after_ms, 0) * interval '1 ms'), clock_timestamp()),
-      coalesce(j.max_attempts, 3))::${s}.new_job order by j.n)
+      coalesce(j.max_attempts, 3), j.limit_key)::${s}.new_job order by j.n)
     into items
     from (select e.ordinality::integer as n, r.* from jsonb_array_elements(jobs) with ordinality e,
       lateral (select (e.value->>'role') as role, (e.value->>'kind') as kind, (e.value->'payload') as payload,
         (e.value->>'key') as key, (e.value->>'priority')::smallint as priority, (e.value->>'at')::timestamptz as at,
-        (e.value->>'after_ms')::float8 as after_ms, (e.value->>'max_attempts')::smallint as max_attempts) r) j;
+        (e.value->>'after_ms')::float8 as after_ms, (e.value->>'max_attempts')::smallint as max_attempts,
+        (e.value->>'limit_key') as limit_key) r) j;
   if exists (select from jsonb_array_elements(jobs) e where octet_length(e->>'key') > ${JOB_LIMITS.keyBytes}) then
     raise exception 'a key has more than ${JOB_LIMITS.keyBytes} bytes' using errcode = '22001';
   end if;
@@ -154,10 +154,10 @@ begin
       from (select distinct on (i.key) i.* from unnest(items) i where i.key is not null order by i.key, i.n) x
       order by x.key on conflict (key) do nothing returning job_id),
     put as (
-      insert into ${s}.job (id, role, kind, payload, key, state, priority, run_at, max_attempts, created_at)
+      insert into ${s}.job (id, role, kind, payload, key, state, priority, run_at, max_attempts, created_at, limit_key)
       overriding system value
       select i.id, i.role, i.kind, i.payload, i.key, case when i.run_at > clock_timestamp() then 2 else 0 end,
-        i.priority, i.run_at, i.max_attempts, least(i.run_at, clock_timestamp())
+        i.priority, i.run_at, i.max_attempts, least(i.run_at, clock_timestamp()), i.limit_key
       from unnest(items) i where i.key is null or i.id in (select job_id from taken) order by i.id returning id)
     select coalesce(array_agg(put.id), '{}') into fresh from put;
     return query select i.n, 'enqueued', i.id, null from unnest(items) i where i.id = any(fresh);
@@ -173,13 +173,18 @@ begin
 end $$`;
 
 const oneFunction = (s: string): string => `
-create function ${s}.enqueue_job(role text, kind text, payload jsonb, key text default null, priority integer default 5,
-  run_at timestamptz default null, max_attempts integer default 3)
+create or replace function ${s}.enqueue_job(role text, kind text, payload jsonb, key text default null,
+  priority integer default 5, run_at timestamptz default null, max_attempts integer default 3,
+  limit_key text default null)
 returns table (answer text, id bigint, state text) language sql volatile as $$
   select e.answer, e.id, e.state from ${s}.enqueue_jobs(jsonb_build_array(jsonb_strip_nulls(jsonb_build_object(
-    'role', role, 'kind', kind, 'key', key, 'priority', priority, 'at', run_at, 'max_attempts', max_attempts))
+    'role', role, 'kind', kind, 'key', key, 'priority', priority, 'at', run_at, 'max_attempts', max_attempts,
+    'limit_key', limit_key))
     || jsonb_build_object('payload', payload))) e
 $$`;
+
+/** Made anew by each version that changes what a job has. */
+export const enqueueFunctions = (s: string): readonly string[] => [enqueueFunction(s), oneFunction(s)];
 
 /** The row is locked first: one statement that races a claim would find neither the row before nor the one after it. */
 const cancelFunction = (s: string): string => `
@@ -230,6 +235,7 @@ export function grantsOf(
     `grant usage on schema ${s} to ${names}`,
     `grant select, insert, update, delete on ${s}.job, ${s}.job_key, ${s}.job_dead, ${s}.job_log to ${names}`,
     `grant select, insert, update on ${s}.job_recurrence to ${names}`,
+    `grant select, insert, delete on ${s}.job_start to ${names}`,
     `grant usage on sequence ${s}.job_id_seq to ${names}`,
     `grant select on ${s}.job_sample, ${s}.job_version, ${s}.job_grant to ${names}`,
     `delete from ${s}.job_grant where account in (${accounts.map(([account]) => `'${account}'`).join(', ')})`,

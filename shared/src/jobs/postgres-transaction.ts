@@ -27,6 +27,8 @@ export type TransactionPorts = Readonly<{
   outbox: JobOutbox | undefined;
 }>;
 
+const SETTLES = { renew: false, settle: true, claim: false, suspect: false, limits: false };
+
 /** Begun already. */
 export function handlerTransaction(
   ports: TransactionPorts,
@@ -58,7 +60,7 @@ export function handlerTransaction(
     await outbox.add(tx, held, publish);
   };
   const complete = async (): Promise<Settled | undefined> => {
-    const text = exchangeStatement(schema, { renew: false, settle: true, claim: false, suspect: false });
+    const text = exchangeStatement(schema, SETTLES);
     const done = JSON.stringify([{ n: 0, ...held, ending: 'done' }]);
     const [row] = await connection.query('a completion', text, ['[]', done, '[]', 0, 0, '', 0]);
     const [found] = jsonOf<readonly Readonly<{ state: JobState }>[]>(row, 'settled');
@@ -128,6 +130,7 @@ export const lineOf = (job: CheckedJob) => ({
   kind: job.kind,
   payload: job.payload,
   key: job.key,
+  limit_key: job.limitKey,
   priority: job.priority,
   at: job.atMs === undefined ? undefined : new Date(job.atMs).toISOString(),
   after_ms: job.delayMs,

@@ -27,6 +27,7 @@ import { checkJobs, checkName, type ClaimedJob } from './job.ts';
 import type { HeldJob, JobStore } from './job-store.ts';
 import { exchanging } from './postgres-exchange.ts';
 import { claimLevels } from './postgres-levels.ts';
+import { limitTables } from './postgres-limits.ts';
 import { operationsOf } from './postgres-operations.ts';
 import { recurrencesOf, recurrenceTables } from './postgres-recurrences.ts';
 import { JOB_COLUMNS } from './postgres-statements.ts';
@@ -98,7 +99,8 @@ export async function migrate(pool: PostgresPool, options: MigrateOptions = {}):
     table: 'job_version',
     migrations: [
       { version: 1, statements: tablesOf(schema) },
-      { version: TABLES_VERSION, statements: recurrenceTables(schema) },
+      { version: 2, statements: recurrenceTables(schema) },
+      { version: TABLES_VERSION, statements: limitTables(schema) },
     ],
     always: grantsOf(schema, grants),
   });

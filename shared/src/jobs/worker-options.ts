@@ -22,6 +22,8 @@ import {
   retryPauses,
 } from '../options.ts';
 import { checkName } from './job.ts';
+import type { ClaimLimits } from './job-store.ts';
+import { limitsOf, type RoleLimits, roleLimits } from './limits.ts';
 import type { JobHandler } from './outcome.ts';
 import { type CheckedRecurrence, checkRecurrences, type Recurrence } from './recurrence.ts';
 import type { RunSettings } from './run.ts';
@@ -33,6 +35,8 @@ export type RoleOptions<Tx = unknown> = Readonly<{
   runTimeout: Duration;
   /** Pauses after failures in a row (default `10s` to `10m`). */
   retry?: RetryPauses;
+  /** How many of its jobs run at a time and start in a period, over all workers (default: no limits). */
+  limits?: RoleLimits;
   /** One handler for each kind. A job of another kind waits (`HANDLER_MISSING`), without losing an attempt. */
   handle: Readonly<Record<string, JobHandler<Tx>>>;
 }>;
@@ -65,7 +69,12 @@ export type WorkerOptions = Readonly<{
 }>;
 
 export type WorkerSettings<Tx> = Readonly<{
-  roles: ReadonlyMap<string, Omit<RunSettings<Tx>, 'handler'> & Pick<RoleOptions<Tx>, 'handle'>>;
+  roles: ReadonlyMap<
+    string,
+    Omit<RunSettings<Tx>, 'handler'> &
+      Pick<RoleOptions<Tx>, 'handle'> &
+      Readonly<{ limits: ClaimLimits | undefined }>
+  >;
   concurrency: number;
   graceMs: number;
   pollMs: number;
@@ -136,16 +145,18 @@ function roleSettings<Tx>(role: string, given: RoleOptions<Tx>) {
       lease: durationFrom('1s'),
       runTimeout: required(durationFrom('1ms')),
       retry: objectOf(RETRY_SHAPE),
+      limits: roleLimits,
       handle: required(isObject),
     },
     path,
   );
-  const { lease = '30s', runTimeout, retry, handle } = given;
+  const { lease = '30s', runTimeout, retry, limits, handle } = given;
   for (const [kind, handler] of Object.entries(handle)) callable(`${path}.handle.${kind}`, handler);
   return {
     leaseMs: toMilliseconds(lease, `${path}.lease`),
     maxRunMs: toMilliseconds(runTimeout, `${path}.runTimeout`),
     backoff: retryPauses(retry, '10s', '10m', path),
+    limits: limits && limitsOf(limits),
     handle,
   };
 }

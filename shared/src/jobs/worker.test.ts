@@ -5,6 +5,7 @@ import type { LogFields } from '../log.ts';
 import { ack, deadLetter, retry } from '../outcome.ts';
 import { virtualClock } from '../testing/index.ts';
 import type { Job, NewJob } from './job.ts';
+import type { RoleLimits } from './limits.ts';
 import { memoryJobs, type MemoryJobTransaction } from './memory.ts';
 import { memoryJobTable } from './memory-table.ts';
 import { complete, type JobContext, type JobOutcome } from './outcome.ts';
@@ -17,7 +18,7 @@ const never = (): Promise<never> => new Promise(() => {});
 const LEASE = { lease: '30s', runTimeout: '10m', retry: { min: '10s', max: '1m' } } as const;
 
 /** One worker of role `r` over the memory store, and what it did. */
-function world(handle: Handle, options: WorkerOptions = {}) {
+function world(handle: Handle, options: WorkerOptions = {}, limits?: RoleLimits) {
   const clock = virtualClock();
   const table = memoryJobTable();
   const lost = new Set<string>();
@@ -36,7 +37,7 @@ function world(handle: Handle, options: WorkerOptions = {}) {
   const log = { info: line, warn: line, error: line };
   const running = worker(
     store,
-    { r: { ...LEASE, handle: { k: handle } } },
+    { r: { ...LEASE, ...(limits !== undefined && { limits }), handle: { k: handle } } },
     {
       clock,
       log,
@@ -406,6 +407,25 @@ test('a payload that throws holds up its own recurrence alone, and is asked agai
   await running.stop();
 });
 
+test('T35: workers of one role keep to its limit together, and go on at once when a run has ended', async () => {
+  let [atOnce, most] = [0, 0];
+  const handle: Handle = async () => {
+    atOnce += 1;
+    most = Math.max(most, atOnce);
+    await new Promise<void>((resolve) => clock.after(20, resolve));
+    atOnce -= 1;
+    return ack();
+  };
+  const role = { ...LEASE, limits: { running: 2 }, handle: { k: handle } };
+  const { clock, other, running, enqueue, ends } = world(handle, { concurrency: 5 }, role.limits);
+  const options = { clock, random: () => 0.5, drainOnSigterm: false, concurrency: 5 };
+  const second = worker(other, { r: role }, options);
+  await enqueue(...Array.from({ length: 30 }, () => ({})));
+  await clock.advance(3_000);
+  assert.deepEqual([most, ends().length], [2, 30], 'not one with each poll');
+  await Promise.all([running.stop(), second.stop()]);
+});
+
 test('a worker refuses options that it does not have', () => {
   const store = memoryJobs();
   const role = { runTimeout: '1m', handle: {} } as const;
@@ -416,6 +436,7 @@ test('a worker refuses options that it does not have', () => {
     [{ r: { ...role, handle: { k: 1 } } }, {}, /^roles\.r\.handle\.k is 1/],
     [{ r: { ...role, retri: {} } }, {}, /^roles\.r\.retri is no option; accepted: retry/],
     [{ 'no role': role }, {}, /^the name of a role is "no role"/],
+    [{ r: { ...role, limits: { running: 0 } } }, {}, /^roles\.r\.limits\.running is 0/],
     [{ r: role }, { concurrency: 0 }, /^concurrency is 0/],
     [
       { r: role },

@@ -122,6 +122,9 @@ export function workerBy<Tx>(rules: WorkerRules, store: JobStore<Tx>, settings: 
     await sleep(clock, milliseconds, nap.signal);
   };
 
+  /** The end of its run may have made room. */
+  const isLimited = ({ role }: ClaimedJob): boolean => settings.roles.get(role)?.limits !== undefined;
+
   const settleLater = (job: ClaimedJob, ending: Ending): void => {
     unsettled.set(keyOf(job), { job, ending });
     nudge();
@@ -144,6 +147,7 @@ export function workerBy<Tx>(rules: WorkerRules, store: JobStore<Tx>, settings: 
       // A call went unanswered since the lease was last confirmed: that is the fault of the store, so no crash.
       else if (run.confirmedMs() <= unansweredMs) settleLater(job, { kind: 'released' });
       else tellLost(log, job);
+      if (end.kind === 'settled' && isLimited(job)) claimNow();
     });
   };
 
@@ -174,7 +178,11 @@ export function workerBy<Tx>(rules: WorkerRules, store: JobStore<Tx>, settings: 
     if (isStopping || limit <= 0 || clock.monotonic() < claimAtMs) return undefined;
     const suspects = [...runs].filter(({ job }) => job.crashes > 0).length;
     return {
-      roles: [...settings.roles].map(([role, { leaseMs }]) => ({ role, leaseMs })),
+      roles: [...settings.roles].map(([role, { leaseMs, limits }]) => ({
+        role,
+        leaseMs,
+        ...(limits !== undefined && { limits }),
+      })),
       limit,
       suspect: rules.asksForSuspect(suspects),
       ageingMs: settings.ageingMs,
@@ -209,9 +217,11 @@ export function workerBy<Tx>(rules: WorkerRules, store: JobStore<Tx>, settings: 
         const settled = answer.settled[index];
         if (settled !== undefined) answered(job, ending, settled);
       }
-      if (query === undefined) return true;
-      const isFull = answer.claimed.length >= query.limit;
-      claimAtMs = clock.monotonic() + (isFull ? 0 : jittered(settings.pollMs, random()));
+      if (query !== undefined) {
+        const isFull = answer.claimed.length >= query.limit;
+        claimAtMs = clock.monotonic() + (isFull ? 0 : jittered(settings.pollMs, random()));
+      }
+      if (settling.some(({ job }) => isLimited(job))) claimAtMs = clock.monotonic();
       for (const job of answer.claimed) start(job, counted);
     } catch (error) {
       log.warn('the job store did not answer', { event: 'job_store_unavailable', code: codeOf(error) });
