@@ -8,6 +8,7 @@ import { checkOptions, clock as aClock, listOf, port, text, duration, whole } fr
 import { type Health, type HealthOptions, judge, thresholdsOf } from './health.ts';
 import { checkName, type Enqueued, type NewJob } from './job.ts';
 import type { DeadPage, Depths, JobStore, Tidied } from './job-store.ts';
+import { measureEnqueued } from './measures.ts';
 import { coalesced } from './wake.ts';
 
 export type JobsOptions = Readonly<{
@@ -73,8 +74,16 @@ export function jobs<Tx>(store: JobStore<Tx>, options: JobsOptions = {}): Jobs<T
   const { clock = systemClock(), wakeEvery = '100ms' } = options;
   const wake = coalesced(clock, toMilliseconds(wakeEvery, 'wakeEvery'), (role) => store.wake(role));
   return {
-    enqueue: (tx, list) => store.write(tx, list),
-    submit: (list) => store.submit(list),
+    async enqueue(tx, list) {
+      const answers = await store.write(tx, list);
+      measureEnqueued(list, answers);
+      return answers;
+    },
+    async submit(list) {
+      const answers = await store.submit(list);
+      measureEnqueued(list, answers);
+      return answers;
+    },
     async wake(role) {
       checkName('role', role);
       await wake(role);

@@ -7,6 +7,7 @@
 import { sleep } from '../clock.ts';
 import { codeOf } from '../errors.ts';
 import type { JobStore } from './job-store.ts';
+import { measureRescued, measureVitals } from './measures.ts';
 import type { Recurring } from './recurring.ts';
 import type { WorkerSettings } from './worker-options.ts';
 
@@ -24,7 +25,7 @@ const BATCH = 500;
 
 /** Resolves when `stop` is aborted. Never rejects. */
 export async function maintenance<Tx>(
-  store: Pick<JobStore<Tx>, 'rescue' | 'tidy' | 'wake'>,
+  store: Pick<JobStore<Tx>, 'rescue' | 'tidy' | 'vitals' | 'wake'>,
   settings: WorkerSettings<Tx>,
   { stop, due, inHand, recurring }: MaintenancePorts,
 ): Promise<void> {
@@ -34,13 +35,15 @@ export async function maintenance<Tx>(
 
   const pass = async (): Promise<void> => {
     for (;;) {
-      const { promoted, rescued, more } = await store.rescue(BATCH);
-      if (promoted + rescued > 0) due();
-      if (!more || stop.aborted) break;
+      const changed = await store.rescue(BATCH);
+      measureRescued(changed);
+      if (changed.promoted + changed.rescued > 0) due();
+      if (!changed.more || stop.aborted) break;
     }
     if (clock.monotonic() < tidyAtMs) return;
     tidyAtMs = clock.monotonic() + TIDY_EVERY_MS;
     await store.tidy();
+    await measureVitals(store);
   };
 
   /** A hint for other workers, which poll without it. */

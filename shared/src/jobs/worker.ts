@@ -18,6 +18,7 @@ import { drainOnSigterm } from '../receive/drain-on-sigterm.ts';
 import type { ClaimedJob } from './job.ts';
 import type { ClaimQuery, Ending, HeldJob, JobStore, Settled } from './job-store.ts';
 import { maintenance } from './maintenance.ts';
+import { measureRun, measureStart } from './measures.ts';
 import { endOfRefusal } from './outcome.ts';
 import { RECURRENCE_RULES } from './recurrence.ts';
 import { recurringJobs } from './recurring.ts';
@@ -82,7 +83,7 @@ export function worker<Tx>(
   options: WorkerOptions = {},
 ): Worker {
   port(
-    ['exchange', 'adopt', 'begin', 'rescue', 'recurrences', 'recur', 'tidy'],
+    ['exchange', 'adopt', 'begin', 'rescue', 'recurrences', 'recur', 'tidy', 'vitals'],
     'a job store, for example postgresJobs(pool)',
   )('store', store);
   return workerBy(WORKER_RULES, store, workerSettings(roles, options));
@@ -139,8 +140,11 @@ export function workerBy<Tx>(rules: WorkerRules, store: JobStore<Tx>, settings: 
     const handler = Object.hasOwn(role.handle, job.kind) ? role.handle[job.kind] : undefined;
     const run = startRun({ store, clock, log, random }, job, sent, { ...role, handler });
     runs.add(run);
+    measureStart(job);
+    const startedMs = clock.monotonic();
     void run.ended.then((end) => {
       runs.delete(run);
+      measureRun(job.role, clock.monotonic() - startedMs);
       nudge();
       if (end.kind === 'settle') settleLater(job, end.ending);
       else if (end.kind === 'settled') answered(job, { kind: 'done' }, end.answer);

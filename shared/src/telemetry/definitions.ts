@@ -68,6 +68,9 @@ export const COUNTERS = {
     '{failure}',
     'Failures to publish a row of the outbox, each time that it is tried',
   ),
+  jobsEnqueued: counter('jobs.enqueued', '{job}', 'Jobs that a program enqueued, by what became of them'),
+  jobOutcomes: counter('jobs.outcomes', '{run}', 'Ends of runs, by what became of their jobs'),
+  jobsRescued: counter('jobs.rescued', '{job}', 'Jobs whose run ended with its process or its lease'),
   sagasStarted: counter('sagas.started', '{saga}', 'Instances of sagas that were started'),
   sagasEnded: counter('sagas.ended', '{saga}', 'Instances of sagas that ended, by how they did'),
   sagasParked: counter('sagas.parked', '{saga}', 'Instances of sagas that began to wait for an operator'),
@@ -89,6 +92,8 @@ export const HISTOGRAMS = {
   wait: histogram('claim.wait.duration', 'Time that a delivery waited for another of the same message'),
   handler: histogram('handler.duration', 'Time that a handler took under its claim'),
   outboxLag: histogram('outbox.lag', 'From the commit of a row of the outbox to its publish'),
+  jobPickUp: histogram('jobs.pick_up.duration', 'From when a job was ready to its claim'),
+  jobRun: histogram('jobs.run.duration', 'Time that a run of a job took'),
   lateness: histogram('lateness', 'From the due time that was asked for to the publish'),
 } satisfies Readonly<Record<string, Definition>>;
 
@@ -116,6 +121,14 @@ export const GAUGES = {
     's',
     'How long the oldest row had been pending when a pass over the outbox found it',
   ),
+  jobBacklog: counter('jobs.backlog', '{job}', 'Jobs that are ready or due'),
+  meanJobBacklog: counter('jobs.backlog.mean', '{job}', 'The mean of the last hour'),
+  jobPickUpP95: counter(
+    'jobs.pick_up.percentile',
+    's',
+    'The 95th percentile of the last hour’s waits of ready jobs for their claim; 0 where none ran',
+  ),
+  deadJobs: counter('jobs.dead', '{job}', 'Jobs that are not run again until an operator relaunches them'),
   openSagas: counter('sagas.open.age', 's', 'How long ago the oldest instance that is open was started'),
 } satisfies Readonly<Record<string, Definition>>;
 

@@ -26,6 +26,7 @@ export const ATTR = {
   operation: 'pubsub_guarantees.operation',
   answer: 'pubsub_guarantees.answer',
   fault: 'pubsub_guarantees.fault',
+  role: 'pubsub_guarantees.role',
   /** The definition's name. */
   saga: 'pubsub_guarantees.saga',
   step: 'pubsub_guarantees.step',
@@ -56,16 +57,16 @@ type Instruments = Readonly<{
 /** By provider: the API has no stand-in for meters, so what was made before an SDK was registered stays silent. */
 const made = new WeakMap<MeterProvider, Instruments | 'no meter'>();
 
-export function count(name: CounterName, attributes: Attributes): void {
+export function count(name: CounterName, attributes: Attributes, by = 1): void {
   quietly(() => {
     const counters = instruments()?.counters;
     const known = counters?.get(name);
-    if (known !== undefined) return known.add(1, attributes);
+    if (known !== undefined) return known.add(by, attributes);
     if (counters === undefined) return;
     const { name: full, ...options } = COUNTERS[name];
     const fresh = metrics.getMeter(LIBRARY).createCounter(full, options);
     counters.set(name, fresh);
-    fresh.add(1, attributes);
+    fresh.add(by, attributes);
   });
 }
 
