@@ -73,7 +73,15 @@ describe('the dry run', () => {
     const outboxes = ['--outbox', 'orders-once:reminders', '--outbox', 'ledger-fifo:orders'];
     const sagas = ['--function', 'order-sagas:saga:saga:stock,couriers'];
     const triggers = ['--outbox-trigger', 'ledger-fifo'];
-    const more = ['--redis', 'default:default', '--app-engine-service', 'default', ...outboxes, ...sagas, ...triggers];
+    const more = [
+      '--redis',
+      'default:default',
+      '--app-engine-service',
+      'default',
+      ...outboxes,
+      ...sagas,
+      ...triggers,
+    ];
     const { code, out, err } = await script(['--dry-run', ...COMPLETE, ...more]);
     assert.equal(code, 0, err);
     const plan = factsOfPlan((await readPlan('redis')).resources);
