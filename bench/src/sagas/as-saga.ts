@@ -54,12 +54,13 @@ export async function asSaga(ground: Ground, prefix: string, row?: Steps): Promi
   const { firestore, queue } = ground;
   const steps = row ?? FOUR;
   const saga: Defined = row === undefined ? fourSteps(prefix) : rowOf(prefix, row);
-  const topic = `${prefix}-saga`;
+  const own = `${prefix}-saga`;
+  const topic = `projects/${ground.pubsub.projectId}/topics/${own}`;
   const { ended, untilEnd } = waiting();
   const later = { clock: systemClock(), topic } as const;
   const last = steps.at(-1);
   const closes = await Promise.all([
-    serve(ground, topic, orchestrator(firestoreSagas(firestore), [saga], { topic }), {
+    serve(ground, own, orchestrator(firestoreSagas(firestore), [saga], { topic }), {
       stages: [retryLater(queue, later), delay(queue, later)],
       heard({ attributes }) {
         const isLast = attributes['sagaStep'] === last && attributes['sagaOutcome'] === 'done';
