@@ -26,8 +26,8 @@ suite('countermeasures on Firestore', () => {
     const within = async (saga: typeof mine, what: 'take' | 'release' | 'look'): Promise<void> => {
       await opened.firestore.runTransaction(async (transaction) => {
         const lock = await locks.read(transaction, 'a', saga);
-        seen.push(lock.standing);
-        if (what !== 'look' && lock.standing !== 'taken') lock[what]();
+        seen.push(lock.status);
+        if (what !== 'look' && lock.status !== 'taken') lock[what]();
         if (what === 'release') lock.release();
       });
     };
@@ -63,8 +63,8 @@ suite('countermeasures on Firestore', () => {
     const take = (saga: typeof mine): Promise<string> =>
       opened.firestore.runTransaction(async (transaction) => {
         const lock = await locks.read(transaction, 'a', saga);
-        if (lock.standing === 'free') lock.take();
-        return lock.standing;
+        if (lock.status === 'free') lock.take();
+        return lock.status;
       });
     assert.deepEqual((await Promise.all([take(mine), take(other)])).toSorted(), ['free', 'taken']);
   });

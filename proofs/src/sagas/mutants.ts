@@ -152,8 +152,8 @@ export const mutants: readonly Mutant[] = [
     breaks: 'the decision is final',
     way: {
       rules: planning((found, event, _definition, nowMs) => {
-        const isGivenUp = event.kind === 'cancel' || (found.deadlineAtMs ?? Infinity) <= nowMs;
-        if (!isGivenUp || found.state !== 'running' || !isDecided(found)) return found;
+        const isAborted = event.kind === 'cancel' || (found.deadlineAtMs ?? Infinity) <= nowMs;
+        if (!isAborted || found.state !== 'running' || !isDecided(found)) return found;
         return mapPlan(found, (step) => ({ ...step, kind: step.kind === 'begun' ? 'begun' : 'compensable' }));
       }),
     },

@@ -74,13 +74,13 @@ const WORKERS = 2;
 const ACK_DEADLINE_MS = 60_000;
 const BACK_OFF_MS = 10_000;
 const TIMEOUT_MS = 5_000;
-const TROUBLE_MS = 600_000;
+const FAULTS_END_MS = 600_000;
 const MINUTE_MS = 60_000;
-/** Without a fault, after the trouble: waits double up to ten minutes, and one step comes after the other. */
+/** Without a fault, after the last one: waits double up to ten minutes, and one step comes after the other. */
 const END_MS = 8 * 60 * MINUTE_MS;
 /** In which nothing may change any more. */
 const QUIET_MS = 10 * MINUTE_MS;
-/** Of an ended trouble: none is needed more often. */
+/** After the last fault: none is needed more often. */
 const ATTEMPTS = 60;
 
 export async function playSagas(
@@ -90,10 +90,10 @@ export async function playSagas(
 ): Promise<readonly Violation[]> {
   const { faults, fates, deaths, pauses, sagas, isSwept } = schedule;
   const clock = virtualClock();
-  const isTrouble = (): boolean => clock.monotonic() < TROUBLE_MS;
+  const hasFaults = (): boolean => clock.monotonic() < FAULTS_END_MS;
   const nextFault = inTurn(faults);
   const nextFate = inTurn(fates);
-  const fault = (): NetworkFault | undefined => (isTrouble() ? nextFault() : undefined);
+  const fault = (): NetworkFault | undefined => (hasFaults() ? nextFault() : undefined);
   const broken: Violation[] = [];
   const effects = newEffects();
   const definitions = [definitionOf(schedule, 1), definitionOf(schedule, 2)] as const;
@@ -105,20 +105,20 @@ export async function playSagas(
   const stepRecords = memoryStepRecords(memory);
   const watched = watchedStore(instances, broken);
 
-  /** Deliveries that are under way, for the end to wait for. */
-  let underWay = 0;
+  /** Deliveries that are in flight, for the end to wait for. */
+  let inFlight = 0;
   const post = (message: OutgoingMessage): void => {
     const kept = way.posted === undefined ? message : way.posted(message);
     const fate = nextFate() as Fate;
     const isTick = message.attributes['sagaAction'] === 'tick';
-    const isDead = fate.isDead && isTrouble() && (!isTick || isSwept);
+    const isDead = fate.isDead && hasFaults() && (!isTick || isSwept);
     if (kept === undefined || isDead) return;
     const dueMs = Date.parse(kept.attributes['deliverAt'] ?? '') - clock.now() || 0;
     arrive(kept, Math.max(dueMs, 0) + fate.delayMs);
     if (fate.copyMs !== undefined) arrive(kept, Math.max(dueMs, 0) + fate.copyMs);
   };
   const arrive = (message: OutgoingMessage, afterMs: number): void => {
-    underWay += 1;
+    inFlight += 1;
     clock.after(afterMs, () => void settle(message));
   };
   const bus: Publisher = {
@@ -130,9 +130,9 @@ export async function playSagas(
     died,
   );
   const names = [...new Set(definitions.flatMap(({ plan }) => plan.map(({ name }) => name)))];
-  const workers = supervise(WORKERS, (seat, replace) => {
+  const workers = supervise(WORKERS, (slot, replace) => {
     const process = startProcess<Request>(clock, {
-      dies: (request, when) => isTrouble() && dying.dies(`${when} ${request}`),
+      dies: (request, when) => hasFaults() && dying.dies(`${when} ${request}`),
       died: replace,
       lost: (_request, how) => storeUnavailable(how),
     });
@@ -151,7 +151,7 @@ export async function playSagas(
     const inInbox = (handler: InboxHandler<MemoryTransaction>): Handler =>
       compose(inbox(store, { clock: process.clock, publisher })(handler), []);
     const [one, two] = definitions;
-    const known = seat === 0 ? definitions : (way.secondKnows?.(one, two) ?? [one]);
+    const known = slot === 0 ? definitions : (way.secondKnows?.(one, two) ?? [one]);
     const orchestrator = orchestratorBy<MemoryTransaction>(
       way.rules?.(decide) ?? decide,
       way.store?.(watched) ?? watched,
@@ -213,7 +213,7 @@ export async function playSagas(
       }
       await sleep(clock, BACK_OFF_MS);
     }
-    underWay -= 1;
+    inFlight -= 1;
   };
 
   for (const [index, { startMs, copies, cancels, version }] of sagas.entries()) {
@@ -239,7 +239,7 @@ export async function playSagas(
   const sweep = sweepSagas(instances, perfect, { topic: TOPIC, clock });
   const isOver = (): boolean => {
     const all = instances.instances();
-    return all.length === sagas.length && all.every(isEnded) && !isTrouble();
+    return all.length === sagas.length && all.every(isEnded) && !hasFaults();
   };
   let overMs = Infinity;
   while (clock.monotonic() < Math.min(END_MS, overMs + QUIET_MS)) {
@@ -272,7 +272,7 @@ export async function playSagas(
         forgotten.add(ref.id);
         stepRecords.forget({ consumer: done.name, saga: ref.saga, id: ref.id, step: done.name });
       }
-      if (isTrouble()) clock.after(200, look);
+      if (hasFaults()) clock.after(200, look);
     };
     look();
   }

@@ -3,7 +3,7 @@
  */
 import { type Duration, toMilliseconds } from '../duration.ts';
 import type { SagaState } from '../sagas/instance.ts';
-import type { SettledOutcome } from '../sagas/operate.ts';
+import type { SettledOutcome } from '../sagas/operations.ts';
 import type { SagaListOptions } from '../sagas/sagas.ts';
 import { CommandLineError, checkOperands, noCommand, pageSizeOf } from './usage.ts';
 

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import type { InboxStore } from '../dedup/inbox-store.ts';
-import { committed, type Instance, type SagaRef } from './instance.ts';
+import { asCommitted, type Instance, type SagaRef } from './instance.ts';
 import type { SagaQuery, SagaStore } from './saga-store.ts';
 import { anEnded, anInstance, inTransaction } from '../testing/saga-samples.ts';
 
@@ -75,7 +75,7 @@ export function sagaStoreContract<Tx>(name: string, start: () => Promise<SagasUn
       const { instance: found, nowMs } = await store.read(instance.ref);
       const sentAtMs = found?.steps['a.b']?.sentAtMs;
       assert.ok(typeof sentAtMs === 'number' && sentAtMs >= before && sentAtMs <= nowMs, `${sentAtMs}`);
-      assert.deepEqual(found, committed(instance, sentAtMs));
+      assert.deepEqual(found, asCommitted(instance, sentAtMs));
     });
 
     test('what is replaced leaves nothing of itself behind', async () => {
@@ -100,13 +100,13 @@ export function sagaStoreContract<Tx>(name: string, start: () => Promise<SagasUn
       assert.deepEqual(new Set(found?.history.map(({ event }) => event)), new Set(['one', 'two', 'three']));
     });
 
-    test('a transaction that is given up writes nothing', async () => {
+    test('a transaction that is rolled back writes nothing', async () => {
       const instance = anInstance();
       const failing = inTransaction(subject.inbox, async (transaction) => {
         store.writeIn(transaction, instance);
-        throw new Error('given up');
+        throw new Error('rolled back');
       });
-      await assert.rejects(failing, /given up/);
+      await assert.rejects(failing, /rolled back/);
       assert.equal((await store.read(instance.ref)).instance, undefined);
     });
 

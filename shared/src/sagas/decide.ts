@@ -26,9 +26,9 @@ import {
   stepOf,
 } from './instance.ts';
 import type { Sending } from './messages.ts';
-import { cancel, type OperatorAnswer, type OperatorEvent, retryNow, settle } from './operate.ts';
-import { advance, giveUp, stepRefused, stepSucceeded } from './progress.ts';
-import { timed } from './timer.ts';
+import { cancel, type OperatorAnswer, type OperatorEvent, retryNow, settle } from './operations.ts';
+import { advance, abort, stepRefused, stepSucceeded } from './progress.ts';
+import { withTimer } from './timer.ts';
 
 export type SagaEvent = Readonly<{
   /** The `dedupId` of the message, for the history. */
@@ -123,7 +123,7 @@ function started(
   const startHash = hashOf(body);
   if (found !== undefined) return nothing(found.startHash === startHash ? 'stale' : 'conflict');
   const { plan, version, deadlineMs } = definition;
-  // What the starting transaction has done is done, whichever group it stands in.
+  // What the starting transaction has done is done, whichever group it is in.
   const begun = plan.filter(({ kind }) => kind === 'begun').map(({ name }) => name);
   const fresh: Instance = {
     ref,
@@ -162,13 +162,13 @@ function applied(definition: SagaDefinition, found: Instance, event: SagaEvent, 
   try {
     const answer = apply(draft, found, event);
     advance(draft);
-    const next = timed(remembered(merged(found, draft), event, answer, nowMs), event.kind, nowMs);
+    const next = withTimer(remembered(merged(found, draft), event, answer, nowMs), event.kind, nowMs);
     checkSize(next.instance);
     return { answer, commands: draft.commands, ...next };
   } catch (error) {
     const failure = { text: textOf(error).slice(0, 500), times: (found.failure?.times ?? 0) + 1 };
     const failed = remembered({ ...found, failure, atMs: nowMs }, event, 'failed', nowMs);
-    return { answer: 'failed', commands: [], ...timed(failed, event.kind, nowMs) };
+    return { answer: 'failed', commands: [], ...withTimer(failed, event.kind, nowMs) };
   }
 }
 
@@ -226,13 +226,13 @@ function replied(draft: Draft, event: Extract<SagaEvent, { kind: 'reply' }>): vo
 function expire(draft: Draft, found: Instance): void {
   const { nowMs } = draft;
   const { deadlineAtMs = Infinity } = found;
-  if (draft.state === 'running' && deadlineAtMs <= nowMs) giveUp(draft, 'DEADLINE');
+  if (draft.state === 'running' && deadlineAtMs <= nowMs) abort(draft, 'DEADLINE');
   for (const plan of draft.plan) {
     const step = stepOf(draft.steps, plan.name);
     // What this very event has sent is not due.
     if (openAction(step) === undefined || step.sentAtMs === 'commit' || dueMs(step, nowMs) > nowMs) continue;
     const isLimited = step.status === 'doing' && plan.kind !== 'retriable';
-    if (isLimited && step.attempt >= plan.attempts) giveUp(draft, `${plan.name}: TIMED_OUT`);
+    if (isLimited && step.attempt >= plan.attempts) abort(draft, `${plan.name}: TIMED_OUT`);
     else resend(draft, plan);
   }
 }
@@ -254,7 +254,7 @@ function named(event: SagaEvent): string {
   return event.kind === 'tick' ? `tick ${event.arm}` : event.kind;
 }
 
-/** Throws, so that the event is given up before it makes a commit that no store takes. */
+/** Throws, so that the event fails before it makes a commit that no store takes. */
 function checkSize(instance: Instance): void {
   const bytes = byteLength(JSON.stringify(instance));
   const dataBytes = byteLength(instance.data);

@@ -2,7 +2,7 @@
  * A saga as data and pure functions: its steps in the order in which they run, first what can be compensated, then at
  * most one pivot, then what is repeated until it succeeds.
  *
- * A step that stands in the wrong place does not compile, because the stage after a pivot has no `compensable`; from
+ * A step in the wrong place does not compile, because the stage after a pivot has no `compensable`; from
  * JavaScript it is a ConfigError. Nothing here does I/O, and a definition is never changed: each call makes another one.
  */
 import { type Duration, toMilliseconds } from '../duration.ts';
@@ -29,7 +29,7 @@ export type CompensableStep<Data, Next = Data> = Readonly<{
    * attempt, up to the larger of 10 minutes and this.
    */
   replyTimeout?: Duration;
-  /** How often `do` is sent at most, the first time included, before the saga gives up (default 3, at least 1). */
+  /** How often `do` is sent at most, the first time included, before the saga is aborted (default 3, at least 1). */
   maxAttempts?: number;
   /** Decided when the step is reached; false: it is skipped, and never undone. Not for a step without `do`. */
   when?(data: Data): boolean;
@@ -59,7 +59,7 @@ export type RetriableStep<Data, Next = Data> = Readonly<{
 export type SagaOptions = Readonly<{
   /** A whole number from 1. Instances go on under the version that they started with. */
   version: number;
-  /** From the start on, until the decision: then the saga gives up (default: none; at least `1ms`, at most `28d`). */
+  /** From the start on, until the decision: then the saga is aborted (default: none; at least `1ms`, at most `28d`). */
   deadline?: Duration;
 }>;
 
@@ -144,7 +144,10 @@ export function defineSaga<Data>(name: string, options: SagaOptions): OpenStage<
 type AnyStep = StepFunctions & Readonly<{ topic: string; replyTimeout?: Duration; maxAttempts?: number }>;
 type Kind = Exclude<StepKind, 'begun'>;
 
-/** Every method is there at run time, so that JavaScript is told what is wrong; the types have those that may follow. */
+/**
+ * Every method is there at run time, so that a program in JavaScript gets a clear error; the types have those that may
+ * follow.
+ */
 function stage<Start, Data>(definition: SagaDefinition): CompensableStage<Start, Data> {
   const then = <Next>(kind: Kind, steps: Readonly<Record<string, unknown>>) =>
     stage<Start, Next>(withGroup(definition, kind, steps));

@@ -76,7 +76,7 @@ export function send(draft: Draft, plan: StepPlan, action: Action): void {
 
 /** The longest wait between two attempts, unless the step's own timeout is longer. */
 const LONGEST_WAIT_MS = 600_000;
-/** Attempts after which a step that cannot be given up is shown to an operator. */
+/** Attempts after which a step that cannot be aborted is shown to an operator. */
 const QUIET_ATTEMPTS = 10;
 
 /** The command that is open, once more. */

@@ -1,6 +1,6 @@
 /**
- * How instances and step records stand in Firestore, and back. Bodies, replies and data are JSON texts, for JSON nests what
- * Firestore does not; steps are a map, because the client takes no server timestamps in a list.
+ * How instances and step records are stored in Firestore, and read back. Bodies, replies and data are JSON texts, for
+ * JSON nests what Firestore does not; steps are a map, because the client takes no server timestamps in a list.
  *
  * `expiresAt` serves the TTL policy alone. On an instance it is there exactly once it has ended.
  */

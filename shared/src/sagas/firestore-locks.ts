@@ -24,7 +24,7 @@ export type FirestoreLocksOptions = Readonly<{
 
 export type SemanticLock = Readonly<{
   /** `missing`: there is no such document. */
-  standing: 'free' | 'mine' | 'taken' | 'missing';
+  status: 'free' | 'mine' | 'taken' | 'missing';
   /** The document as it was read: the caller need not read it again. */
   snapshot: DocumentSnapshot;
   /** The saga that has it, `<saga>/<sagaId>`; absent where none has. */
@@ -49,7 +49,7 @@ export type FirestoreLocks = Readonly<{
  * const locks = firestoreLocks(firestore.collection('accounts'));
  * // in `do` of the first step that works on the account
  * const lock = await locks.read(transaction, accountId, saga);
- * if (lock.standing === 'taken') return refused('LOCKED');
+ * if (lock.status === 'taken') return refused('LOCKED');
  * lock.take();
  * // in its `undo`, and in the last retriable step
  * (await locks.read(transaction, accountId, saga)).release();
@@ -73,23 +73,23 @@ export function firestoreLocks(
       const value: unknown = snapshot.get(field);
       const heldBy = typeof value === 'string' ? value : undefined;
       const others = heldBy === undefined ? 'free' : 'taken';
-      const standing = heldBy === own ? 'mine' : others;
+      const status = heldBy === own ? 'mine' : others;
       return {
-        standing: snapshot.exists ? standing : 'missing',
+        status: snapshot.exists ? status : 'missing',
         snapshot,
         ...(heldBy !== undefined && { heldBy }),
         take() {
-          if (!snapshot.exists || standing === 'taken') {
+          if (!snapshot.exists || status === 'taken') {
             const what = snapshot.exists ? `is locked by ${heldBy}` : 'does not exist';
             throw new ConfigError(
               'LOCK_TAKEN',
               `${snapshot.ref.path} ${what}; accepted: a lock that is free`,
             );
           }
-          if (standing === 'free') transaction.update(snapshot.ref, { [field]: own });
+          if (status === 'free') transaction.update(snapshot.ref, { [field]: own });
         },
         release() {
-          if (standing === 'mine') transaction.update(snapshot.ref, { [field]: FieldValue.delete() });
+          if (status === 'mine') transaction.update(snapshot.ref, { [field]: FieldValue.delete() });
         },
       };
     },

@@ -3,9 +3,9 @@
  * hashes.
  *
  * Queries are over one field each (`wake`, `byState`), which Firestore indexes by itself; all other fields should be exempt
- * from indexing, and `expiresAt` wants a TTL policy. `wake` stands in sixteen ranges of its index; `byState` is written when
- * an instance starts, ends, or is parked, in one range for each consumer, and Firestore splits such a range only gradually
- * beyond 500 writes a second (https://cloud.google.com/firestore/docs/best-practices#hotspots).
+ * from indexing, and `expiresAt` wants a TTL policy. `wake` is in sixteen ranges of its index; `byState` is written
+ * when an instance starts, ends, or is parked, in one range for each consumer, and Firestore splits such a range only
+ * gradually beyond 500 writes a second (https://cloud.google.com/firestore/docs/best-practices#hotspots).
  *
  * Documents are read and written in the inbox's own transaction: it is not committed if another one changed them.
  */

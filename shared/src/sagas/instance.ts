@@ -27,7 +27,7 @@ export type StepPlan = Readonly<{
   topic: string;
   /** Until the first repeat of a command. */
   timeoutMs: number;
-  /** Of a compensable step or pivot: how often `do` is sent before the saga gives up. */
+  /** Of a compensable step or pivot: how often `do` is sent before the saga is aborted. */
   attempts: number;
 }>;
 
@@ -129,7 +129,7 @@ export const openAction = ({ status }: Pick<StepState, 'status'>): Action | unde
 
 type Planned = Pick<Instance, 'plan' | 'steps'>;
 
-/** From here on nothing is compensated and nothing gives up: the pivot is done, or a retriable step was sent. */
+/** From here on nothing is compensated or aborted: the pivot is done, or a retriable step was sent. */
 export const isDecided = ({ plan, steps }: Planned): boolean =>
   plan.some(({ name, kind }) => {
     const { status } = stepOf(steps, name);
@@ -137,8 +137,8 @@ export const isDecided = ({ plan, steps }: Planned): boolean =>
     return kind === 'retriable' && status !== 'idle' && status !== 'skipped' && status !== 'undone';
   });
 
-/** As it is read back: the time of the commit stands where it was asked for. */
-export const committed = (instance: Instance, atMs: number): Instance => ({
+/** As it is read back: the time of the commit is where it was asked for. */
+export const asCommitted = (instance: Instance, atMs: number): Instance => ({
   ...instance,
   steps: Object.fromEntries(
     Object.entries(instance.steps).map(([name, step]) => [

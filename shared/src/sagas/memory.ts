@@ -6,7 +6,7 @@ import { type Clock, systemClock } from '../clock.ts';
 import type { MemoryInbox, MemoryTransaction } from '../dedup/inbox-memory.ts';
 import { checkOptions, clock as aClock, port } from '../options.ts';
 import { dueMsOf, SHARDS } from '../shards.ts';
-import { committed, type Instance, instanceId, isEnded } from './instance.ts';
+import { asCommitted, type Instance, instanceId, isEnded } from './instance.ts';
 import { type Page, SAGA_TIMES, type SagaStore } from './saga-store.ts';
 import { dueRange, isListed, listRange, type Range, sortKeys } from './sort-keys.ts';
 import { type StepRecord, type StepRecords, stepRecordId } from './step-records.ts';
@@ -80,7 +80,7 @@ export function memorySagas(inbox: Values, options: Readonly<{ clock?: Clock }> 
       const name = nameOf(instanceId(instance.ref));
       transaction.set(name, (atMs: number) => {
         known.add(name);
-        return committed(instance, atMs);
+        return asCommitted(instance, atMs);
       });
     },
     async read(ref) {

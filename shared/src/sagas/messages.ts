@@ -99,7 +99,7 @@ export const sweepMessage = ({ saga, id }: SagaRef, topic: string, call: string)
     [ATTRIBUTE.dedupId]: hashOf('saga sweep', saga, id, call),
   });
 
-/** `call` is the `dedupId`: under it the answer stands in the instance's history. */
+/** `call` is the `dedupId`: under it the answer is in the instance's history. */
 export const operatorMessage = (
   { saga, id }: SagaRef,
   action: OperatorAction,

@@ -18,7 +18,7 @@ import type { SagaDefinition } from './definition.ts';
 import type { SagaRef } from './instance.ts';
 import { jsonText } from './json.ts';
 import { commandMessage, tickMessage } from './messages.ts';
-import { parseSettle } from './operate.ts';
+import { parseSettle } from './operations.ts';
 import { observe, reportCommitted } from './report.ts';
 import type { SagaStore } from './saga-store.ts';
 

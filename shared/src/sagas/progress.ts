@@ -52,7 +52,7 @@ function compensate(draft: Draft, reason: string): void {
   backward(draft);
 }
 
-/** The step has its effect. Of a pivot that had been asked, this is the end of giving up. */
+/** The step has its effect. Of a pivot that had been asked, this ends the abort. */
 export function stepSucceeded(draft: Draft, { name }: StepPlan, reply: string): void {
   closeStep(draft, name, 'done', reply);
   delete draft.reason;
@@ -67,7 +67,7 @@ export function stepRefused(draft: Draft, { name }: StepPlan, reason: string): v
   compensate(draft, reason);
 }
 
-export type GivenUp =
+export type AbortAnswer =
   /** It will be compensated, for certain. */
   | 'cancelling'
   /** The pivot is asked: the end is open. */
@@ -75,8 +75,9 @@ export type GivenUp =
   /** It will be completed, for certain. */
   | 'tooLate';
 
-/** The deadline, attempts that are used up, or an operator's cancel. The pivot is asked; nothing is assumed of it. */
-export function giveUp(draft: Draft, reason: string): GivenUp {
+/** Aborts the saga: for its deadline, for attempts that are used up, or for an operator's cancel. A pivot in doubt is asked;
+ * nothing is assumed of it. */
+export function abort(draft: Draft, reason: string): AbortAnswer {
   if (draft.state === 'compensating' || draft.state === 'compensated') return 'cancelling';
   if (draft.state === 'completed' || isDecided(draft)) return 'tooLate';
   const pivot = draft.plan.find(({ kind }) => kind === 'pivot');

@@ -40,7 +40,7 @@ export type TraceStore<Tx> = Readonly<{
   isKnownIn(transaction: Tx, correlationId: string): Promise<boolean>;
   /** Marks the beginning of one that is not known. */
   beginIn(transaction: Tx, correlationId: string): void;
-  /** Marks its end; the last one stands. Reads nothing, so it may come after other writes. */
+  /** Marks its end; the last one counts. Reads nothing, so it may come after other writes. */
   endIn(transaction: Tx, correlationId: string, end: TraceEnd): void;
   writeIn(transaction: Tx, row: TraceRow): void;
   /** Rows by the time of their commit. Outside of any transaction. */

@@ -1,6 +1,6 @@
 /**
  * Sagas for programs and operators: look at instances, and cancel, retry or settle one. What is asked for is a message to
- * the orchestrator, which alone has the definitions; its answer stands in the instance under the call's own ID.
+ * the orchestrator, which alone has the definitions; its answer is in the instance under the call's own ID.
  *
  * A call may be repeated under its ID, whatever became of it: it is applied once, and has the same answer each time.
  */
@@ -27,7 +27,7 @@ import type { OperatorAction } from './attributes.ts';
 import { type Instance, isEnded, type SagaState } from './instance.ts';
 import { jsonOf } from './json.ts';
 import { operatorMessage } from './messages.ts';
-import type { OperatorAnswer, SettledOutcome } from './operate.ts';
+import type { OperatorAnswer, SettledOutcome } from './operations.ts';
 import type { SagaStore } from './saga-store.ts';
 import { type SagaView, viewOf } from './view.ts';
 
@@ -96,7 +96,7 @@ export type CallAnswer = Readonly<{
 
 export type Sagas = Readonly<{
   inspect(saga: string, id: string): Promise<SagaView | undefined>;
-  /** Page by page; what waits for an operator stands between the two open states. */
+  /** Page by page; what waits for an operator is between the two open states. */
   list(options?: SagaListOptions): Promise<SagaList>;
   /**
    * Gives an instance up. `cancelling`: it will be compensated, for certain; `tooLate`: it will be completed, for certain;

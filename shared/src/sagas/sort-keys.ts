@@ -13,7 +13,7 @@ export type SortKeys = Readonly<{ wake: string | null; byState: string }>;
 export type Range = Readonly<{ field: keyof SortKeys; from: string; to: string }>;
 
 /**
- * Parked instances stand between the two open states, so that each question is one range: of a state with what is parked
+ * Parked instances are between the two open states, so that each question is one range: of a state with what is parked
  * in it, of what is parked, of what is open, of all.
  */
 const BUCKETS = ['compensating', 'parked', 'running', 'completed', 'compensated'] as const;

@@ -16,7 +16,7 @@ export type Timed = Readonly<{
 }>;
 
 /** `kind` is that of the event: a tick, or the sweep in its place, has used up the arm. */
-export function timed(instance: Instance, kind: string, nowMs: number): Timed {
+export function withTimer(instance: Instance, kind: string, nowMs: number): Timed {
   const { armedAtMs, wakeAtMs: _before, ...rest } = instance;
   if (isEnded(instance)) return { instance: rest };
   const isTick = kind === 'tick' || kind === 'sweep';

@@ -4,7 +4,7 @@
 import type { Outcome } from '../sagas/attributes.ts';
 import { type Decision, decide, type SagaEvent } from '../sagas/decide.ts';
 import type { SagaDefinition } from '../sagas/definition.ts';
-import { type Action, committed, type Instance, type SagaRef } from '../sagas/instance.ts';
+import { type Action, asCommitted, type Instance, type SagaRef } from '../sagas/instance.ts';
 
 const START_MS = Date.UTC(2030, 0, 1);
 
@@ -17,7 +17,7 @@ export function driver(definition: SagaDefinition, data: unknown = { id: 'i', to
   const on = (event: SagaEvent, commitMs = 0): Decision => {
     const decision = decide(definition, instance, event, nowMs);
     nowMs += commitMs;
-    if (decision.instance !== undefined) instance = committed(decision.instance, nowMs);
+    if (decision.instance !== undefined) instance = asCommitted(decision.instance, nowMs);
     if (decision.tick !== undefined) ticks.push(decision.tick);
     return decision;
   };

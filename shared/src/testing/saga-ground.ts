@@ -1,4 +1,4 @@
-/** What a test of sagas stands on: an inbox with sagas, step records and the participants' own data beside it. */
+/** What a test of sagas needs: an inbox with sagas, step records and the participants' own data beside it. */
 import type { Clock } from '../clock.ts';
 import { memoryInbox, type MemoryTransaction } from '../dedup/inbox-memory.ts';
 import type { InboxStore } from '../dedup/inbox-store.ts';

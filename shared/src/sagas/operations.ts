@@ -2,7 +2,7 @@
 import { PermanentError } from '../errors.ts';
 import { type Draft, resend, closeStep } from './draft.ts';
 import { type Instance, isParked, openAction, stepOf } from './instance.ts';
-import { type GivenUp, giveUp, stepRefused, stepSucceeded } from './progress.ts';
+import { type AbortAnswer, abort, stepRefused, stepSucceeded } from './progress.ts';
 
 export type SettledOutcome = 'done' | 'refused' | 'undone';
 
@@ -12,7 +12,7 @@ export type OperatorEvent =
   | Readonly<{ kind: 'settle'; step: string; outcome: SettledOutcome; reason: string; reply?: string }>;
 
 export type OperatorAnswer =
-  | GivenUp
+  | AbortAnswer
   /** Every open command was sent again. */
   | 'retried'
   | 'settled'
@@ -21,7 +21,7 @@ export type OperatorAnswer =
   /** The step waits for no such outcome. */
   | 'notOpen';
 
-export const cancel = (draft: Draft): GivenUp => giveUp(draft, 'CANCELLED');
+export const cancel = (draft: Draft): AbortAnswer => abort(draft, 'CANCELLED');
 
 /** Every open command, now. What is refused again is shown again. */
 export function retryNow(draft: Draft): OperatorAnswer {
