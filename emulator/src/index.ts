@@ -13,6 +13,14 @@ export {
 export { type FirestoreOptions, type RunningFirestore, startFirestore } from './firestore/index.ts';
 export { freePort, freePorts } from './free-ports.ts';
 export type { RunningServer } from './grpc-server.ts';
+export {
+  answering,
+  type PostgresBinaries,
+  postgresBinaries,
+  type RunningPostgres,
+  startPostgres,
+  unprivileged,
+} from './postgres/postgres-server.ts';
 export { type PubsubOptions, type RunningPubsub, startPubsub } from './pubsub/index.ts';
 export { SeedError } from './seed/named.ts';
 export { type Seed, type SeedDescription, seedFrom } from './seed/seed.ts';

@@ -6,8 +6,7 @@ import { chmodSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePort } from 'pubsub-guarantees-emulator';
-import { answering, type RunningPostgres, unprivileged } from './postgres-server.ts';
+import { answering, freePort, type RunningPostgres, unprivileged } from 'pubsub-guarantees-emulator';
 import { kill } from './kill.ts';
 
 export type RunningPgbouncer = Readonly<{ config: RunningPostgres['config']; close(): Promise<void> }>;
