@@ -1,6 +1,6 @@
 /**
- * The command `pubsub-guarantees`: operator commands for streams, for sagas, for the outbox, and for erasing. Errors are one line on
- * standard error.
+ * The command `pubsub-guarantees`: operator commands for streams, for sagas, for jobs, for the outbox, and for erasing. Errors
+ * are one line on standard error.
  */
 import { type CommandLine, HELP, readCommandLine } from './cli/command-line.ts';
 import { runOutbox } from './cli/run-outbox.ts';
@@ -9,8 +9,9 @@ import { CommandLineError, type Printed } from './cli/usage.ts';
 import { codeOf, textOf } from './errors.ts';
 
 async function run(line: CommandLine): Promise<void> {
-  const { object, lines } = await answer(line);
+  const { object, lines, exitCode = 0 } = await answer(line);
   console.log(line.json ? JSON.stringify(object) : lines.join('\n'));
+  process.exitCode = exitCode;
 }
 
 /** The clients take most of a second to load, which a wrong command line need not wait for. */
@@ -35,6 +36,19 @@ async function answer(line: CommandLine): Promise<Printed> {
     ]);
     const { sagas, close } = openSagas(line);
     return closing(close, () => runSagas(sagas, line.command));
+  }
+  if (line.area === 'jobs') {
+    const { command } = line;
+    if (command.kind === 'work') {
+      const { workJobs } = await import('./cli/work-jobs.ts');
+      return workJobs(line, command, console.error);
+    }
+    const [{ openJobs }, { runJobs }] = await Promise.all([
+      import('./cli/postgres-jobs.ts'),
+      import('./cli/run-jobs.ts'),
+    ]);
+    const { close, ...ports } = await openJobs(line);
+    return closing(close, () => runJobs(ports, command));
   }
   const { openStreams } = await import('./cli/firestore-streams.ts');
   const { streams, close } = await openStreams(line);

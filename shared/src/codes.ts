@@ -8,6 +8,7 @@
 
 /** ConfigError: the program or its deployment is at fault. A message that meets one is delivered again. */
 export const CONFIG_CODES = {
+  CLIENT_MISSING: 'a command needs the package of a client that is not installed',
   HANDLER_MISSING: 'jobs: the role has no handler for the kind of the job',
   INVALID_OPTION: 'an option, an argument or a variable is not accepted; `option` has its path and its value',
   LOCK_TAKEN: 'a semantic lock is held by another saga, or its document is gone',
@@ -63,6 +64,7 @@ export const CALL_CODES = {
   DEAD_LETTER_TOPIC_MISSING: 'skip: a held message needs a dead-letter topic, so that it is not lost',
   EVENT_REFUSED: 'an event is not of a document that was created in the outbox’s collection',
   IN_PROGRESS: 'erase: the message is being processed',
+  JOB_UNKNOWN: 'a command of jobs: there is no such job',
   NOT_FROM_PUBSUB: 'a request is no delivery of Pub/Sub',
   NO_PAYLOAD_STORE: 'skip: the message is in the payload store, and there is none',
   NUMBER_HELD: 'skip: the number is here and will run in its turn',

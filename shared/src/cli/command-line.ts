@@ -8,16 +8,19 @@ import { textOf } from '../errors.ts';
 import type { CostQuestion } from './cost.ts';
 import { COST_HELP, costQuestion } from './cost-command.ts';
 import { ERASE_HELP, type EraseCommand, eraseCommand } from './erase-command.ts';
+import { JOBS_HELP, JOBS_OPTIONS, type JobsLine, jobsLine } from './jobs-command.ts';
 import { OUTBOX_HELP, type OutboxCommand, outboxCommand } from './outbox-command.ts';
 import { durationOf, SAGAS_HELP, type SagasCommand, sagasCommand } from './sagas-command.ts';
 import { STREAMS_HELP, type StreamsCommand, streamsCommand } from './streams-command.ts';
 import { collectionOf, CommandLineError } from './usage.ts';
 
-export const HELP = `Usage: pubsub-guarantees streams|sagas|outbox|erase|cost <command> [options]
+export const HELP = `Usage: pubsub-guarantees streams|sagas|jobs|outbox|erase|cost <command> [options]
 
 ${STREAMS_HELP}
 
 ${SAGAS_HELP}
+
+${JOBS_HELP}
 
 ${OUTBOX_HELP}
 
@@ -25,7 +28,7 @@ ${ERASE_HELP}
 
 ${COST_HELP}
 
-Everywhere:
+Everywhere, the first two except for jobs:
 
   --project ID                    default: GOOGLE_CLOUD_PROJECT
   --database ID                   of Firestore; default: FIRESTORE_DATABASE, or (default)
@@ -33,7 +36,7 @@ Everywhere:
   --help
 
 FIRESTORE_EMULATOR_HOST and PUBSUB_EMULATOR_HOST are respected.
-Exit code 0: done; 1: refused or failed; 2: the command line is wrong.`;
+Exit code 0: done; 1: refused, failed, or not healthy; 2: the command line is wrong.`;
 
 type Common = Readonly<{ project: string; database: string; json: boolean }>;
 
@@ -76,7 +79,7 @@ export type EraseLine = Common & Readonly<{ area: 'erase'; command: EraseCommand
 
 type CostLine = Readonly<{ area: 'cost'; question: CostQuestion; json: boolean }>;
 
-export type CommandLine = StreamsLine | SagasLine | OutboxLine | EraseLine | CostLine;
+export type CommandLine = StreamsLine | SagasLine | JobsLine | OutboxLine | EraseLine | CostLine;
 
 const OPTIONS = {
   consumer: { type: 'string' },
@@ -109,6 +112,16 @@ const OPTIONS = {
   order: { type: 'boolean' },
   duplicates: { type: 'string' },
   region: { type: 'string' },
+  url: { type: 'string' },
+  schema: { type: 'string' },
+  role: { type: 'string' },
+  backlog: { type: 'string' },
+  'backlog-for': { type: 'string' },
+  'pick-up-p95': { type: 'string' },
+  'snapshot-age': { type: 'string' },
+  grant: { type: 'string', multiple: true },
+  concurrency: { type: 'string' },
+  'direct-url': { type: 'string' },
   epoch: { type: 'string' },
   counters: { type: 'string' },
   'counter-scope': { type: 'string' },
@@ -135,6 +148,7 @@ const AREAS = {
     'reply',
     'collection',
   ],
+  jobs: JOBS_OPTIONS,
   outbox: ['epoch', 'counters', 'counter-scope', 'page-size', 'collection'],
   erase: ['consumer', 'dedup-id', 'message-id', 'subscription', 'dry-run', 'collection'],
   cost: ['rate', 'size', 'once', 'later', 'order', 'duplicates', 'region'],
@@ -175,12 +189,13 @@ function read(args: readonly string[], environment: Environment): CommandLine | 
     const text = `the command is ${JSON.stringify(area ?? '')}; accepted: ${Object.keys(AREAS).join(', ')} (see --help)`;
     throw new CommandLineError(text);
   }
-  const own: readonly string[] = [...AREAS[area], ...EVERYWHERE];
+  const own: readonly string[] = area === 'jobs' ? AREAS.jobs : [...AREAS[area], ...EVERYWHERE];
   const foreign = Object.keys(values).find((name) => !own.includes(name));
   if (foreign !== undefined) throw new CommandLineError(`--${foreign} is no option of ${area}; see --help`);
   if (area === 'cost') {
     return { area, question: costQuestion(rest, values), json: values.json === true };
   }
+  if (area === 'jobs') return jobsLine(rest, values, environment);
   const from: Environment = {
     ...environment,
     ...(values.project !== undefined && { GOOGLE_CLOUD_PROJECT: values.project }),

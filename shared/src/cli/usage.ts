@@ -52,5 +52,5 @@ export function columns(rows: readonly (readonly string[])[]): readonly string[]
   );
 }
 
-/** The object of `--json`, and the lines without it. */
-export type Printed = Readonly<{ object: object; lines: readonly string[] }>;
+/** The object of `--json`, and the lines without it. `exitCode`: where what was found out is no good news (default 0). */
+export type Printed = Readonly<{ object: object; lines: readonly string[]; exitCode?: number }>;
