@@ -97,6 +97,7 @@ function parse(args: readonly string[]) {
         caller: text,
         sagas: text,
         'outbox-trigger': flag,
+        jobs: flag,
         'remote-targets': flag,
         'write-env': text,
         'print-env': flag,
@@ -118,6 +119,7 @@ function parse(args: readonly string[]) {
 function stackOptions(values: Values, environment: Environment): StackOptions {
   refuse(values, ['store', 'redis-url', 'sagas'], 'is for the toolkit: npm start');
   if (values['outbox-trigger']) throw new OptionError('--outbox-trigger is for the toolkit: npm start');
+  if (values.jobs) throw new OptionError('--jobs is for the toolkit: npm start');
   if (values.seed !== undefined) refuse(values, ['load'], 'is not possible together with --seed');
   const { services: list, project } = values;
   const services = list === undefined ? undefined : servicesOf(list);
@@ -142,10 +144,12 @@ function toolkitOptions(values: Values, environment: Environment): ToolkitOption
   }
   if (store === 'redis') refuse(values, ['load', 'save'], 'is not possible with --store redis');
   else refuse(values, ['redis-url'], 'is only for --store redis');
+  if (values.jobs) refuse(values, ['load', 'save'], 'is not possible with --jobs');
   return {
     ...shared(values, environment, PORT_COUNT),
     store,
     outboxTrigger: values['outbox-trigger'],
+    jobs: values.jobs,
     ...given('redisUrl', redisUrl),
     ...given('sagas', values.sagas === undefined ? undefined : sagasIn(pathOf(values.sagas))),
   };

@@ -5,17 +5,20 @@ export type EnvironmentSource = Readonly<{
   pubsub?: string | undefined;
   firestore?: string | undefined;
   tasks?: string | undefined;
+  /** A URL. */
+  postgres?: string | undefined;
   control: string;
   project: string;
 }>;
 
 /** Of the services that run, and no others. */
 export function environmentOf(addresses: EnvironmentSource): Readonly<Record<string, string>> {
-  const { pubsub, firestore, tasks, control, project } = addresses;
+  const { pubsub, firestore, tasks, postgres, control, project } = addresses;
   return {
     ...(pubsub !== undefined && { PUBSUB_EMULATOR_HOST: pubsub }),
     ...(firestore !== undefined && { FIRESTORE_EMULATOR_HOST: firestore }),
     ...(tasks !== undefined && { CLOUD_TASKS_EMULATOR_HOST: tasks }),
+    ...(postgres !== undefined && { DATABASE_URL: postgres }),
     LOCAL_STACK_CONTROL: control,
     GOOGLE_CLOUD_PROJECT: project,
     // Otherwise Google's Node clients first look for a metadata server that a laptop does not have.

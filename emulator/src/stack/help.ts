@@ -37,7 +37,8 @@ export const TOOLKIT_HELP = `Starts Pub/Sub, Firestore, Cloud Tasks, the five fu
   --store NAME           where claims are kept: firestore (default) or redis
   --redis-url URL        with --store redis: redis://host:port
   --sagas FILE           a file whose default export is the list of sagas to run (default: those of the example)
-  --outbox-trigger       fire a trigger for each row of the outbox, to the function saga${COMMON}`;
+  --outbox-trigger       fire a trigger for each row of the outbox, to the function saga
+  --jobs                 also a Postgres with the tables of jobs, where one is installed${COMMON}`;
 
 export function summary(addresses: StackAddresses | ToolkitAddresses): string {
   return [

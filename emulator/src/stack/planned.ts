@@ -10,6 +10,10 @@ export function planned({ start }: CommandLine): EnvironmentSource {
   const stack = start.kind === 'stack' ? start.options : {};
   const ports = portsOf(given, portBase);
   const chosen: readonly string[] = stack.services ?? SERVICES;
+  if (start.kind === 'toolkit' && start.options.jobs === true)
+    throw new OptionError(
+      '--print-env is not possible with --jobs: the port of Postgres is any that is free',
+    );
   const addressOf = (name: keyof typeof ports): string => {
     if (ports[name] !== 0) return `127.0.0.1:${ports[name]}`;
     throw new OptionError(`--print-env needs fixed ports: that of ${name} is any that is free`);

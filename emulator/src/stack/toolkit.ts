@@ -8,6 +8,7 @@ import { existsSync } from 'node:fs';
 import type { Trigger } from '../firestore/index.ts';
 import { freePorts } from '../free-ports.ts';
 import { assertFree } from '../grpc-server.ts';
+import { type JobsDatabase, startJobsDatabase } from '../postgres/jobs-database.ts';
 import { openStack } from './open.ts';
 import { type FunctionUrls, type Programs, startPrograms } from './programs.ts';
 import { NEVER_EXPIRES, pushEndpoint } from './provision.ts';
@@ -38,9 +39,13 @@ export type ToolkitOptions = Omit<StackOptions, 'services' | 'project' | 'appEng
     sagas?: string;
     /** Whether a trigger on the outbox's default collection tells the function `saga` of each row. Default: false. */
     outboxTrigger?: boolean;
+    /** Also a Postgres with the tables of jobs. Then nothing can be saved, loaded or reset. Default: false. */
+    jobs?: boolean;
   }>;
 
-export type ToolkitAddresses = StackAddresses & Readonly<{ functions: FunctionUrls; republisher: string }>;
+/** `postgres`: a URL for clients, with `jobs`. */
+export type ToolkitAddresses = StackAddresses &
+  Readonly<{ functions: FunctionUrls; republisher: string; postgres?: string }>;
 
 /** Ten ports in a row from `portBase`: those of the stack, the republisher, `dedup`, `delay`, `fifo`, `pipeline`, `saga`. */
 export type Toolkit = Omit<Stack, 'addresses'> &
@@ -51,6 +56,26 @@ export type Toolkit = Omit<Stack, 'addresses'> &
 
 /** Rejects as `startStack` does, and when a program does not start or Redis does not answer. */
 export async function startToolkit(options: ToolkitOptions = {}): Promise<Toolkit> {
+  const { jobs = false, ...without } = options;
+  if (!jobs) return started(without);
+  const database = await startJobsDatabase();
+  try {
+    const toolkit = await started(without, database);
+    const close = async (): Promise<void> => {
+      try {
+        await toolkit.close();
+      } finally {
+        await database.close();
+      }
+    };
+    return { ...toolkit, close };
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}
+
+async function started(options: Omit<ToolkitOptions, 'jobs'>, database?: JobsDatabase): Promise<Toolkit> {
   const { store = 'firestore', redisUrl, sagas = EXAMPLE_SAGAS, log = () => undefined, ...others } = options;
   const { outboxTrigger = false, triggers = [], ...rest } = others;
   for (const folder of Object.values(PACKAGES)) {
@@ -69,10 +94,15 @@ export async function startToolkit(options: ToolkitOptions = {}): Promise<Toolki
       triggers: outboxTrigger ? [...triggers, outboxTriggerTo(urls.saga)] : triggers,
     },
     {
-      addresses: { functions: urls, republisher: urlOf(ports.republisher) },
+      addresses: {
+        functions: urls,
+        republisher: urlOf(ports.republisher),
+        ...(database !== undefined && { postgres: database.url }),
+      },
       saved: { functions: urls },
       adopt: (saved) => lasting(repointed(saved, urls)),
       ...(withRedis && { unsavable: 'the claims are in Redis, which is not the stack’s' }),
+      ...(database !== undefined && { unsavable: 'the jobs are in Postgres, which is not the stack’s' }),
       async start(addresses, closers) {
         const pushRetryPolicy = options.official !== true && options.external?.pubsub === undefined;
         const settings = {
