@@ -1,7 +1,7 @@
 /**
  * Plays one schedule of workers that make recurring jobs, on virtual time, and says which invariants it broke.
  *
- * Two processes share one store and look every 20 s. Each is paused, dies at any request and is replaced, now or minutes
+ * Two processes share one store and look every 30 s. Each is paused, dies at any request and is replaced, now or minutes
  * later; requests are lost, late or repeated, and wall clocks are wrong. The two may have different expressions under one
  * name, as in a deployment. After a while nothing fails any more.
  */
@@ -72,7 +72,7 @@ export type Schedule = Readonly<{
 
 const TROUBLE_MS = 1_800_000;
 const QUIET_MS = 900_000;
-const LOOK_MS = 20_000;
+const LOOK_MS = 30_000;
 /** From here on each process is there and looks in time. */
 const CALM_MS = TROUBLE_MS + 600_000;
 

@@ -19,4 +19,4 @@ test(`T33: ${SCHEDULES} random schedules of workers that die make one job for ea
   diedEverywhere(t, counts, SCHEDULES >= DEEP);
 });
 
-catchMutants({ asBuilt, mutants, schedules, play }, { seed: SEED, numRuns: 120 });
+catchMutants({ asBuilt, mutants, schedules, play }, { seed: SEED, numRuns: 60 });
