@@ -290,7 +290,7 @@ describe('waiting', () => {
     assert.equal(runs(), 1);
   });
 
-  test('gives up after its budget, saying that another delivery has it', async () => {
+  test('stops waiting after its budget, saying that another delivery has it', async () => {
     const clock = virtualClock();
     const store = memoryClaims({ clock });
     const running = worker(clock, store, slow(clock, 50_000)).deliver(aMessage('1'), aContext(clock));

@@ -1,6 +1,6 @@
 /**
- * A Redis cluster for tests: three masters on the loopback interface with a third of the slots each, told of one another
- * by commands. It saves nothing, and is ended by its own process IDs.
+ * A Redis cluster for tests: three masters on the loopback interface with a third of the slots each, introduced to one
+ * another by commands. It saves nothing, and is ended by its own process IDs.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { Cluster, Redis } from 'ioredis';

@@ -45,7 +45,7 @@ export function startProcess<Request extends string = string>(
   plan: Plan<Request>,
 ): Process<Request> {
   /** What every await of the process also waits for. */
-  let halt: Promise<void> | undefined;
+  let paused: Promise<void> | undefined;
   let isAlive = true;
   const own = pausable(clock);
 
@@ -53,7 +53,7 @@ export function startProcess<Request extends string = string>(
     if (!isAlive) return;
     isAlive = false;
     own.pause();
-    halt = new Promise(() => {});
+    paused = new Promise(() => {});
     plan.died?.();
   };
   const pass = (request: Request, when: When): boolean => {
@@ -61,7 +61,7 @@ export function startProcess<Request extends string = string>(
     return isAlive;
   };
   const awake = async (): Promise<void> => {
-    while (halt !== undefined) await halt;
+    while (paused !== undefined) await paused;
   };
   const fate = async <Value>(request: Request, apply: () => Promise<Value>): Promise<Value> => {
     const fault = plan.faultOf?.(request);
@@ -75,14 +75,14 @@ export function startProcess<Request extends string = string>(
     clock: { now: own.now, monotonic: own.monotonic, after: own.after },
     async call(request, apply) {
       pass(request, 'before');
-      if (halt !== undefined) await awake();
+      if (paused !== undefined) await awake();
       try {
         const value = await fate(request, apply);
         pass(request, 'after');
         return value;
       } finally {
         // An error, too, reaches a running process alone.
-        if (halt !== undefined) await awake();
+        if (paused !== undefined) await awake();
       }
     },
     pass,
@@ -92,14 +92,14 @@ export function startProcess<Request extends string = string>(
     pause(milliseconds) {
       if (!isAlive) return;
       const { promise, resolve } = Promise.withResolvers<void>();
-      halt = promise;
+      paused = promise;
       own.pause();
       clock.after(milliseconds, () => {
-        if (halt === promise) halt = undefined;
+        if (paused === promise) paused = undefined;
         resolve();
         // Answers that came meanwhile are delivered before timers that were due.
         clock.after(0, () => {
-          if (halt === undefined) own.resume();
+          if (paused === undefined) own.resume();
         });
       });
     },

@@ -65,7 +65,7 @@ if (binaries === undefined) {
           acknowledged.set(number, answer.id);
         } catch (error) {
           if (error instanceof assert.AssertionError) throw error;
-          // The commit may have gone through: with a key the next try is told.
+          // The commit may have gone through: with a key the next try answers so.
           unknown += 1;
           await pause(100);
         }

@@ -49,7 +49,7 @@ export type Schedule = Readonly<{
   deaths: readonly Death<Site>[];
 }>;
 
-const TROUBLE_MS = 200_000;
+const FAULTS_END_MS = 200_000;
 const PERIOD_MS = 20_000;
 const LIMIT_MS = 7_200_000;
 
@@ -73,7 +73,7 @@ export const schedules: fc.Arbitrary<Schedule> = fc.record({
   ),
   pauses: fc.array(
     fc.record({
-      at: fc.nat(TROUBLE_MS - 90_000),
+      at: fc.nat(FAULTS_END_MS - 90_000),
       slot: fc.nat(2),
       milliseconds: fc.integer({ min: 1_000, max: 90_000 }),
     }),
@@ -91,7 +91,7 @@ export async function play(
 ): Promise<readonly Readonly<{ invariant: Invariant; text: string }>[]> {
   const clock = virtualClock();
   const table = memoryJobTable();
-  const isTrouble = (): boolean => clock.monotonic() < TROUBLE_MS;
+  const hasFaults = (): boolean => clock.monotonic() < FAULTS_END_MS;
   const nextFault = inTurn(schedule.faults);
   const due = plannedDeaths(schedule.deaths, died);
   const broken: Readonly<{ invariant: Invariant; text: string }>[] = [];
@@ -125,8 +125,8 @@ export async function play(
 
   const slots = supervise(3, (_slot, replace) => {
     const process = startProcess<Request>(clock, {
-      faultOf: (request) => (isTrouble() && REQUESTS.includes(request) ? nextFault() : undefined),
-      dies: (request, when) => isTrouble() && due.dies(`${when} ${request}`),
+      faultOf: (request) => (hasFaults() && REQUESTS.includes(request) ? nextFault() : undefined),
+      dies: (request, when) => hasFaults() && due.dies(`${when} ${request}`),
       lost: (_request, how) => storeUnavailable(how),
       died: () => void clock.after(2_000, replace),
     });
@@ -163,7 +163,7 @@ export async function play(
       ]);
     clock.after(at, () => void enqueue());
   }
-  await clock.advance(TROUBLE_MS);
+  await clock.advance(FAULTS_END_MS);
   while (table.jobs.size > 0 && broken.length === 0 && clock.monotonic() < LIMIT_MS)
     await clock.advance(30_000);
   for (const { id, state } of broken.length === 0 ? table.jobs.values() : [])

@@ -33,7 +33,7 @@ import {
   type Request,
   type Schedule,
   type Site,
-  TROUBLE_MS,
+  FAULTS_END_MS,
 } from './schedule.ts';
 
 /** What a mutant changes. */
@@ -56,8 +56,8 @@ const SEATS = 3;
 const LEASE_MS = 30_000;
 const MAX_RUN_MS = 150_000;
 /** Longer than all attempts of all jobs, one after the other. */
-const LIMIT_MS = TROUBLE_MS + 36_000_000;
-/** How long before the end of a lease trouble may have begun that it ended by. */
+const LIMIT_MS = FAULTS_END_MS + 36_000_000;
+/** How long before the end of a lease a fault may begin that ends it. */
 const CAUSE_MS = 3 * LEASE_MS;
 const FORGOTTEN_MS = 20_000;
 /** Of so many calls in a row so many may lose their reply, and no lease ends by that. */
@@ -76,8 +76,8 @@ export async function play(
 ): Promise<readonly Violation[]> {
   const clock = virtualClock();
   const table = memoryJobTable();
-  const quietMs = clock.now() + TROUBLE_MS + 60_000;
-  const isTrouble = (): boolean => clock.monotonic() < TROUBLE_MS;
+  const quietMs = clock.now() + FAULTS_END_MS + 60_000;
+  const hasFaults = (): boolean => clock.monotonic() < FAULTS_END_MS;
   const due = plannedDeaths(schedule.deaths, died);
   const nextFault = inTurn(schedule.faults);
   const runs: SeenRun[] = [];
@@ -85,7 +85,7 @@ export async function play(
   const confirmed: Readonly<{ id: string; key: number | undefined }>[] = [];
   const say = (invariant: Invariant, text: string): void => void seen.push({ invariant, text });
   /** By owner: when something happened to the process that may cost it a lease. */
-  const troubles = new Map<string, number[]>();
+  const disturbances = new Map<string, number[]>();
   const dead = new Set<string>();
   /** Until when a pause may still be the cause of a lost lease. */
   const pausedUntil = new Map<string, number>();
@@ -132,8 +132,8 @@ export async function play(
   const checkCause = ({ id, owner = '', call = 0, claimedMs }: JobRecord): void => {
     const now = clock.monotonic();
     const sinceMs = Math.max(claimedMs - (clock.now() - now) - CAUSE_MS, now - CAUSE_MS - LEASE_MS);
-    const isTroubled = (troubles.get(owner) ?? []).some((atMs) => atMs >= sinceMs);
-    if (dead.has(owner) || now <= (pausedUntil.get(owner) ?? -Infinity) || isTroubled) return;
+    const wasDisturbed = (disturbances.get(owner) ?? []).some((atMs) => atMs >= sinceMs);
+    if (dead.has(owner) || now <= (pausedUntil.get(owner) ?? -Infinity) || wasDisturbed) return;
     say('a crash has a cause', `job ${id} of ${owner}, call ${call}, at ${Math.round(now)}`);
   };
 
@@ -212,19 +212,20 @@ export async function play(
 
   const seats = supervise(SEATS, (seat, replace) => {
     let owner = '';
-    const note = (): void => void troubles.set(owner, [...(troubles.get(owner) ?? []), clock.monotonic()]);
+    const note = (): void =>
+      void disturbances.set(owner, [...(disturbances.get(owner) ?? []), clock.monotonic()]);
     /** Whether the reply to each call was lost. */
     const recent: boolean[] = [];
     const process = startProcess<Request>(clock, {
       faultOf() {
         if (isDown()) return { kind: 'refused' };
-        const fault = isTrouble() ? nextFault() : undefined;
+        const fault = hasFaults() ? nextFault() : undefined;
         recent.push(fault?.kind === 'reply lost');
         const isDeaf = recent.slice(-RECENT).filter(Boolean).length > MOST_LOST;
         if (isDeaf || (fault !== undefined && fault.kind !== 'reply lost')) note();
         return fault;
       },
-      dies: (request, when) => isTrouble() && due.dies(`${when} ${request}`),
+      dies: (request, when) => hasFaults() && due.dies(`${when} ${request}`),
       lost: (_request, how) => storeUnavailable(how),
       died() {
         dead.add(owner);
@@ -303,7 +304,7 @@ export async function play(
   for (const [number, job] of schedule.jobs.entries()) clock.after(job.at, () => void enqueue(number, job));
 
   // Beyond the last request that is on its way.
-  await clock.advance(TROUBLE_MS + 60_000);
+  await clock.advance(FAULTS_END_MS + 60_000);
   while (table.jobs.size > 0 && seen.length === 0 && clock.monotonic() < LIMIT_MS)
     await clock.advance(60_000);
   return violations(table, { runs, confirmed, violations: seen });

@@ -204,7 +204,7 @@ if (binaries === undefined) {
       await all.end();
     });
 
-    test('T31: an exchange that gets no answer is given up, its connection destroyed, and what it claimed adopted', async () => {
+    test('T31: an exchange that gets no answer is abandoned, its connection destroyed, and what it claimed adopted', async () => {
       const proxy = await startHangingProxy(server.port);
       const through = poolOf({ ...server.config, port: proxy.port });
       const store = open({ callTimeout: '300ms' }, through);
@@ -379,7 +379,7 @@ if (binaries === undefined) {
       assert.equal(health.problems.at(-1)?.code, 'OLD_SNAPSHOT');
     });
 
-    test('T22: a transaction whose statement hangs is given up at once, and holds nothing', async () => {
+    test('T22: a transaction whose statement hangs is abandoned at once, and holds nothing', async () => {
       await enqueue(job('hangs'));
       const [run] = await claim(open(), 'hangs');
       const begun = await open().begin(run!);
@@ -396,9 +396,9 @@ if (binaries === undefined) {
         // Nothing waits for these: the second one comes when the transaction is rolled back.
         const first = tx.query('select pg_sleep(0.1)');
         late.push(first.then(() => tx.query('create table public.late ()')).catch((error: unknown) => error));
-        throw new Error('given up');
+        throw new Error('abandoned');
       });
-      await assert.rejects(failed, /given up/);
+      await assert.rejects(failed, /abandoned/);
       assert.equal(Reflect.get(Object(await late[0]), 'code'), 'TRANSACTION_OVER');
       assert.equal(await count(`select count(*) from pg_class where relname = 'late'`), 0);
     });

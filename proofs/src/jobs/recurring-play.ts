@@ -70,11 +70,11 @@ export type Schedule = Readonly<{
   skews: readonly [number, number];
 }>;
 
-const TROUBLE_MS = 1_800_000;
+const FAULTS_END_MS = 1_800_000;
 const QUIET_MS = 900_000;
 const LOOK_MS = 30_000;
 /** From here on each process is there and looks in time. */
-const CALM_MS = TROUBLE_MS + 600_000;
+const CALM_MS = FAULTS_END_MS + 600_000;
 
 export const schedules: fc.Arbitrary<Schedule> = fc.record({
   missed: fc.constantFrom('skip', 'one', 'all', 'all'),
@@ -99,7 +99,7 @@ export const schedules: fc.Arbitrary<Schedule> = fc.record({
   ),
   pauses: fc.array(
     fc.record({
-      at: fc.nat(TROUBLE_MS - 400_000),
+      at: fc.nat(FAULTS_END_MS - 400_000),
       slot: fc.nat(1),
       milliseconds: fc.integer({ min: 10_000, max: 400_000 }),
     }),
@@ -128,12 +128,12 @@ export async function play(
   const due = plannedDeaths(schedule.deaths, died);
   let commits = 0;
   const faultOf = (request: Request): NetworkFault | undefined => {
-    if (!isTrouble()) return undefined;
+    if (!hasFaults()) return undefined;
     if (request === 'recur') commits += 1;
     const stall = request === 'recur' ? schedule.stalls.find(({ hit }) => hit === commits) : undefined;
     return stall === undefined ? nextFault() : { kind: 'none', beforeMs: stall.milliseconds };
   };
-  const isTrouble = (): boolean => clock.monotonic() < TROUBLE_MS;
+  const hasFaults = (): boolean => clock.monotonic() < FAULTS_END_MS;
   const recurrenceOf = (slot: number): CheckedRecurrence => {
     const cron = CRONS[isMixed ? slot : 0] ?? CRONS[0];
     const [one] = checkRecurrences('recurring', {
@@ -149,7 +149,7 @@ export async function play(
   const slots = supervise(2, (slot, replace) => {
     const process = startProcess<Request>(clock, {
       faultOf,
-      dies: (request, when) => isTrouble() && due.dies(`${when} ${request}`),
+      dies: (request, when) => hasFaults() && due.dies(`${when} ${request}`),
       lost: (_request, how) => storeUnavailable(how),
       died: () => void clock.after(restartMs, replace),
     });
@@ -168,7 +168,7 @@ export async function play(
     const ports = { clock: own, log: silent };
     const { pass } = recurringJobs({ ...RECURRENCE_RULES, ...way.rules }, store, [recurrenceOf(slot)], ports);
     const loop = async (): Promise<void> => {
-      while (process.alive() && clock.monotonic() < TROUBLE_MS + QUIET_MS) {
+      while (process.alive() && clock.monotonic() < FAULTS_END_MS + QUIET_MS) {
         await pass();
         await sleep(own, LOOK_MS);
       }
@@ -179,7 +179,7 @@ export async function play(
   for (const { at, slot, milliseconds } of schedule.pauses) {
     clock.after(at, () => slots.at(slot).pause(milliseconds));
   }
-  await clock.advance(TROUBLE_MS + QUIET_MS);
+  await clock.advance(FAULTS_END_MS + QUIET_MS);
   return violations(table, { schedule, known, startMs });
 }
 
@@ -206,9 +206,9 @@ function violations(
     made.add(at);
     lastMs = at;
   }
-  // What was missed in the trouble is made by one policy alone; what comes after it is made by each.
+  // What was missed while faults were on is made by one policy alone; what comes after it is made by each.
   const fromMs = startMs + (missed === 'all' ? 0 : CALM_MS);
-  const toMs = startMs + TROUBLE_MS + QUIET_MS - 2 * LOOK_MS;
+  const toMs = startMs + FAULTS_END_MS + QUIET_MS - 2 * LOOK_MS;
   for (const { dueTimes } of known) {
     for (let at = dueTimes.after(fromMs); at !== undefined && at < toMs; at = dueTimes.after(at))
       if (!made.has(at)) say('no due time is lost', at);

@@ -64,7 +64,7 @@ export type Schedule = Readonly<{
   skews: readonly [number, number, number];
 }>;
 
-export const TROUBLE_MS = 260_000;
+export const FAULTS_END_MS = 260_000;
 
 const lossy = drawnFaults(
   { none: 30, lost: 1 },
@@ -80,7 +80,7 @@ const slow = fc.oneof(
   { weight: 14, arbitrary: fc.constant(undefined) },
   { weight: 1, arbitrary: fc.nat(45_000).map((afterMs): NetworkFault => ({ kind: 'none', afterMs })) },
 );
-const at = fc.nat(TROUBLE_MS - 130_000);
+const at = fc.nat(FAULTS_END_MS - 130_000);
 const seat = fc.nat(2);
 
 export const schedules: fc.Arbitrary<Schedule> = fc.record({

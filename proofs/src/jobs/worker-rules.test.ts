@@ -137,12 +137,12 @@ test('T10: a poison job is dead after three processes, and each innocent job bes
 
 test('T23: a process that was blocked for longer than the lease drops the job first, and another one does it once', async () => {
   const { clock, start, enqueue, ends, events } = world();
-  const told: string[] = [];
+  const seen: string[] = [];
   await enqueue('x');
   const { process } = start({
     async handle(_job, { signal }) {
       await new Promise<void>((resolve) => process.clock.after(20_000, resolve));
-      told.push(`aborted: ${signal.aborted}`);
+      seen.push(`aborted: ${signal.aborted}`);
       return ack();
     },
   });
@@ -151,11 +151,11 @@ test('T23: a process that was blocked for longer than the lease drops the job fi
   await clock.advance(1_000);
   start({
     async handle() {
-      told.push('again');
+      seen.push('again');
       return ack();
     },
   });
   await clock.advance(120_000);
-  assert.deepEqual([told, ends()], [['again', 'aborted: true'], ['done, attempt 2, 1 crashes']]);
+  assert.deepEqual([seen, ends()], [['again', 'aborted: true'], ['done, attempt 2, 1 crashes']]);
   assert.ok(events.includes('job_lease_lost') && events.includes('event_loop_blocked'), events.join(' '));
 });

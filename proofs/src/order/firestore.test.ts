@@ -202,7 +202,7 @@ test('W11: a commit that was applied although its reply was lost is refused as a
     const ref = newStream();
     const patch = patchOf({ last: 1 });
     const version = await store.commit(ref, NEW, { patch, create: [heldAs(3)] }).catch(() => 'unknown');
-    assert.ok(version === undefined || version === 'unknown', 'the client repeats by itself, or gives up');
+    assert.ok(version === undefined || version === 'unknown', 'the client repeats by itself, or stops');
     assert.equal((await store.read(ref)).state?.commit, patch.commit);
     sent = 0;
     // A transaction whose commit was applied runs its work again, which finds its own ID.

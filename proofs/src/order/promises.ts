@@ -49,7 +49,7 @@ function checkKey(plan: Schedule, run: Simulated, key: string, contents: Map<str
       (one) => one.key === key && one.number === number && cameLate(run, one.id),
     );
     const isKnown = isDeadLettered || isLate || plan.onGap === 'skip';
-    assert.ok(isKnown, `${key}#${number} was given up without a dead letter`);
+    assert.ok(isKnown, `${key}#${number} was dropped without a dead letter`);
   }
   checkEnd(plan, run, key, state);
   assert.ok(last <= plan.numbers && traffic.sent.length >= 0);
@@ -123,11 +123,11 @@ function checkMessages(
       assert.notEqual(state?.epoch, epoch, `${content} has the right epoch`);
     else if (code === 'SEQUENCE_CONFLICT') assert.ok(!ran, `${content} ran and was dead-lettered`);
     else {
-      assert.ok(deadLettered.has(content), `${content} was given up without a dead letter`);
+      assert.ok(deadLettered.has(content), `${content} was dropped without a dead letter`);
       // As above: an innocent next message may be dead-lettered too, where processes died in it.
       assert.ok(
         code === 'FATAL' || code === 'ATTEMPTS_EXHAUSTED' || faults > 0 || recording.kills.size > 0,
-        `${content} was given up for ${code}`,
+        `${content} was dead-lettered for ${code}`,
       );
     }
   }

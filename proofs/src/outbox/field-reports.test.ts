@@ -60,7 +60,7 @@ test('B01, B50: what no topic takes is refused with its key and type, before a r
   assert.deepEqual(taken.numbers, [1, 2]);
 });
 
-test('B12: a call that comes again under its name is told its numbers, and adds nothing', async () => {
+test('B12: a call that comes again under its name gets its numbers, and adds nothing', async () => {
   const { store, add, texts, relayOf } = world();
   const first = await add('a', { ...K, id: 'order 1' });
   const again = await add('a', { ...K, id: 'order 1' });
@@ -70,7 +70,7 @@ test('B12: a call that comes again under its name is told its numbers, and adds 
   assert.deepEqual(texts(), ['a']);
 });
 
-test('B14: of many callers at once on one key the one that loses each time is told so, and takes no number; other keys are not affected', async () => {
+test('B14: of many callers at once on one key the one that loses each time gets an error, and takes no number; other keys are not affected', async () => {
   const { add, clock, store } = world({ maxAttempts: 1 });
   const count = 50;
   const all = Array.from({ length: count }, (_, index) => index);

@@ -179,7 +179,7 @@ export function retryLater(queue: TaskQueue, options: RetryLaterOptions): Middle
 /** For failures that ask for none themselves; 0: they are delivered again as usual. */
 type Pauses = Readonly<{ inProgressMs: number; contentionMs: number }>;
 
-/** Others were in the way each time that it was tried: what they do is done once they have let go. */
+/** Others were in the way each time that it was tried: what they do is done once they have released it. */
 const CONTENTION: ReadonlySet<string> = new Set(['TRANSACTION_CONTENTION', 'SAGA_STEP_BUSY']);
 
 /** 0: no pause was asked for. Throws ConfigError for one that is not valid. */

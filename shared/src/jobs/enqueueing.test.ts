@@ -40,21 +40,21 @@ function world() {
   const handler = enqueueing(jobs(store, { clock }), toJob);
   const given = async (one: Message): Promise<Outcome> =>
     deliver(handler, one, { consumer: 'intake', source: 's', clock, log: silent, handlerTimeout: '10s' });
-  const told = async (one: Message): Promise<string> => {
+  const outcomeOf = async (one: Message): Promise<string> => {
     const outcome = await given(one);
     return outcome.kind === 'ack'
       ? outcome.reason
       : `${outcome.kind} ${String(Reflect.get(Object(outcome.error), 'code'))}`;
   };
-  return { clock, table, told, loses: (lost: boolean) => (isLost = lost) };
+  return { clock, table, outcomeOf, loses: (lost: boolean) => (isLost = lost) };
 }
 
 test('a message becomes one job, however often it is delivered', async () => {
-  const { table, told } = world();
+  const { table, outcomeOf } = world();
   const one = message('1', '{"scene":42}');
-  assert.deepEqual([await told(one), await told(one)], ['handled', 'duplicate']);
+  assert.deepEqual([await outcomeOf(one), await outcomeOf(one)], ['handled', 'duplicate']);
   const copy = message('2', '{"scene":7}', { dedupId: 'd' });
-  assert.deepEqual([await told(copy), await told({ ...copy, id: '3' })], ['handled', 'duplicate']);
+  assert.deepEqual([await outcomeOf(copy), await outcomeOf({ ...copy, id: '3' })], ['handled', 'duplicate']);
   assert.deepEqual(
     [...table.jobs.values()].map(({ role, payload }) => [role, payload]),
     [
@@ -65,18 +65,18 @@ test('a message becomes one job, however often it is delivered', async () => {
 });
 
 test('T20: a commit of unknown outcome is a retry, and its redelivery finds the job', async () => {
-  const { table, told, loses } = world();
+  const { table, outcomeOf, loses } = world();
   loses(true);
-  assert.equal(await told(message('1', '1')), 'retry STORE_UNAVAILABLE');
+  assert.equal(await outcomeOf(message('1', '1')), 'retry STORE_UNAVAILABLE');
   loses(false);
-  assert.deepEqual([await told(message('1', '1')), table.jobs.size], ['duplicate', 1]);
+  assert.deepEqual([await outcomeOf(message('1', '1')), table.jobs.size], ['duplicate', 1]);
 });
 
 test('T13: another content under one dedupId is a dead letter, and so is what is no job', async () => {
-  const { told, table } = world();
-  await told(message('1', '1', { dedupId: 'd' }));
-  assert.equal(await told(message('2', '2', { dedupId: 'd' })), 'deadLetter KEY_CONFLICT');
-  assert.equal(await told(message('3', JSON.stringify('x'.repeat(9_000)))), 'deadLetter LIMIT_EXCEEDED');
-  assert.match(await told(message('4', '{')), /^retry/);
+  const { outcomeOf, table } = world();
+  await outcomeOf(message('1', '1', { dedupId: 'd' }));
+  assert.equal(await outcomeOf(message('2', '2', { dedupId: 'd' })), 'deadLetter KEY_CONFLICT');
+  assert.equal(await outcomeOf(message('3', JSON.stringify('x'.repeat(9_000)))), 'deadLetter LIMIT_EXCEEDED');
+  assert.match(await outcomeOf(message('4', '{')), /^retry/);
   assert.equal(table.jobs.size, 1);
 });

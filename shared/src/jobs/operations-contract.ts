@@ -87,7 +87,7 @@ export function operationsContract<Tx>(opened: () => JobsUnderTest<Tx>, kit: Job
     assert.ok((await opened().store.look()).ready >= 1);
   });
 
-  test('what is told of health is counted from the log and the samples', async () => {
+  test('the figures of health are counted from the log and the samples', async () => {
     await opened().store.tidy();
     const vitals = await opened().store.vitals(3_600_000);
     assert.ok(vitals.backlog >= 0 && (vitals.pickUpP95Ms ?? -1) >= 0);

@@ -84,7 +84,7 @@ const endings = (s: string, ended: string): readonly string[] => [
       (extract(epoch from e.claimed_at - e.run_at) * 1000)::bigint,
       (extract(epoch from clock_timestamp() - e.claimed_at) * 1000)::bigint, e.created_at, clock_timestamp()
     from ${ended} e)`,
-  `buried as (insert into ${s}.job_dead (id, role, code, text, died_at, job)
+  `died as (insert into ${s}.job_dead (id, role, code, text, died_at, job)
     select e.id, e.role, coalesce(e.why->>'code', ''), coalesce(e.why->>'text', ''), clock_timestamp(),
       to_jsonb(e) - array['n', 'why', 'outcome']
     from ${ended} e where e.outcome = 'dead')`,

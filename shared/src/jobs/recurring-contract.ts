@@ -35,7 +35,7 @@ export function recurringContract<Tx>(opened: () => JobsUnderTest<Tx>, kit: JobK
       log: silent,
     }).pass();
 
-  test('a recurrence begins at the time of the store, and every process is told the same', async () => {
+  test('a recurrence begins at the time of the store, and every process gets the same', async () => {
     const ids = [idOf(), idOf(), { ...idOf(), cron: '@daily UTC' }];
     const first = await opened().store.recurrences(ids);
     assert.equal(first.madeMs.length, 3);

@@ -54,7 +54,7 @@ export function recurringJobs<Tx>(
     return isMade && jobs.length > 0;
   };
 
-  const tellFailure = (recurrence: string, error: unknown): void =>
+  const reportFailure = (recurrence: string, error: unknown): void =>
     log.warn('a recurring job could not be made', {
       event: 'job_recurrence_failed',
       recurrence,
@@ -75,7 +75,7 @@ export function recurringJobs<Tx>(
         // The others would wait for the store in vain, and leases with them.
         if (codeOf(error) === 'STORE_UNAVAILABLE') throw error;
         isFailed = true;
-        tellFailure(one.id.name, error);
+        reportFailure(one.id.name, error);
       }
       // A recurrence that another worker is writing for the first time has no due time yet.
       waitMs = Math.min(waitMs, made === undefined ? 0 : (one.dueTimes.after(nowMs) ?? Infinity) - nowMs);
@@ -94,7 +94,7 @@ export function recurringJobs<Tx>(
       } catch (error) {
         failures += 1;
         lookAtMs = clock.monotonic() + pauseAfter(failures, PAUSES);
-        tellFailure(list.map(({ id }) => id.name).join(' '), error);
+        reportFailure(list.map(({ id }) => id.name).join(' '), error);
       }
       return roles;
     },

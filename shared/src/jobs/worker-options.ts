@@ -42,7 +42,7 @@ export type RoleOptions<Tx = unknown> = Readonly<{
 }>;
 
 export type WorkerOptions = Readonly<{
-  /** Jobs at once (default 1, at most 1,000). Nothing is fetched ahead; a crash costs each job in hand an attempt. */
+  /** Jobs at once (default 1, at most 1,000). Nothing is fetched ahead; a crash costs each job in flight an attempt. */
   concurrency?: number;
   /**
    * After `stop` or SIGTERM runs have so long before they are aborted and their jobs released (default `25s`, at least

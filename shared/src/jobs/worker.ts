@@ -23,7 +23,7 @@ import { endOfRefusal } from './outcome.ts';
 import { RECURRENCE_RULES } from './recurrence.ts';
 import { recurringJobs } from './recurring.ts';
 import { type Run, startRun } from './run.ts';
-import { tellLost, tellSettled, tellStolen } from './telling.ts';
+import { reportLostLease, reportSettled, reportStolen } from './report.ts';
 import {
   type RoleOptions,
   type WorkerOptions,
@@ -34,7 +34,7 @@ import {
 export type Worker = Readonly<{
   /** Random for each start: the owner of this worker's leases. */
   owner: string;
-  /** Jobs in hand. */
+  /** Jobs in flight. */
   running(): number;
   /**
    * No more claims; resolves when the runs have ended, or were aborted after the grace and their jobs released. Never
@@ -49,7 +49,7 @@ export type WorkerRules = Readonly<{
   leaseFrom(sent: Moment, arrived: Moment): Moment;
   /** Whether a handler may start with so much of its lease left. */
   mayStart(leftMs: number, leaseMs: number): boolean;
-  /** Whether a suspect may be claimed beside those in hand. */
+  /** Whether a suspect may be claimed beside those in flight. */
   asksForSuspect(suspectsInHand: number): boolean;
   /** Whether a claim of unknown outcome is asked about. */
   adopts: boolean;
@@ -65,7 +65,7 @@ export const WORKER_RULES: WorkerRules = {
 /** Settlements of one call, so that a statement stays small. */
 const MOST_SETTLEMENTS = 500;
 const PAUSES: Growth = { minMs: 200, maxMs: 5_000 };
-/** After the grace: for handlers to hear of the abort, and for the releases to be sent. */
+/** After the grace: for handlers to react to the abort, and for the releases to be sent. */
 const LAST_CALLS_MS = 7_000;
 
 /**
@@ -150,7 +150,7 @@ export function workerBy<Tx>(rules: WorkerRules, store: JobStore<Tx>, settings: 
       else if (end.kind === 'settled') answered(job, { kind: 'done' }, end.answer);
       // A call went unanswered since the lease was last confirmed: that is the fault of the store, so no crash.
       else if (run.confirmedMs() <= unansweredMs) settleLater(job, { kind: 'released' });
-      else tellLost(log, job);
+      else reportLostLease(log, job);
       if (end.kind === 'settled' && isLimited(job)) claimNow();
     });
   };
@@ -159,9 +159,9 @@ export function workerBy<Tx>(rules: WorkerRules, store: JobStore<Tx>, settings: 
     switch (answer.kind) {
       case 'settled':
       case 'already':
-        return tellSettled(log, job, ending, answer);
+        return reportSettled(log, job, ending, answer);
       case 'stolen':
-        return tellStolen(log, job);
+        return reportStolen(log, job);
       case 'refused': {
         const { roles } = settings;
         const backoff = roles.get(job.role)?.backoff ?? { minMs: 0, maxMs: 0 };
@@ -280,12 +280,12 @@ export function workerBy<Tx>(rules: WorkerRules, store: JobStore<Tx>, settings: 
     isStopping = true;
     lastMs = clock.monotonic() + settings.graceMs + LAST_CALLS_MS;
     nudge();
-    const hurried = new AbortController();
-    const hurry = (): void => hurried.abort();
-    // The first SIGTERM has been heard; the next one ends the grace.
-    if (settings.drainOnSigterm) process.on('SIGTERM', hurry);
+    const graceEnd = new AbortController();
+    const endGrace = (): void => graceEnd.abort();
+    // The first SIGTERM has been received; the next one ends the grace.
+    if (settings.drainOnSigterm) process.on('SIGTERM', endGrace);
     const graceOver = new AbortController();
-    void sleep(clock, settings.graceMs, AbortSignal.any([hurried.signal, graceOver.signal])).then(() => {
+    void sleep(clock, settings.graceMs, AbortSignal.any([graceEnd.signal, graceOver.signal])).then(() => {
       lastMs = Math.min(lastMs, clock.monotonic() + LAST_CALLS_MS);
       for (const run of runs) run.abort('STOPPING');
       nudge();
@@ -293,7 +293,7 @@ export function workerBy<Tx>(rules: WorkerRules, store: JobStore<Tx>, settings: 
     await looping;
     graceOver.abort();
     stopped.abort();
-    process.off('SIGTERM', hurry);
+    process.off('SIGTERM', endGrace);
     takeBack();
     await Promise.allSettled([kept, listening]);
   };

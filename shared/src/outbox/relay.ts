@@ -69,7 +69,7 @@ export type RelayOptions = Readonly<{
    */
   interval?: Duration;
   /**
-   * How long after its commit a row is left to its writer when `tailRow` is told of it (default `500ms`, at most `30s`):
+   * How long after its commit a row is left to its writer when `tailRow` gets it (default `500ms`, at most `30s`):
    * above what a publish takes, or copies go out. `0ms` where no writer publishes itself.
    */
   grace?: Duration;

@@ -98,7 +98,7 @@ test('a stream whose writer publishes within the grace is read once more, and le
   assert.deepEqual([published, store.rows()[0]?.state], [['a'], 'sent']);
 });
 
-test('what cannot be published is told as failed, waits for its time, and is published by a pass', async () => {
+test('what cannot be published is reported as failed, waits for its time, and is published by a pass', async () => {
   const { clock, published, state, relayOf, commit } = setUp();
   state.isDown = true;
   const loose = await commit(['a']);

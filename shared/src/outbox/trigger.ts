@@ -1,8 +1,8 @@
 /**
  * The outbox's second way to notice a row: a Firestore trigger (Eventarc) on the collection of rows, in place of the next
- * pass. It is told of each row within a fraction of a second, and makes the relay look at that one.
+ * pass. It gets each row within a fraction of a second, and makes the relay look at that one.
  *
- * Eventarc delivers at least once, in any order, and gives up after a day: an event that comes twice does nothing twice,
+ * Eventarc delivers at least once, in any order, and stops after a day: an event that comes twice does nothing twice,
  * and one that is lost costs the time until the next pass, which stays as the net.
  */
 import { type DocumentEvent, refusedEvent, readCreatedDocument, shown } from '../firestore/document-event.ts';

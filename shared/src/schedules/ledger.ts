@@ -28,7 +28,7 @@ export type ListQuery = Readonly<{
   source: string;
   /** Of the business key; empty: all. */
   prefix: string;
-  /** Only what is to be delivered before this instant, milliseconds since the epoch. */
+  /** Only what is to be delivered before this time, milliseconds since the epoch. */
   beforeMs?: number;
   limit: number;
   /** `next` of the page before. */

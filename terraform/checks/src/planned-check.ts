@@ -119,7 +119,7 @@ const CHECKS: Readonly<Record<string, readonly Check[]>> = {
         ...unless(
           filters['database'] === environment['FIRESTORE_DATABASE'] &&
             filters['document'] === `${environment['COLLECTION_PREFIX']}-outbox-rows/{row}`,
-          'it is not told of the rows that the function relays',
+          'it is not notified of the rows that the function relays',
         ),
         ...unless(
           at(values, 'destination', 'cloud_run_service', 'path') === '/outbox' &&

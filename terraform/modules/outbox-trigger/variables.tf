@@ -19,7 +19,7 @@ variable "location" {
 }
 
 variable "function" {
-  description = "The function with `outbox`, or `saga`, that is told of the rows, as the module guarantee puts it out: its name and its URL. One is enough for all publishers of a database."
+  description = "The function with `outbox`, or `saga`, that is notified of the rows, as the module guarantee puts it out: its name and its URL. One is enough for all publishers of a database."
   type = object({
     name = string
     uri  = string

@@ -238,7 +238,7 @@ run "refuses_wake_ups_without_streams" {
   expect_failures = [var.has_wake]
 }
 
-run "refuses_a_scope_of_counters_that_nobody_reads" {
+run "refuses_a_scope_of_counters_that_no_function_reads" {
   command = plan
   variables {
     counter_scope = "shop"
@@ -246,7 +246,7 @@ run "refuses_a_scope_of_counters_that_nobody_reads" {
   expect_failures = [var.counter_scope]
 }
 
-run "refuses_shards_of_an_outbox_that_nobody_relays" {
+run "refuses_shards_of_an_outbox_that_no_function_relays" {
   command = plan
   variables {
     outbox_shards = 32

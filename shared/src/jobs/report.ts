@@ -7,7 +7,7 @@ import { measureEnd } from './measures.ts';
 const fieldsOf = ({ id, role, kind, attempt }: ClaimedJob) => ({ job: id, role, kind, attempt });
 
 /** The job was taken over and may have been done twice. */
-export function tellStolen(log: Log, job: ClaimedJob): void {
+export function reportStolen(log: Log, job: ClaimedJob): void {
   measureEnd(job, 'stolen');
   log.warn('a job was taken from its run before its end was stored', {
     event: 'job_stolen',
@@ -15,12 +15,12 @@ export function tellStolen(log: Log, job: ClaimedJob): void {
   });
 }
 
-export function tellLost(log: Log, job: ClaimedJob): void {
+export function reportLostLease(log: Log, job: ClaimedJob): void {
   measureEnd(job, 'lost');
   log.warn('a run has lost its lease and was dropped', { event: 'job_lease_lost', ...fieldsOf(job) });
 }
 
-export function tellSettled(
+export function reportSettled(
   log: Log,
   job: ClaimedJob,
   ending: Ending,
