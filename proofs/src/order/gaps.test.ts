@@ -1,6 +1,6 @@
 /**
- * Numbers that never come: asked of the publisher's outbox, then waited for or skipped. Without an answer
- * nothing is decided.
+ * Numbers that never come, by sweeps alone over streams that the test writes: asked of the publisher's outbox, then waited
+ * for or skipped. Without an answer nothing is decided. With deliveries beside them: gaps-delivery.test.ts.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -57,7 +57,7 @@ export type ClaimAnswer =
     }>
   /** Another delivery works on it, whatever the fingerprint: only a completed record can be a conflict. */
   | Readonly<{ kind: 'inProgress'; remainingMs: number }>
-  /** Done, with the same fingerprint. */
+  /** Done, with the same fingerprint as far as the store keeps it: Redis has its first 72 bits. */
   | Readonly<{ kind: 'duplicate'; fingerprint: string; messageId: string }>
   /**
    * Done, with another fingerprint: `messageId` is the first message's, `fingerprint` as much of its own, from the

@@ -1,5 +1,6 @@
 /**
- * What becomes of a number that has failed: the one place that judges it, and what is done with one that is poison.
+ * Judges a number that has failed, the one place that does, and publishes the dead letter of poison. What becomes of the
+ * stream then: `holdOrBlock` in settle.ts, and the end of a batch in batch.ts.
  *
  * The stream waits, and the number is tried again after an exponential pause, up to `retry.maxAttempts` starts, or not at
  * all when the handler calls it a dead letter. Then it is poison. Its dead letter is published before anything counts

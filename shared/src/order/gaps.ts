@@ -27,7 +27,7 @@ const NOTHING: GapsClosed = { repaired: 0, skipped: 0 };
 
 /** Whether anything is ever done about gaps. */
 export const closesGaps = ({ repair, onGap, counter }: StreamPolicy): boolean =>
-  repair !== undefined || onGap === 'skip' || counter !== undefined;
+  repair !== undefined || onGap !== 'wait' || counter !== undefined;
 
 /** The gap in front of the first held message, if there is one and no process works on the stream. */
 function gapOf(state: StreamState, first: HeldMessage | undefined): Gap | undefined {

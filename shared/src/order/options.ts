@@ -85,7 +85,10 @@ export type StreamOptions = Readonly<{
    * `skip`; other streams flow. `skip`: its dead letter is published, then the stream goes on without it.
    */
   onPoison?: 'block' | 'skip';
-  /** What becomes of numbers that do not come. `wait` (default): for ever, visibly. `skip`: they are skipped. */
+  /**
+   * What becomes of numbers that do not come. `wait` (default): they are waited for, visibly. `skip`: they are skipped
+   * `gap.timeout` after something began to wait behind them; one that comes later is a dead letter, `LATE_ARRIVAL`.
+   */
   onGap?: 'wait' | 'skip';
   /** When a gap is looked at, and how it is repaired (default: after 5 minutes, and not at all). */
   gap?: GapOptions;
@@ -101,7 +104,8 @@ export type StreamOptions = Readonly<{
   payloads?: PayloadStore;
   /**
    * As `deadLettering(publisher, topic)` makes it (default: none). Needed for `onPoison: 'skip'`, and for the
-   * operator's `skip` of a number at which a stream is blocked.
+   * operator's `skip` of a number at which a stream is blocked. Not for `onGap`: what comes late is a dead letter of the
+   * stage outside.
    */
   deadLetters?: Middleware;
   /**

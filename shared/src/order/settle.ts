@@ -56,7 +56,7 @@ function settleOwned(situation: Situation, draft: Draft, progress: Progress): Ne
       // Until here the lease was what kept other processes from the number.
       const isHeld = end.entry.held ?? view.at(end.entry.number);
       if (isHeld === 'unknown') return look(view, end.entry.number, policy.pageSize);
-      return fail(situation, draft, end, isHeld !== 'absent');
+      return holdOrBlock(situation, draft, end, isHeld !== 'absent');
     }
     case 'skipped': {
       const need = removeHeld(situation, draft, end.entry);
@@ -81,8 +81,11 @@ function removeHeld({ view, policy }: Situation, draft: Draft, entry: Entry): Ne
   return undefined;
 }
 
-/** The number is held with its attempts, so that its retries do not use up the deliveries of its message. */
-function fail(
+/**
+ * The number is held with its attempts, so that its retries do not use up the deliveries of its message. Poison under
+ * `onPoison: 'block'` blocks its stream here, and nowhere else.
+ */
+function holdOrBlock(
   { policy, nowMs }: Situation,
   draft: Draft,
   { entry, verdict }: Extract<BatchEnd, { kind: 'failed' }>,

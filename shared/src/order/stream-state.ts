@@ -5,7 +5,10 @@
  * All times are milliseconds since the epoch on the store's clock; a process's own wall clock decides nothing.
  */
 
-/** The stored format. Documents of another one are refused with `UNREADABLE_STATE`. */
+/**
+ * The stored format. Documents of another one are refused with `UNREADABLE_STATE`. It is raised only where an older reader
+ * would misread a document; a field that it may ignore, as `opening`, does not raise it.
+ */
 export const STREAM_FORMAT = 3;
 
 export type StreamState = Readonly<{
@@ -43,7 +46,10 @@ export type StreamState = Readonly<{
   run: Run | null;
   /** Set while the stream is blocked at the number after `last`, until an operator resumes or skips it. */
   blocked: Blocked | null;
-  /** Ranges, both ends included, that were skipped; a message inside one is a late arrival. */
+  /**
+   * Ranges, both ends included, that were skipped: as missing (`onGap`), as poison, by an operator, below a counter's
+   * start. Why is not stored; a message inside one is a late arrival.
+   */
   skipped: readonly Range[];
   /** Content hashes of the last numbers done, oldest first, '' for a skipped one; the last entry belongs to `last`. */
   recentHashes: readonly string[];
