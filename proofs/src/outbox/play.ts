@@ -2,16 +2,17 @@
  * Plays one schedule against a way of relaying, on virtual time, and says which invariants it broke.
  *
  * Three processes share one store and one topic. Each makes its calls and passes over the outbox now and then; it is
- * paused, or dies at any request and is replaced. After a while nothing fails any more: by then everything must be
- * published.
+ * paused, or dies at any request and is replaced. A way may be told of rows by events, of which some are lost, late, or
+ * come twice. After a while nothing fails any more: by then everything must be published.
  */
 import { type Clock, sleep } from '../../../shared/src/clock.ts';
 import { storeUnavailable, TransientError } from '../../../shared/src/errors.ts';
+import { hashOf } from '../../../shared/src/hash.ts';
 import { silent } from '../../../shared/src/log.ts';
 import type { OutgoingMessage } from '../../../shared/src/message.ts';
 import type { Publisher } from '../../../shared/src/publish/publisher.ts';
 import { virtualClock } from '../../../shared/src/testing/index.ts';
-import { memoryTable, type Network } from '../../../shared/src/outbox/memory-table.ts';
+import { memoryTable, type Network, type Table } from '../../../shared/src/outbox/memory-table.ts';
 import { memoryOutbox, type MemoryOutbox } from '../../../shared/src/outbox/memory.ts';
 import { type Added, outbox, type SlotOptions } from '../../../shared/src/outbox/outbox.ts';
 import { relay } from '../../../shared/src/outbox/relay.ts';
@@ -38,10 +39,19 @@ export type Way = Readonly<{
   start(parts: Parts): Readonly<{
     pass(signal: AbortSignal): Promise<unknown>;
     add(texts: readonly string[], slot: SlotOptions, fast: boolean): Promise<Added>;
+    /** What it does with the event of a row. Absent: it is told nothing. */
+    tell?(id: string): Promise<unknown>;
   }>;
 }>;
 
 export const asBuilt: Way = {
+  start(parts) {
+    const { tell: _told, ...started } = withTrigger.start(parts);
+    return started;
+  },
+};
+
+export const withTrigger: Way = {
   start({ store, publisher, clock, newId }) {
     const relayed = relay(store, publisher, { clock, log: silent, newId, pageSize: 2 });
     const boxes = {
@@ -55,9 +65,16 @@ export const asBuilt: Way = {
           const reserved = await boxes[fast ? 'fast' : 'slow'].reserve(transaction, slot);
           return reserved.add(...texts.map(message));
         }),
+      tell: (id) => relayed.tailRow(id),
     };
   },
 };
+
+/** When the events of a row come, in milliseconds after its commit: lost, once, twice, late, or two of them at once. */
+const EVENTS: readonly (readonly number[])[] = [[], [100], [100, 2_000], [40_000], [300, 300]];
+/** By its ID, so that a schedule is the same each time. */
+const drawnBy = (id: string, among: number): number =>
+  Buffer.from(hashOf('event', id)).readUInt32BE(0) % among;
 
 const WORKERS = 3;
 const PASS_EVERY_MS = 60_000;
@@ -71,7 +88,17 @@ export async function play(
 ): Promise<readonly Readonly<{ invariant: Invariant; text: string }>[]> {
   const { calls, faults, down, away, pauses, deaths, skews } = schedule;
   const clock = virtualClock();
-  const table = memoryTable();
+  const documents = memoryTable();
+  const table: Table = {
+    ...documents,
+    put(name, value) {
+      const isNew = documents.get(name) === undefined;
+      const version = documents.put(name, value);
+      const [, id] = /^row\/(.*)$/.exec(name) ?? [];
+      if (isNew && id !== undefined) created(id);
+      return version;
+    },
+  };
   const hasFaults = (): boolean => clock.monotonic() < FAULTS_END_MS;
   const applied: OutgoingMessage[] = [];
   const outcomes: Outcome[] = calls.map(() => ({ kind: 'unknown' }));
@@ -125,6 +152,19 @@ export async function play(
     void loop();
     return { ...started, pause: process.pause, end };
   });
+  function created(id: string): void {
+    for (const [index, delayMs] of (EVENTS[drawnBy(id, EVENTS.length)] ?? []).entries()) {
+      const worker = (drawnBy(id, WORKERS) + index) % WORKERS;
+      clock.after(
+        delayMs,
+        () =>
+          void workers
+            .at(worker)
+            .tell?.(id)
+            .catch(() => {}),
+      );
+    }
+  }
   for (const { at, worker, milliseconds } of pauses) {
     clock.after(at, () => workers.at(worker).pause(milliseconds));
   }

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { diedEverywhere } from '../engine/died-everywhere.ts';
 import { prove } from './proof.ts';
 import { sites } from './schedule.ts';
+import { proveTold } from './told-proof.ts';
 
 /** `npm run test:deep` takes 3,000, and demands deaths at each request. */
 const DEEP = 3_000;
@@ -15,4 +16,12 @@ test(`${SCHEDULES} random schedules with a death at every request break no invar
   assert.equal(failure, undefined, failure);
   const counts = sites.map((site) => [site, deaths[site] ?? 0] as const);
   diedEverywhere(t, counts, SCHEDULES >= DEEP);
+});
+
+/** The passes are the same; what may differ is what comes between them. */
+const TOLD = Math.ceil(SCHEDULES / 3);
+
+test(`${TOLD} of them with events of a trigger, some lost, late or twice, break none either`, async () => {
+  const { failure } = await proveTold({ seed: SEED, numRuns: TOLD });
+  assert.equal(failure, undefined, failure);
 });
