@@ -11,6 +11,8 @@ import { startToolkit, until } from 'pubsub-guarantees-emulator';
 const README = new URL('../../README.md', import.meta.url);
 /** Beside the sources, so that imports resolve as they do for a file in this folder; not kept in git. */
 const FOLDER = new URL('../dist/readme/', import.meta.url);
+/** A line about a delivery that comes again: on a busy machine a claim takes longer than its limit. */
+const TRIED_AGAIN = /"outcome":"retry","code":"(?:STORE_UNAVAILABLE|IN_PROGRESS_ELSEWHERE)"/;
 
 test('the first handler of the README charges once for two publishes, and ends on SIGTERM', async (t) => {
   const [, code = ''] = /```ts\n([\s\S]*?)```/.exec(await readFile(README, 'utf8')) ?? [];
@@ -69,6 +71,10 @@ test('the first handler of the README charges once for two publishes, and ends o
   );
   subscriber.kill('SIGTERM');
   // It drains, and then ends with the signal.
-  const [exitCode, signal] = (await once(subscriber, 'exit')) as [number | null, string | null];
-  assert.deepEqual([exitCode, signal, errors], [null, 'SIGTERM', []]);
+  const [exitCode, signal] = (await once(subscriber, 'close')) as [number | null, string | null];
+  const unexpected = errors
+    .join('')
+    .split('\n')
+    .filter((line) => line !== '' && !TRIED_AGAIN.test(line));
+  assert.deepEqual([exitCode, signal, unexpected], [null, 'SIGTERM', []]);
 });

@@ -345,7 +345,7 @@ test('a stream that is as new as its consumer begins at once, from the outbox un
 test('P18: a process that is ended in the middle of a batch counts what has run, and its stream is free at once', async () => {
   // The clock is stopped: a lease would last for ever. The first publish goes out, the second is kept back.
   const rule = { service: 'pubsub', method: 'Publish', resource: '*/ending-out', nth: 2, times: 1 };
-  stack.faults.set({ rules: [{ ...rule, action: { type: 'delay', ms: 15 * SECOND_MS } }] });
+  stack.faults.set({ rules: [{ ...rule, action: { type: 'delay', ms: 4 * SECOND_MS } }] });
   await publish('ending', 'k', [2, 3]);
   const publishing = publish('ending', 'k', [1]);
   const streams = firestore.collectionGroup('ending-order-streams');

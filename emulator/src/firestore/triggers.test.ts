@@ -7,6 +7,7 @@ import { FieldValue, Firestore, Timestamp } from '@google-cloud/firestore';
 import protobuf from 'protobufjs';
 import { createFaults } from '../faults/index.ts';
 import { manualClock } from '../manual-clock.ts';
+import { until } from '../until.ts';
 import { startFirestore } from './index.ts';
 import { checkTriggers, type Trigger } from './triggers.ts';
 
@@ -20,7 +21,7 @@ async function setUp(
   { answers = [], rules = [] }: { answers?: number[]; rules?: readonly object[] } = {},
 ) {
   const received: Received[] = [];
-  const endpoint = createServer((request, response) => {
+  const endpoint = createServer({ keepAliveTimeout: 0 }, (request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
@@ -58,18 +59,10 @@ async function setUp(
     endpoint.close();
     endpoint.closeAllConnections();
   });
-  const answered = (): Promise<void> => until(() => server.inFlight() === 0);
+  const answered = (): Promise<unknown> => until(() => server.inFlight() === 0);
   const subjects = (): string[] => received.map(({ headers }) => String(headers['ce-subject'])).toSorted();
   const ids = (): string[] => received.map(({ headers }) => String(headers['ce-id']));
   return { db: clientOf(), clientOf, clock, faults, server, received, lines, answered, subjects, ids };
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  for (let round = 0; round < 24_000; round += 1) {
-    if (condition()) return;
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-  throw new Error('not within two minutes');
 }
 
 /** The numbers of Google's data.proto, written down apart from what the server encodes with. */

@@ -6,9 +6,10 @@ const [SECOND_MS, MINUTE_MS, DAY_MS] = [1_000, 60_000, 86_400_000];
 
 let stack: Toolkit;
 let base: string;
+const lines: string[] = [];
 
 before(async () => {
-  stack = await startToolkit();
+  stack = await startToolkit({ log: (line) => lines.push(line) });
   base = `${stack.addresses.control}/v1/projects/${stack.addresses.project}`;
   stack.clock.freeze();
 });
@@ -40,6 +41,23 @@ async function pull(subscription: string, ack = true): Promise<readonly Received
   return receivedMessages;
 }
 
+/** A push or a dispatch that was not answered with a success. */
+const FAILED = /^\[(?:pubsub|tasks)\] .*(?: failed: | at attempt \d+)/m;
+
+/**
+ * On a busy machine a call of a program takes longer than its limit, and its repetition waits on the clock: what is not
+ * there at its time may come later where the log has such a failure, and nowhere else.
+ */
+async function pullSoon(subscription: string): Promise<readonly Received[]> {
+  let found = await pull(subscription);
+  if (found.length === 0) assert.match(lines.join('\n'), FAILED, 'nothing says why it is late');
+  for (let look = 0; look < 20 && found.length === 0; look += 1) {
+    await stack.clock.advance(10 * SECOND_MS);
+    found = await pull(subscription);
+  }
+  return found;
+}
+
 for (const [route, days] of [
   ['delay', 45],
   ['pipeline', 91],
@@ -49,7 +67,7 @@ for (const [route, days] of [
     await stack.clock.advance(days * DAY_MS - SECOND_MS);
     assert.deepEqual(await pull(`${route}-out-sub`), []);
     await stack.clock.advance(SECOND_MS);
-    const [arrived, ...more] = await pull(`${route}-out-sub`);
+    const [arrived, ...more] = await pullSoon(`${route}-out-sub`);
     assert.deepEqual(more, []);
     const attributes = arrived?.message.attributes ?? {};
     const due = Date.parse(attributes['originPublishTime'] ?? '') + days * DAY_MS;
@@ -74,7 +92,7 @@ test('moving on does not end the leases of processes that merely had no time to 
   await stack.clock.advance(10 * MINUTE_MS);
   await publish('dedup-in', { case: 'lease', dedupId: 'lease' });
   await stack.clock.advance(10 * MINUTE_MS);
-  assert.equal((await pull('dedup-out-sub')).length, 1);
+  assert.equal((await pullSoon('dedup-out-sub')).length, 1);
 });
 
 test('a delay of 45 days arrives on a clock that was never frozen as well', async () => {
@@ -82,7 +100,7 @@ test('a delay of 45 days arrives on a clock that was never frozen as well', asyn
   await publish('delay-in', { delay: String(45 * 86_400) });
   await stack.clock.advance(45 * DAY_MS + SECOND_MS);
   stack.clock.freeze();
-  assert.equal((await pull('delay-out-sub')).length, 1);
+  assert.equal((await pullSoon('delay-out-sub')).length, 1);
 });
 
 test('no move deletes a subscription of the topology, also one that a loaded state would let expire', async () => {

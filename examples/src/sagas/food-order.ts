@@ -39,7 +39,7 @@ export const foodOrder = defineSaga<FoodOrder>('food-order', { version: 1, deadl
   .pivot('kitchen', {
     topic: 'food-kitchen',
     do: ({ id, dish }) => ({ order: id, dish }),
-    replyTimeout: '2s',
+    replyTimeout: '5s',
     maxAttempts: KITCHEN_ATTEMPTS,
   })
   .retriable('collect', {
