@@ -85,6 +85,29 @@ test('--destroy of some of the functions changes nothing, because the others use
   assert.deepEqual(changes, []);
 });
 
+test('an orchestrator of sagas is taken away like the others, with its topics kept, and others do not go without it', async () => {
+  const sagas =
+    '--function order-sagas:saga:saga:stock,couriers --enable-services --app-engine-service later'.split(' ');
+  const deployed = await all.run(sagas, { state: empty });
+  assert.equal(deployed.code, 0, deployed.err);
+  const other = ['--function', 'orders-once:dedup:orders:orders-unique', '--destroy'];
+  const alone = await all.run(other, { state: deployed.state });
+  assert.match(alone.err, /the function order-sagas uses the same queues/);
+  assert.deepEqual([alone.code, alone.changes], [1, []]);
+  const { code, err, state } = await all.run([...sagas, '--destroy'], { state: deployed.state });
+  assert.equal(code, 0, err);
+  const own = Object.keys(await contents(state)).filter((name) => /order-sagas|topics|grant/.test(name));
+  assert.deepEqual(own, [
+    'pubsub subscriptions order-sagas-dead-letters',
+    'pubsub subscriptions order-sagas-push',
+    'pubsub topics couriers',
+    'pubsub topics order-sagas-dead-letters',
+    'pubsub topics republisher-dead-letters',
+    'pubsub topics saga',
+    'pubsub topics stock',
+  ]);
+});
+
 test('--destroy with --dry-run prints what it would run, and runs nothing', async () => {
   const { code, out, changes } = await all.run([...EVERYTHING, '--destroy', '--dry-run'], {
     state: whole.state,

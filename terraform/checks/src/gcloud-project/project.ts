@@ -37,6 +37,7 @@ export async function projects(): Promise<Projects> {
     await mkdir(join(packages, name), { recursive: true });
     await writeFile(join(packages, name, 'package.json'), '{}');
   }
+  await writeFile(join(packages, 'functions/sagas.js'), 'export default [];\n');
   await writeFile(join(packages, 'republisher/app.yaml'), 'runtime: nodejs22\nservice: republisher\n');
   const programs = join(folder, 'programs');
   await mkdir(programs);
