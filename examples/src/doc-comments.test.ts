@@ -71,6 +71,7 @@ declare const book: library.Handler;
 declare const message: library.Message;
 declare const context: library.Context;
 declare const request: receiveTypes.HttpRequest;
+declare const response: { sendStatus(status: number): unknown };
 declare const body: Uint8Array;
 declare const contentLength: number;
 declare function handle(): Promise<number>;
