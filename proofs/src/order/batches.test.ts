@@ -329,3 +329,24 @@ test('a stream whose document is deleted begins again, and nothing is answered f
   for (const number of [4, 1, 2]) await deliver(number);
   assert.deepEqual(runs, ['1:a', '2:a', '3:a', '4:a', '5:a']);
 });
+
+test('a machine that is suspended for a lease while a number runs starts the next one under a new lease alone', async () => {
+  for (const [suspendedMs, leases] of [
+    [LEASE_MS - 1, 1],
+    [LEASE_MS, 2],
+  ] as const) {
+    const made = bench();
+    const { clock, worker, runs, contexts, state } = made;
+    const { deliver } = worker({
+      handler: async (message) => {
+        // The monotonic clock, by which the batch has its time, stands still meanwhile.
+        if (numberOf(message) === 1) clock.suspend(suspendedMs);
+        return ack();
+      },
+    });
+    const outcomes = [1, 2].map((number) => deliver(number));
+    assert.deepEqual(await kindsOf(made, outcomes), ['ack handled', 'ack handled']);
+    assert.deepEqual([runs, state().last, clock.monotonic()], [['1:a', '2:a'], 2, 0]);
+    assert.equal(new Set(contexts.map(({ fencingToken }) => fencingToken)).size, leases, `${suspendedMs} ms`);
+  }
+});

@@ -208,6 +208,22 @@ test('T9: after the deadline the signal is aborted, the token is refused, and so
   await stopping;
 });
 
+test('T9: a machine that was suspended for its lease commits nothing for the run, and the job is run again', async () => {
+  const seen: unknown[] = [];
+  const { clock, store, enqueue, ends, running } = world(async (_job, context) => {
+    const tx = await context.transaction();
+    tx.set('from', seen.length);
+    // The monotonic clock and its timers stand still meanwhile.
+    if (seen.length === 0) clock.suspend(30_000);
+    seen.push(context.signal.aborted);
+    return ack();
+  });
+  await enqueue({});
+  await clock.advance(60_000);
+  assert.deepEqual([seen, store.peek('from'), ends()], [[true, false], 1, ['done 2']]);
+  await running.stop();
+});
+
 test('T15: a completion whose reply is lost is sent again and changes nothing more', async () => {
   const { clock, table, enqueue, ends, lost, events, running } = world(async () => {
     lost.add('exchange');
