@@ -20,6 +20,7 @@ import { relay } from '../../../shared/src/outbox/relay.ts';
 import { aContext, aMessage } from '../../../shared/src/testing/deliveries.ts';
 import { refusal } from '../../../shared/src/testing/refusal.ts';
 import { awake } from '../servers/awake.ts';
+import { watchSelected } from '../servers/firestore-client.ts';
 
 type Server = Readonly<{ address: string; close(): Promise<void> }>;
 
@@ -156,6 +157,19 @@ test('cost with messages: one commit more, which removes them; a duplicate also 
   assert.deepEqual([calls, publisher.published.length], [{ batchGetDocuments: 1, commit: 3 }, 2]);
   assert.equal(said(await deliver()), 'duplicate');
   assert.deepEqual(calls, { batchGetDocuments: 2, commit: 4, runQuery: 1 });
+});
+
+test('the look for messages that are left asks for the state and the lease of a row, and not for its message', async (t) => {
+  const { deliver, firestore } = await bank(t, {
+    inbox: { publisher: { publish: () => Promise.reject(new Error('down')) } },
+    handler: async () => ack('handled', [{ topic: 'out', data: Buffer.from('x'), attributes: {} }]),
+  });
+  assert.equal(said(await deliver()), 'OUTBOX_UNPUBLISHED');
+  const asked = watchSelected(firestore);
+  await deliver();
+  const [first, ...rest] = asked();
+  assert.deepEqual(first, ['leaseMs', 'leasedAt', 'nextTryAt', 'owner', 'state']);
+  for (const fields of rest) assert.deepEqual(fields, first);
 });
 
 for (const [what, action] of [

@@ -12,10 +12,11 @@ import { sequencer } from '../../../shared/src/sequence/sequencer.ts';
 import { memoryPublisher } from '../../../shared/src/testing/memory-publisher.ts';
 import { outboxContract } from '../../../shared/src/outbox/contract.ts';
 import { firestoreOutbox } from '../../../shared/src/outbox/firestore.ts';
+import { PENDING_FIELDS } from '../../../shared/src/outbox/firestore-rows.ts';
 import { type Added, outbox } from '../../../shared/src/outbox/outbox.ts';
 import { relay } from '../../../shared/src/outbox/relay.ts';
 import { message } from './world.ts';
-import { countOperations, loseReply } from '../servers/firestore-client.ts';
+import { countOperations, loseReply, watchSelected } from '../servers/firestore-client.ts';
 import { clientOf, firestoreServers, type OpenedFirestore } from '../servers/firestore-servers.ts';
 import { refusal } from '../../../shared/src/testing/refusal.ts';
 
@@ -169,6 +170,20 @@ for (const [name, open] of servers) {
         firstPass: '19 reads, 1 writes',
         idlePass: '18 reads, 0 writes',
       });
+    });
+
+    test('the look of a pass for what is due asks for places and leases, and not for messages', async () => {
+      const { add, firestore, store } = setUp();
+      await add(['a'], randomUUID());
+      await add(['b']);
+      const asked = watchSelected(firestore);
+      let found = 0;
+      for (let shard = 0; shard < store.shards; shard += 1)
+        found += (await store.pending(shard, 0, undefined, 10)).rows.length;
+      const selected = asked();
+      assert.deepEqual([found, selected.length], [2, store.shards]);
+      for (const fields of selected) assert.deepEqual(fields, PENDING_FIELDS.toSorted());
+      assert.ok(!PENDING_FIELDS.some((field) => ['message', 'payload'].includes(field)));
     });
 
     test('operations of a row that a trigger tells of: one that is sent, and one whose writer died', async (t) => {

@@ -9,6 +9,7 @@ import { hashOf } from '../../../shared/src/hash.ts';
 import type { PayloadStoreUnderTest } from '../../../shared/src/payload/contract.ts';
 import { firestorePayloads } from '../../../shared/src/payload/firestore.ts';
 import type { PayloadRef } from '../../../shared/src/payload/payload-store.ts';
+import { watchSelected } from '../servers/firestore-client.ts';
 
 // The client looks for Google's metadata server even when it talks to an emulator, and warns that there is none.
 process.env['METADATA_SERVER_DETECTION'] ??= 'none';
@@ -38,6 +39,8 @@ export type Opened = PayloadStoreUnderTest &
     failCommit(n: number, how: Failure): void;
     /** Holds the n-th commit from now on until it is released. */
     holdCommit(n: number): Readonly<{ reached: Promise<void>; release(): void }>;
+    /** Names of the fields that each query asks for, until it is called: undefined for whole documents. */
+    watchSelected(): ReturnType<typeof watchSelected>;
     spoil(ref: PayloadRef, how: 'missing' | 'changed' | 'shorter' | 'moved'): Promise<void>;
     rewrite(ref: PayloadRef, kind: 'manifest' | 'chunk', fields: object): Promise<void>;
   }>;
@@ -57,6 +60,7 @@ export async function opened(address?: string): Promise<Opened> {
     ...spy,
     store,
     now,
+    watchSelected: () => watchSelected(firestore),
     pass: (milliseconds) => void (offsetMs += milliseconds),
     async storedBytes() {
       const { docs } = await chunks.get();

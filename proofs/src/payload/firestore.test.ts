@@ -57,6 +57,22 @@ for (const [name, open] of servers) {
       assert.equal(seen.operations().deletes, 12);
     });
 
+    test('queries of the sweep ask for times and the name of the payload, and not for bytes', async () => {
+      await subject.store.done(await put(bytesOf(1_000)));
+      subject.failCommit(2, 'refused');
+      await assert.rejects(put(bytesOf(TWO_COMMITS)), down);
+      subject.pass(UNFINISHED_MS + 60_000);
+      const asked = subject.watchSelected();
+      const { done } = await subject.store.sweep({ signal });
+      const selected = asked();
+      assert.ok(done > 2, `${done} documents`);
+      assert.deepEqual(
+        new Set(selected.map((fields) => fields?.join(' ') ?? 'whole documents')),
+        new Set(['expiresAt payload', 'payload unfinishedAt']),
+      );
+      assert.equal(await subject.storedBytes(), 0);
+    });
+
     test('a crash at any commit of a put: a repeat completes it, and no content can be read before', async () => {
       for (const how of ['refused', 'reply lost'] as const) {
         for (const commit of [1, 2]) {

@@ -1,5 +1,5 @@
 /**
- * Hooks into the client's two kinds of requests: to count what is billed, and to lose replies.
+ * Hooks into the client's two kinds of requests: to count what is billed, to see what is asked for, and to lose replies.
  */
 import type { Firestore } from '@google-cloud/firestore';
 
@@ -23,6 +23,24 @@ export function countOperations(firestore: Firestore): () => { reads: number; wr
   return () => {
     Object.assign(client, { request, requestStream });
     return { reads, writes };
+  };
+}
+
+/** Names of the fields that each query asks for, sorted: undefined where it asks for whole documents. */
+export function watchSelected(firestore: Firestore): () => readonly (readonly string[] | undefined)[] {
+  const client = firestore as unknown as Client;
+  const { requestStream } = client;
+  const asked: (readonly string[] | undefined)[] = [];
+  type Query = Readonly<{ select?: Readonly<{ fields: readonly Readonly<{ fieldPath: string }>[] }> }>;
+  client.requestStream = (method, ...rest) => {
+    const { structuredQuery } = rest[1] as { structuredQuery?: Query };
+    if (method === 'runQuery')
+      asked.push(structuredQuery?.select?.fields.map(({ fieldPath }) => fieldPath).toSorted());
+    return requestStream.call(firestore, method, ...rest);
+  };
+  return () => {
+    Object.assign(client, { requestStream });
+    return asked;
   };
 }
 
