@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { PermanentError } from '../../../shared/src/errors.ts';
 import { deadLetter } from '../../../shared/src/outcome.ts';
 import { registerSdk } from '../telemetry/sdk.ts';
-import { bench, CONSUMER } from './bench.ts';
+import { bench, CONSUMER, kindOf } from './bench.ts';
 
 test('poison, streams that are blocked or wait, and gaps are measured, without a key in any attribute', async (t) => {
   const sdk = registerSdk();
@@ -38,4 +38,21 @@ test('poison, streams that are blocked or wait, and gaps are measured, without a
   assert.deepEqual(second('gaps.skipped'), [{ ...consumer, value: 1 }]);
   assert.deepEqual(second('streams.waiting'), [{ ...consumer, value: 0 }]);
   assert.deepEqual(second('gaps.age'), [{ ...consumer, value: 0 }]);
+});
+
+test('numbers that are acknowledged as stale without being compared are counted, and those that were compared are not', async (t) => {
+  const sdk = registerSdk();
+  t.after(() => sdk.close());
+  const { worker } = bench({ onUnknownStale: 'ack' });
+  const { deliver } = worker();
+  // One more than what a stream remembers the contents of.
+  for (let number = 1; number <= 101; number += 1) await deliver(number);
+  assert.equal(kindOf(await deliver(2)), 'ack stale');
+  assert.deepEqual(await sdk.points('pubsub_guarantees.stale.unknown'), []);
+  for (const content of ['a', 'b']) assert.equal(kindOf(await deliver(1, { content })), 'ack stale');
+  const points = await sdk.points('pubsub_guarantees.stale.unknown');
+  assert.deepEqual(
+    points.map(({ attributes, value }) => ({ ...attributes, value })),
+    [{ 'pubsub_guarantees.consumer': CONSUMER, value: 2 }],
+  );
 });
