@@ -76,6 +76,24 @@ test('a handler that throws asks for another delivery', async () => {
   assert.equal(publisher.published.length, 0);
 });
 
+test('a handler that returns nothing is answered 503 with one line each time, and nothing is dead-lettered', async () => {
+  const { endpoint, lines, publisher, handled } = setUp(async () => undefined as never);
+  for (let request = 1; request <= 5; request += 1) {
+    const response = await endpoint(post(BODY));
+    const error = 'NO_OUTCOME: the handler answered with undefined; accepted: an outcome, for example ack()';
+    assert.deepEqual([response.status, json(response)], [503, { error, messageId: '42' }]);
+    assert.deepEqual([handled.length, lines.length], [request, request]);
+  }
+  for (const line of lines) {
+    const { severity, message, messageId, code, outcome } = JSON.parse(line) as Record<string, string>;
+    assert.deepEqual(
+      [severity, message, messageId, code, outcome],
+      ['WARNING', 'not done: asked for another delivery', '42', 'NO_OUTCOME', 'retry'],
+    );
+  }
+  assert.equal(publisher.published.length, 0);
+});
+
 test('B53: a handler past its deadline is answered 503 at the deadline', async () => {
   const { endpoint, clock } = setUp(() => new Promise(() => {}));
   const response = await clock.until(endpoint(post(BODY)));

@@ -68,6 +68,9 @@ export type HttpEndpointOptions = Readonly<{
 }>;
 
 /**
+ * A handler that returns no outcome is answered 503 each time, with a warning of code `NO_OUTCOME`: the subscription's retry
+ * policy spaces the deliveries, and its dead-letter policy ends them.
+ *
  * Throws ConfigError for a handler, a consumer or a source that is none, and for a `handlerTimeout` that is not a duration or too short for a part of the handler.
  *
  * @example
