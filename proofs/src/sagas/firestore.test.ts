@@ -2,8 +2,10 @@
  * Contracts and rules on Firestore: on the local stack's server, and the contracts on the one that
  * TEST_FIRESTORE_EMULATOR_HOST names too.
  */
+import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { Firestore } from '@google-cloud/firestore';
+import { test } from 'node:test';
+import { Firestore } from '@google-cloud/firestore';
 import { firestoreInbox } from '../../../shared/src/dedup/firestore.ts';
 import { firestoreOutbox } from '../../../shared/src/outbox/firestore.ts';
 import { firestoreServers } from '../servers/firestore-servers.ts';
@@ -56,3 +58,14 @@ for (const [name, open] of firestoreServers('enforce')) {
 sagaRules('on Firestore of the local stack', async () => firestoreGround());
 
 choreographyContract('on Firestore of the local stack', async () => firestoreGround());
+
+test('the stores know the project that their client was given, and say that they do not know one that it still has to ask for', () => {
+  for (const [settings, project] of [
+    [{ projectId: 'orders' }, 'orders'],
+    [{}, undefined],
+  ] as const) {
+    const firestore = new Firestore(settings);
+    assert.equal(firestoreSagas(firestore).project?.(), project);
+    assert.equal(firestoreStepRecords(firestore).project?.(), project);
+  }
+});

@@ -19,6 +19,7 @@ import { refused } from '../errors.ts';
 import { boundedCalls, type CallOptions } from '../firestore/calls.ts';
 import { counterDocuments, counterOf } from '../sequence/firestore.ts';
 import { sameFirestore } from '../firestore/copy.ts';
+import { projectOf } from '../firestore/project.ts';
 import { firestoreRelay } from './firestore-relay.ts';
 import { newRowFields, rowOfFields } from './firestore-rows.ts';
 import type { OutboxStore } from './outbox-store.ts';
@@ -129,9 +130,3 @@ export function firestoreOutbox(
 }
 
 const placeIn = ({ place }: ReturnType<typeof rowOfFields>) => (place === undefined ? {} : { place });
-
-/** Known from the first request on, and so in every transaction; the client's types do not have it. */
-const projectOf = (firestore: Firestore): string => {
-  const { projectId } = firestore as unknown as Readonly<{ projectId: string }>;
-  return projectId;
-};

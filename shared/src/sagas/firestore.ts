@@ -13,6 +13,7 @@ import type { Firestore, Transaction } from '@google-cloud/firestore';
 import { boundedCalls, CALL_SHAPE, type CallOptions } from '../firestore/calls.ts';
 import { sameFirestore } from '../firestore/copy.ts';
 import { inRange, pageOf } from '../firestore/pages.ts';
+import { givenProjectOf } from '../firestore/project.ts';
 import { checkOptions, text } from '../options.ts';
 import { dueMsOf, SHARDS, someShards } from '../shards.ts';
 import { instanceFields, instanceOf, recordFields, recordOf } from './firestore-documents.ts';
@@ -71,6 +72,7 @@ export function firestoreSagas(
   let skewMs = 0;
 
   return {
+    project: () => givenProjectOf(firestore),
     shards,
     async readIn(transaction, ref) {
       const snapshot = await transaction.get(at(ref));
@@ -125,6 +127,7 @@ export function firestoreStepRecords(
   const at = (ref: StepRef) => records.doc(stepRecordId(ref));
 
   return {
+    project: () => givenProjectOf(firestore),
     readIn: async (transaction, ref) => recordOf(await transaction.get(at(ref))),
     writeIn: (transaction, record) =>
       void transaction.set(at(record.ref), recordFields(record, calls.clock.now())),

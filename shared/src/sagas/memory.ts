@@ -5,6 +5,7 @@
 import { type Clock, systemClock } from '../clock.ts';
 import type { MemoryInbox, MemoryTransaction } from '../dedup/inbox-memory.ts';
 import { checkOptions, clock as aClock, port } from '../options.ts';
+import { MEMORY_PROJECT } from '../outbox/memory.ts';
 import { dueMsOf, SHARDS } from '../shards.ts';
 import { asCommitted, type Instance, instanceId, isEnded } from './instance.ts';
 import { type Page, SAGA_TIMES, type SagaStore } from './saga-store.ts';
@@ -70,6 +71,7 @@ export function memorySagas(inbox: Values, options: Readonly<{ clock?: Clock }> 
   };
 
   return {
+    project: () => MEMORY_PROJECT,
     shards,
     instances: all,
     async readIn(transaction, ref) {
@@ -109,6 +111,7 @@ export function memoryStepRecords(inbox: Values): MemoryStepRecords {
   values('inbox', inbox);
   const nameOf = (ref: StepRecord['ref']): string => `saga-step/${stepRecordId(ref)}`;
   return {
+    project: () => MEMORY_PROJECT,
     forget: (ref) => inbox.put(nameOf(ref), undefined),
     readIn: async (transaction, ref) => (await transaction.get(nameOf(ref))) as StepRecord | undefined,
     writeIn: (transaction, record) => transaction.set(nameOf(record.ref), record),

@@ -19,17 +19,21 @@ import type { SagaRef } from './instance.ts';
 import { jsonText } from './json.ts';
 import { commandMessage, tickMessage } from './messages.ts';
 import { parseSettle } from './operations.ts';
+import { ownTopic } from './own-topics.ts';
 import { observe, reportCommitted } from './report.ts';
 import type { SagaStore } from './saga-store.ts';
 
 export type OrchestratorOptions = Readonly<{
   /** Its own topic: where replies and ticks come to, and what participants have on their list. */
   topic: string;
+  /** The project of a topic that is given by its ID alone. Default: that of the store's client, where it was given one. */
+  projectId?: string;
 }>;
 
 /**
  * `sagas` has each version that instances may still run under. Throws ConfigError `INVALID_OPTION` for two definitions of
- * one name and version, and for one without a step.
+ * one name and version, for one without a step, and for a topic that is an ID where neither `projectId` nor the store says
+ * in which project.
  *
  * Outcomes beside those of the inbox: retry `SAGA_VERSION_UNKNOWN` (another deployment has started it; nothing is
  * written); dead letters `INVALID_ATTRIBUTE`, `INVALID_DATA`, `SAGA_ID_CONFLICT` (another start of this ID had other data),
@@ -61,8 +65,9 @@ export function orchestratorBy<Tx>(
   options: OrchestratorOptions,
 ): InboxHandler<Tx> {
   port(['readIn', 'writeIn'], 'a store of sagas, for example firestoreSagas(firestore)')('store', store);
-  checkOptions<OrchestratorOptions>(options, { topic: required(text) });
-  const { topic } = options;
+  checkOptions<OrchestratorOptions>(options, { topic: required(text), projectId: text });
+  // Participants may be of another project, and answer to what the commands name.
+  const topic = ownTopic('topic', options.topic, { projectId: options.projectId, store });
   const definitionOf = definitions(sagas);
 
   const handle = async (

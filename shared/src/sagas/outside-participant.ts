@@ -50,8 +50,10 @@ export type OutsideStep = Readonly<{
 }>;
 
 export type OutsideOptions = Readonly<{
-  /** Topics that it answers to, as the orchestrators name them. */
+  /** Topics that it answers to: `projects/…/topics/…`, or an ID where the orchestrator is of the same project. */
   replyTo: readonly string[];
+  /** The project of topics that are given by their IDs alone. Default: that of the store's client, where it was given one. */
+  projectId?: string;
   /** By their names in the sagas. */
   steps: Readonly<Record<string, OutsideStep>>;
 }>;
@@ -78,7 +80,7 @@ export type OutsideOptions = Readonly<{
  */
 export function outsideParticipant<Tx>(records: StepRecords<Tx>, options: OutsideOptions): Handler {
   checkRecords(records, ['change']);
-  checkParticipant(options, ['call', 'refund']);
+  const accepts = checkParticipant(options, ['call', 'refund'], records);
 
   /** Writes `next` if the record is as it was left; otherwise what it has become is judged anew. */
   const move = (ref: StepRef, from: StepRecord['state'], next: StepRecord): Promise<boolean> =>
@@ -156,7 +158,7 @@ export function outsideParticipant<Tx>(records: StepRecords<Tx>, options: Outsid
   };
 
   return async (message: Message, context) => {
-    const received = { ...commandIn(message, context, options.replyTo), context };
+    const received = { ...commandIn(message, context, accepts), context };
     const { command } = received;
     return observeStep(command, context, options.steps, async () => {
       const answer = await answerTo(received, jsonText(message));

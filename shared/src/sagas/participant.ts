@@ -13,6 +13,7 @@ import { checkCode, type Command, parseCommand } from './attributes.ts';
 import { NAME } from './definition.ts';
 import { jsonOf, jsonText, valueOf } from './json.ts';
 import { replyMessage } from './messages.ts';
+import { fullIn, ownTopic } from './own-topics.ts';
 import { observe } from './report.ts';
 import type { StepRecord, StepRecords, StepRef } from './step-records.ts';
 import { type Answer, judge } from './step-rules.ts';
@@ -71,8 +72,13 @@ export type ParticipantStep<Tx> = Readonly<{
 }>;
 
 export type ParticipantOptions<Tx> = Readonly<{
-  /** Topics that it answers to, as the orchestrators name them. A command that wants its reply elsewhere is a dead letter. */
+  /**
+   * Topics that it answers to: `projects/…/topics/…`, or an ID where the orchestrator is of the same project. A command that
+   * wants its reply elsewhere is a dead letter.
+   */
   replyTo: readonly string[];
+  /** The project of topics that are given by their IDs alone. Default: that of the store's client, where it was given one. */
+  projectId?: string;
   /** By their names in the sagas. */
   steps: Readonly<Record<string, ParticipantStep<Tx>>>;
 }>;
@@ -108,7 +114,7 @@ export type ParticipantOptions<Tx> = Readonly<{
  */
 export function participant<Tx>(records: StepRecords<Tx>, options: ParticipantOptions<Tx>): InboxHandler<Tx> {
   checkRecords(records, ['readIn', 'writeIn', 'buffered']);
-  checkParticipant(options, ['do', 'undo']);
+  const accepts = checkParticipant(options, ['do', 'undo'], records);
 
   const run = async (
     received: Received<Tx>,
@@ -147,7 +153,7 @@ export function participant<Tx>(records: StepRecords<Tx>, options: ParticipantOp
   };
 
   return async (message, context) => {
-    const received = receivedOf<Tx>(message, context, options.replyTo);
+    const received = receivedOf<Tx>(message, context, accepts);
     return observeStep(received.command, context, options.steps, () => handle(message, received));
   };
 }
@@ -178,20 +184,22 @@ type Received<Tx> = Readonly<{
 const receivedOf = <Tx>(
   message: Message,
   context: InboxContext<Tx>,
-  replyTo: readonly string[],
-): Received<Tx> => ({ ...commandIn(message, context, replyTo), context });
+  accepts: AcceptedTopics,
+): Received<Tx> => ({ ...commandIn(message, context, accepts), context });
 
 /** Throws PermanentError for a message that is no command, and for one that wants its reply elsewhere. */
 export function commandIn(
   message: Message,
   { consumer }: Pick<Context, 'consumer'>,
-  replyTo: readonly string[],
+  { topics, project }: AcceptedTopics,
 ): Readonly<{ ref: StepRef; command: Command; body: unknown }> {
-  const command = parseCommand(message);
-  if (!replyTo.includes(command.replyTo)) {
-    const text = `the command wants its reply at ${JSON.stringify(command.replyTo.slice(0, 100))}`;
-    throw new PermanentError('SAGA_REPLY_TOPIC_REFUSED', `${text}; accepted: ${replyTo.join(', ')}`);
+  const asked = parseCommand(message);
+  const replyTo = fullIn(asked.replyTo, project);
+  if (replyTo === undefined || !topics.includes(replyTo)) {
+    const text = `the command wants its reply at ${JSON.stringify(asked.replyTo.slice(0, 100))}`;
+    throw new PermanentError('SAGA_REPLY_TOPIC_REFUSED', `${text}; accepted: ${topics.join(', ')}`);
   }
+  const command = { ...asked, replyTo };
   const { saga, id, step } = command;
   return { ref: { consumer, saga, id, step }, command, body: valueOf(jsonText(message)) };
 }
@@ -242,12 +250,24 @@ export function checkRecords(records: unknown, methods: readonly string[]): void
   port(methods, 'step records, for example firestoreStepRecords(firestore)')('records', records);
 }
 
-type Options = Readonly<{ replyTo: readonly string[]; steps: Readonly<Record<string, unknown>> }>;
+type Options = Readonly<{
+  replyTo: readonly string[];
+  projectId?: string;
+  steps: Readonly<Record<string, unknown>>;
+}>;
 
-/** Throws ConfigError. */
-export function checkParticipant(options: unknown, functions: readonly string[]): void {
+/** Full names, and the project of commands that name their topic by its ID alone. */
+export type AcceptedTopics = Readonly<{ topics: readonly string[]; project: string | undefined }>;
+
+/** Answers with the topics that it answers to. Throws ConfigError. */
+export function checkParticipant(
+  options: unknown,
+  functions: readonly string[],
+  records: Pick<StepRecords<never>, 'project'>,
+): AcceptedTopics {
   checkOptions<Options>(options, {
     replyTo: required(listOf(text, 'a list of topics')),
+    projectId: text,
     steps: required(isObject),
   });
   for (const [name, step] of Object.entries((options as Options).steps)) {
@@ -257,4 +277,8 @@ export function checkParticipant(options: unknown, functions: readonly string[])
     if (functions.every((one) => Reflect.get(step as object, one) === undefined))
       throw refusedAs(`steps.${name}`, 'without a function', functions.join(', '));
   }
+  const { replyTo, projectId } = options as Options;
+  const own = { projectId, store: records };
+  const topics = replyTo.map((topic, index) => ownTopic(`replyTo[${index}]`, topic, own));
+  return { topics, project: projectId ?? records.project?.() };
 }

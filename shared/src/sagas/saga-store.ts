@@ -32,6 +32,11 @@ export type SagaQuery = Readonly<{
 /** `Tx` is the transaction of the inbox in front of the orchestrator. */
 export type SagaStore<Tx> = Readonly<{
   /**
+   * The project in which a topic that is given by its ID alone is; undefined where the client does not know it yet. Without
+   * this method topics are given by their full names, or with the option `projectId`.
+   */
+  project?(): string | undefined;
+  /**
    * Before any write of the transaction, which is not committed if another one changes the instance in between. Rejects
    * with `UNREADABLE_SAGA` for a record that is not the library's.
    */

@@ -41,6 +41,11 @@ export type StepRule<Answer> = (
 ) => Readonly<{ answer: Answer /** To be written; absent: nothing changes. */; record?: StepRecord }>;
 
 export type StepRecords<Tx> = Readonly<{
+  /**
+   * The project in which a topic that is given by its ID alone is; undefined where the client does not know it yet. Without
+   * this method topics are given by their full names, or with the option `projectId`.
+   */
+  project?(): string | undefined;
   /** Before any write of the transaction, which is not committed if another one changes the record in between. */
   readIn(transaction: Tx, ref: StepRef): Promise<StepRecord | undefined>;
   writeIn(transaction: Tx, record: StepRecord): void;
