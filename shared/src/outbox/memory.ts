@@ -4,7 +4,7 @@
  * writes; writes under a version that has changed are refused. Nothing survives the process.
  */
 import { type Clock, sleep, systemClock } from '../clock.ts';
-import { storeUnavailable, TransientError } from '../errors.ts';
+import { refused, storeUnavailable, TransientError } from '../errors.ts';
 import { memoryRelayStore } from './memory-relay.ts';
 import {
   type Document,
@@ -88,7 +88,7 @@ export function memoryOutbox(options: MemoryOutboxOptions = {}): MemoryOutbox {
   };
   const of = (transaction: MemoryOutboxTransaction): Internals => {
     const found = internals.get(transaction);
-    if (found === undefined) throw new Error('the transaction is of another store');
+    if (found === undefined) throw refused('transaction', transaction, 'that of `transact` of this store');
     return found;
   };
   /** In one turn: nothing comes between the look and the writes. */

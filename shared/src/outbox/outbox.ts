@@ -24,11 +24,14 @@ import type { CounterHead, OutboxWriter, Written } from './outbox-store.ts';
 import type { Relay } from './relay.ts';
 import { type Place, type Row, type RowLimits, rowOf } from './rows.ts';
 import {
+  anyText,
   callable,
   checkOptions,
   clock as aClock,
+  isObject,
   payloads as somePayloads,
   port,
+  type Shape,
   text,
   whole,
 } from '../options.ts';
@@ -96,13 +99,16 @@ export type Outbox<Tx> = Readonly<{
   /**
    * Reads in the transaction, so before its first write: two documents with a `sequenceKey`, else one. One slot for each
    * `sequenceKey` (and one without, or one for each `id`) in a transaction: a later one takes its place, and `add` of the
-   * earlier one throws.
+   * earlier one throws. Rejects with ConfigError `INVALID_OPTION` for an option that there is not.
    */
   reserve(transaction: Tx, options?: SlotOptions): Promise<OutboxSlot>;
 }>;
 
 /** For what is checked alone, and not stored: the client may not know its own before its first request. */
 export const ANY_PROJECT = 'any';
+
+/** A name that is misspelt would be rows without order. How long a text may be is checked where it is used. */
+const SLOT_SHAPE: Shape<Required<SlotOptions>> = { sequenceKey: anyText, id: anyText };
 
 /** How long a row without order belongs to its writer before a relay may take it. */
 const WRITER_LEASE_MS = 30_000;
@@ -158,6 +164,8 @@ export function outbox<Tx extends object>(writer: OutboxWriter<Tx>, options: Out
       }
     },
     async reserve(transaction, slot = {}) {
+      isObject('transaction', transaction);
+      checkOptions<SlotOptions>(slot, SLOT_SHAPE);
       const { sequenceKey, id } = slot;
       if (sequenceKey !== undefined) checkSequenceKey(sequenceKey);
       if (id !== undefined) checkId(id);
