@@ -138,6 +138,14 @@ export const objectOf =
   (path, value) =>
     checkOptions<Options>(value, shape, path);
 
+/** An object with these, which may have more: one that the library answered before is handed in again. */
+export const holding =
+  (checks: Readonly<Record<string, Check>>): Check =>
+  (path, value) => {
+    isObject(path, value);
+    for (const [name, check] of Object.entries(checks)) check(`${path}.${name}`, propertyOf(value, name));
+  };
+
 /** Pauses between attempts: the first one, doubled with each failure in a row, up to the longest. */
 export type RetryPauses = Readonly<{
   /** After the first failure; at least `1ms`. The default is that of the function. */
@@ -205,6 +213,7 @@ export const payloads = port(
   ['put', 'get', 'done', 'sweep'],
   'a payload store, for example firestorePayloads(firestore)',
 );
+export const transaction = port(['get', 'getAll', 'set'], "a transaction of Firestore's `runTransaction`");
 export const ledger = port(
   ['change', 'read', 'due', 'pending', 'list'],
   'a ledger, for example firestoreLedger(firestore)',

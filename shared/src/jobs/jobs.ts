@@ -4,7 +4,7 @@
 import { type Clock, systemClock } from '../clock.ts';
 import { toMilliseconds, type Duration } from '../duration.ts';
 import { PermanentError } from '../errors.ts';
-import { checkOptions, clock as aClock, listOf, port, text, duration, whole } from '../options.ts';
+import { anyText, checkOptions, clock as aClock, listOf, port, text, duration, whole } from '../options.ts';
 import { type Health, type HealthOptions, judge, thresholdsOf } from './health.ts';
 import { checkName, type Enqueued, type NewJob } from './job.ts';
 import type { DeadPage, Depths, JobStore, Tidied } from './job-store.ts';
@@ -17,6 +17,8 @@ export type JobsOptions = Readonly<{
   /** The shortest time between two wake-ups of a role by this process (default `100ms`, from `0ms`). */
   wakeEvery?: Duration;
 }>;
+
+type DeadQuery = Readonly<{ role?: string; limit?: number; after?: string }>;
 
 export type Jobs<Tx> = Readonly<{
   /**
@@ -36,7 +38,7 @@ export type Jobs<Tx> = Readonly<{
   /** `requested`: it runs, and its signal is aborted within a third of its lease. `tooLate`: it has ended, or never was. */
   cancel(id: string): Promise<'cancelled' | 'requested' | 'tooLate'>;
   /** Newest first; at most 1,000 a page. */
-  dead(query?: Readonly<{ role?: string; limit?: number; after?: string }>): Promise<DeadPage>;
+  dead(query?: DeadQuery): Promise<DeadPage>;
   /** Dead jobs run again, as new but under their ID and key. Answers how many were dead. */
   relaunch(ids: readonly string[]): Promise<number>;
   /** Dead jobs are gone for good. Answers how many were dead. */
@@ -92,9 +94,9 @@ export function jobs<Tx>(store: JobStore<Tx>, options: JobsOptions = {}): Jobs<T
       return store.cancel(checkId(id));
     },
     async dead(query = {}) {
+      checkOptions<DeadQuery>(query, { role: anyText, limit: whole(1, MOST_PAGE), after: anyText });
       const { role, limit = PAGE, after } = query;
       if (role !== undefined) checkName('role', role);
-      whole(1, MOST_PAGE)('limit', limit);
       return store.dead({
         limit,
         ...(role !== undefined && { role }),

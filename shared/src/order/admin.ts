@@ -9,7 +9,7 @@ import { withSignal } from '../async/time-limit.ts';
 import { contextFor } from '../context.ts';
 import { PermanentError, TransientError } from '../errors.ts';
 import { silent } from '../log.ts';
-import { checkOptions, oneOf, type Shape, text, whole } from '../options.ts';
+import { anyText, checkOptions, oneOf, required, type Shape, text, whole } from '../options.ts';
 import { type Decided, decidedCommit, type Looked } from './decided-commit.ts';
 import { type StreamPolicy, streamRef } from './options.ts';
 import { deadLetterPublisher, isDeadLettered, loadHeld } from './failure.ts';
@@ -45,6 +45,7 @@ export type StreamListOptions = Readonly<{
   pageToken?: string;
 }>;
 
+/** Each method rejects with ConfigError `INVALID_OPTION` for an argument that is not of its type. */
 export type StreamOperations = Readonly<{
   /** Undefined where no message of the stream has come. Two reads, and one for each 1,000 messages that are held. */
   inspect(stream: StreamName): Promise<StreamDetails | undefined>;
@@ -66,6 +67,11 @@ export type StreamOperations = Readonly<{
   skip(stream: StreamName, number: number): Promise<boolean>;
 }>;
 
+const NAME_SHAPE: Shape<Required<StreamName>> = {
+  consumer: required(text),
+  source: anyText,
+  key: required(text),
+};
 const LARGEST_PAGE = 500;
 const LIST_SHAPE: Shape<Required<StreamListOptions>> = {
   state: oneOf('any', 'due', 'waiting', 'blocked'),
@@ -78,8 +84,11 @@ const PUBLISH_MS = 30_000;
 /** `hasDeadLetters`: whether the options name where poison goes. Without it poison is not skipped. */
 export function streamAdmin(policy: StreamPolicy, hasDeadLetters: boolean): StreamOperations {
   const { store, payloads, maxAhead } = policy;
-  const refOf = ({ consumer, source = '', key }: StreamName): StreamRef =>
-    streamRef(policy, consumer, source, key);
+  const refOf = (stream: StreamName): StreamRef => {
+    checkOptions<StreamName>(stream, NAME_SHAPE, 'stream');
+    const { consumer, source = '', key } = stream;
+    return streamRef(policy, consumer, source, key);
+  };
 
   return {
     async inspect(stream) {
@@ -94,6 +103,7 @@ export function streamAdmin(policy: StreamPolicy, hasDeadLetters: boolean): Stre
     },
 
     async list(consumer, options = {}) {
+      text('consumer', consumer);
       checkOptions<StreamListOptions>(options, LIST_SHAPE);
       const { state = 'any', pageSize = 100, pageToken } = options;
       const after = pageToken === undefined ? {} : { after: pageToken };

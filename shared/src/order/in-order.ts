@@ -12,6 +12,7 @@ import { type Context, type Handler, leastTimeOf, type Middleware } from '../han
 import { observeStage } from '../telemetry/stages.ts';
 import { withTimeLimit } from '../async/time-limit.ts';
 import { leaseLost, refused, TransientError } from '../errors.ts';
+import { callable } from '../options.ts';
 import type { Message } from '../message.ts';
 import { type Outcome, retry } from '../outcome.ts';
 import type { Clock } from '../clock.ts';
@@ -70,6 +71,7 @@ export function orderedDelivery(
   const workers = streamWorkers(policy);
   /** Throws ConfigError where a part of the handler would begin nothing under the lease. */
   const fitting = (handler: Handler): Handler => {
+    callable('handler', handler);
     const least = leastTimeOf(handler);
     if (least === undefined || least.milliseconds < policy.leaseMs) return handler;
     const accepted =

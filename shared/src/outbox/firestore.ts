@@ -23,7 +23,14 @@ import { projectOf } from '../firestore/project.ts';
 import { firestoreRelay } from './firestore-relay.ts';
 import { newRowFields, rowOfFields } from './firestore-rows.ts';
 import type { OutboxStore } from './outbox-store.ts';
-import { checkOptions, clock as aClock, durationFrom, keptFor, text } from '../options.ts';
+import {
+  checkOptions,
+  clock as aClock,
+  durationFrom,
+  keptFor,
+  text,
+  transaction as aTransaction,
+} from '../options.ts';
 import { SHARDS, someShards } from '../shards.ts';
 
 export type FirestoreOutboxOptions = Pick<CallOptions, 'callTimeout' | 'clock'> &
@@ -98,6 +105,7 @@ export function firestoreOutbox(
     project: () => projectOf(firestore),
     maxMessageBytes: MAX_MESSAGE_BYTES,
     async readSlot(transaction, firstRow, key) {
+      aTransaction('transaction', transaction);
       const document = rowsOf.doc(firstRow);
       const [row, counter] = await (key === undefined
         ? transaction.getAll(document)

@@ -4,22 +4,26 @@
  */
 import { PermanentError, TransientError } from '../errors.ts';
 import { identifierHash } from '../hash.ts';
+import { checkOptions, required, type Shape, text, whole } from '../options.ts';
 import { drain } from './drain.ts';
 import { load } from './large.ts';
 import type { Row, StreamRef } from './rows.ts';
 import type { DrainPorts } from './stream-lease.ts';
+
+type Numbers = Readonly<{ from: number; to: number }>;
 
 export type GapRepair = Readonly<{
   /**
    * Publishes again what the publisher's outbox still has of these numbers of the stream; answers which were published.
    * Bounded in time. TransientError when the store or the publish is down: nothing is decided then.
    */
-  republish(key: string, range: Readonly<{ from: number; to: number }>): Promise<readonly number[]>;
+  republish(key: string, range: Numbers): Promise<readonly number[]>;
 }>;
 
 /** Beyond so many rows, or this time, a call answers with what it has done; the rest is for the next one. */
 const ROWS = 1_000;
 const LIMIT_MS = 20_000;
+const NUMBERS_SHAPE: Shape<Numbers> = { from: required(whole(1)), to: required(whole(1)) };
 
 /**
  * `key` is a key of the present counter. Numbers that are still pending
@@ -31,7 +35,10 @@ const LIMIT_MS = 20_000;
 export function gapRepair(ports: DrainPorts): GapRepair {
   const { store, clock, pageSize } = ports;
   return {
-    async republish(key, { from, to }) {
+    async republish(key, range) {
+      text('key', key);
+      checkOptions<Numbers>(range, NUMBERS_SHAPE, 'range');
+      const { from, to } = range;
       const ref = await store.streamOf(key);
       if (ref === undefined) return [];
       const until = clock.monotonic() + LIMIT_MS;

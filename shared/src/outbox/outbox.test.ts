@@ -27,8 +27,8 @@ test('refuses a slot whose options are misspelt, and writes no row without order
 
 test('refuses what is no transaction of its store', async () => {
   const box = outbox(memoryOutbox({ clock: virtualClock() }));
-  for (const wrong of [undefined, null, 5, 'text', {}]) {
+  for (const [index, wrong] of [undefined, null, 5, 'text', {}].entries()) {
     const refused = { name: 'ConfigError', code: 'INVALID_OPTION', message: /^transaction is / };
-    await assert.rejects(box.reserve(wrong as never, { sequenceKey: 'k' }), refused, String(wrong));
+    await assert.rejects(box.reserve(wrong as never, { sequenceKey: 'k' }), refused, `case ${index}`);
   }
 });

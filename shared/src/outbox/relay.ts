@@ -25,10 +25,13 @@ import type { DrainPorts } from './stream-lease.ts';
 import { tail, type Tailed } from './tail.ts';
 import {
   callable,
+  type Check,
   checkBelow,
   checkOptions,
   clock as aClock,
   durationFrom,
+  holding,
+  listOf,
   log as aLog,
   payloads as somePayloads,
   port,
@@ -79,10 +82,11 @@ export type RelayOptions = Readonly<{
   newId?: () => string;
 }>;
 
+/** Each method rejects with ConfigError `INVALID_OPTION` for an argument that is not of its type, and does nothing. */
 export type Relay = Readonly<{
   /**
    * Publishes the pending rows of the stream, or leaves them to the process that works on it. Resolves once the rows up
-   * to `upTo` are published or left. Never rejects. Calls of one process share runs.
+   * to `upTo` are published or left. Never rejects otherwise. Calls of one process share runs.
    */
   flush(ref: StreamRef, upTo: number): Promise<void>;
   /** The same for rows without order, by the process that has just committed them and has their content. */
@@ -179,12 +183,16 @@ export function relay(store: RelayStore, publisher: Publisher, options: RelayOpt
 
   return {
     async flush(ref, upTo) {
+      aRef('ref', ref);
+      whole(0)('upTo', upTo);
       await flush(ref, upTo);
     },
     async publishRows(rows) {
+      someRows('rows', rows);
       await quietly({ row: rows[0]?.id ?? '' }, () => publishOwn(ports, rows));
     },
     async flushRows(ids) {
+      someIds('ids', ids);
       for (const id of ids) await quietly({ row: id }, () => publishUnordered(ports, id));
     },
     async tailRow(id) {
@@ -207,13 +215,31 @@ export function relay(store: RelayStore, publisher: Publisher, options: RelayOpt
         if (!isBehind) await sleep(clock, intervalMs, signal);
       }
     },
-    listFailures: (limit = 100) => store.listFailures(limit),
-    resume: (stream) => resume(store, stream),
-    skip: (stream, number) => skip(store, stream, number),
+    async listFailures(limit = 100) {
+      whole(1)('limit', limit);
+      return store.listFailures(limit);
+    },
+    async resume(stream) {
+      aStream('stream', stream);
+      return resume(store, stream);
+    },
+    async skip(stream, number) {
+      aStream('stream', stream);
+      if (number !== undefined) whole(1)('number', number);
+      return skip(store, stream, number);
+    },
     repair: gapRepair(ports),
-    reopen: (id) => store.reopen(id),
+    async reopen(id) {
+      text('id', id);
+      return store.reopen(id);
+    },
   };
 }
+
+const aRef = holding({ key: text, epoch: text });
+const aStream: Check = (path, value) => (typeof value === 'string' ? text : aRef)(path, value);
+const someRows = listOf(holding({ id: text }), 'a list of rows');
+const someIds = listOf(text, 'a list of IDs of rows');
 
 /** What passes and repairs of gaps have in common. */
 type DrainOptions = Omit<RelayOptions, 'interval' | 'grace'>;

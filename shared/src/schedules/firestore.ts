@@ -20,7 +20,7 @@ import { dueMsOf, dueText, SHARDS, someShards } from '../shards.ts';
 import { entryOf, fieldsOf, millisOf } from './firestore-entries.ts';
 import { LEDGER_TIMES, type TransactionalLedger } from './ledger.ts';
 import { dueRange, isListed, listRange, pendingRange } from './sort-keys.ts';
-import { checkOptions, durationFrom, keptFor, text } from '../options.ts';
+import { checkOptions, durationFrom, keptFor, text, transaction as aTransaction } from '../options.ts';
 
 export type FirestoreLedgerOptions = CallOptions &
   Readonly<{
@@ -101,6 +101,7 @@ export function firestoreLedger(
         return { entry: entryOf(snapshot), nowMs: millisOf(snapshot.readTime) };
       }),
     async readIn(transaction, id) {
+      aTransaction('transaction', transaction);
       const snapshot = await transaction.get(entries.doc(id));
       return { entry: entryOf(snapshot), nowMs: millisOf(snapshot.readTime) };
     },

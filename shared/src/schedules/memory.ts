@@ -6,9 +6,10 @@
  * object, as Firestore's client does.
  */
 import { type Clock, systemClock } from '../clock.ts';
-import { TransientError } from '../errors.ts';
+import { refused, TransientError } from '../errors.ts';
 import { type Entry, expiresAtMs, type LedgerTimes, sweepAtMs } from './entry.ts';
 import { type Found, LEDGER_TIMES, type Page, type TransactionalLedger } from './ledger.ts';
+import { propertyOf } from '../shown-value.ts';
 import { SHARDS, someShards } from '../shards.ts';
 import { dueRange, isListed, listRange, pendingRange, type Range, sortKeys } from './sort-keys.ts';
 import { checkOptions, clock as aClock, type Shape, objectOf, whole } from '../options.ts';
@@ -125,6 +126,9 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
       return { items: entries.filter((entry) => isListed(entry, query)), ...rest };
     },
     async readIn(transaction, id) {
+      if (!(propertyOf(transaction, 'reads') instanceof Map)) {
+        throw refused('transaction', transaction, 'that of `transact`');
+      }
       transaction.reads.set(id, row(id)?.revision ?? 0);
       return look(id);
     },

@@ -44,6 +44,7 @@ import {
   checkOptions,
   clock as aClock,
   fullTopic,
+  isObject,
   ledger as aLedger,
   name,
   payloads as somePayloads,
@@ -206,6 +207,7 @@ export function schedules<Transaction extends object>(
   };
 
   const reserve = async (transaction: Transaction, key: string): Promise<Slot> => {
+    isObject('transaction', transaction);
     const ref = refOf(key);
     const id = entryId(ref);
     const { entry: found, nowMs } = await ledger.readIn(transaction, id);

@@ -13,7 +13,16 @@ import { PermanentError, TransientError } from '../errors.ts';
 import { byteLength, checkOutgoing, LIMITS, type OutgoingMessage } from '../message.ts';
 import type { Publisher } from '../publish/publisher.ts';
 import type { CounterStore, NumberRange } from './counter-store.ts';
-import { anyText, callable, checkOptions, port, whole } from '../options.ts';
+import {
+  anything,
+  anyText,
+  callable,
+  checkOptions,
+  listOf,
+  port,
+  publisher as aPublisher,
+  whole,
+} from '../options.ts';
 
 export type SequencerOptions = Readonly<{
   /**
@@ -27,6 +36,7 @@ export type SequencerOptions = Readonly<{
 
 export type Numbered = Readonly<{ key: string; number: number; epoch: string }>;
 
+/** Each method rejects with ConfigError `INVALID_OPTION` for an argument that is not of its type, and takes no number. */
 export type Sequencer = Readonly<{
   /**
    * The next number of `key` (1 to 1,024 bytes). Rejects with TransientError: `SEQUENCE_CONTENTION` (nothing was
@@ -89,6 +99,7 @@ export function sequencer(counters: CounterStore, options: SequencerOptions = {}
     messages: readonly OutgoingMessage[],
   ): Promise<readonly OutgoingMessage[]> => {
     checkSequenceKey(key);
+    someMessages('messages', messages);
     // Refused before a number is taken: a message that no topic or consumer takes would leave a gap.
     const longest = { key, number: Number.MAX_SAFE_INTEGER, epoch: newId() };
     for (const message of messages) {
@@ -111,8 +122,12 @@ export function sequencer(counters: CounterStore, options: SequencerOptions = {}
     next: (key) => reserve(key, 1),
     number,
     numberBatch,
-    publish: async (publisher, key, message) => publisher.publish(await number(key, message)),
+    async publish(publisher, key, message) {
+      aPublisher('publisher', publisher);
+      return publisher.publish(await number(key, message));
+    },
     async publishBatch(publisher, key, messages) {
+      aPublisher('publisher', publisher);
       const numbered = await numberBatch(key, messages);
       const answers = await Promise.allSettled(numbered.map((message) => publisher.publish(message)));
       return answers.map((answer) => {
@@ -122,6 +137,9 @@ export function sequencer(counters: CounterStore, options: SequencerOptions = {}
     },
   };
 }
+
+/** Each message is checked as one that a topic takes. */
+const someMessages = listOf(anything, 'a list of messages');
 
 /** The request keeps its ID over the attempts, so one that was applied gives its numbers instead of new ones. */
 async function takeRange(
