@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { contextFor } from './context.ts';
 import { memoryInbox } from './dedup/inbox-memory.ts';
 import { jobs } from './jobs/jobs.ts';
 import { memoryJobs } from './jobs/memory.ts';
@@ -16,8 +17,12 @@ import { relay } from './outbox/relay.ts';
 import { outboxSender } from './outbox/sender.ts';
 import { sagas } from './sagas/sagas.ts';
 import { memorySagas } from './sagas/memory.ts';
+import { memoryTraces } from './sagas/memory-traces.ts';
+import { sweepSagas } from './sagas/sweep.ts';
+import { sagaTraces } from './sagas/traces.ts';
 import { memoryLedger } from './schedules/memory.ts';
 import { schedules } from './schedules/schedules.ts';
+import { sweepSchedules } from './schedules/sweep.ts';
 import { memoryCounters } from './sequence/memory.ts';
 import { sequencer } from './sequence/sequencer.ts';
 import { memoryTasks } from './tasks/memory.ts';
@@ -89,6 +94,9 @@ const inJobs: Method = async (first, list) =>
 
 const plans = schedules(ledger, queue, { clock, topic, consumer: 'c', source: 's' });
 const work = jobs(jobStore, { clock });
+const streams = orderedDelivery(memoryStreams({ clock }), { clock });
+const sagaStore = memorySagas(memoryInbox({ clock }), { clock });
+const context: Argument = [contextFor(clock, { consumer: 'c' })];
 const sender = relay(store, publisher, { clock });
 const stream: Argument = [{ consumer: 'c', source: 's', key: 'k' }];
 const ref: Argument = [{ key: 'k', epoch: 'e' }];
@@ -126,7 +134,7 @@ const MADE: Readonly<Record<string, Made>> = {
     methods: { republish: [text, [{ from: 1, to: 2 }]] },
   },
   orderedDelivery: {
-    object: orderedDelivery(memoryStreams({ clock }), { clock }),
+    object: streams,
     methods: {
       inspect: [stream],
       list: [text, options],
@@ -164,7 +172,7 @@ const MADE: Readonly<Record<string, Made>> = {
     },
   },
   sagas: {
-    object: sagas(memorySagas(memoryInbox({ clock }), { clock }), { consumer: 'c', topic, publisher, clock }),
+    object: sagas(sagaStore, { consumer: 'c', topic, publisher, clock }),
     methods: {
       inspect: [text, text],
       list: [options],
@@ -187,6 +195,24 @@ const MADE: Readonly<Record<string, Made>> = {
       health: [options],
     },
     without: ['tidy'],
+  },
+  'what answers a sweep': {
+    object: {
+      sagas: sweepSagas(sagaStore, publisher, { topic, clock }),
+      schedules: sweepSchedules(ledger, queue, { clock }),
+      streams: streams.sweep(async () => ack()),
+      wake: streams.wake(async () => ack()),
+    },
+    methods: {
+      sagas: [context],
+      schedules: [context],
+      streams: [context],
+      wake: [[{ source: 's', key: 'k' }], context],
+    },
+  },
+  sagaTraces: {
+    object: sagaTraces(memoryTraces(memoryInbox({ clock }), { clock })),
+    methods: { of: [text], open: [[{ olderThan: '1h' }]] },
   },
   outboxSender: {
     object: outboxSender(store, (own) => store.transact(own)),

@@ -207,6 +207,8 @@ export const port =
 
 export const clock = port(['now', 'monotonic', 'after'], 'a clock, for example systemClock()');
 export const log = port(['info', 'warn', 'error'], 'a log, for example jsonLog(console.log)');
+/** Of a sweep or a wake-up: what `contextFor` makes. */
+export const sweepContext = holding({ consumer: text, deadline: number, signal, log });
 export const publisher = port(['publish'], 'a publisher, for example pubsubPublisher(pubsub)');
 export const taskQueue = port(['create'], 'a task queue, for example cloudTasksQueue(client, options)');
 export const payloads = port(

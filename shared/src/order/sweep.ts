@@ -12,6 +12,7 @@ import type { Handler } from '../handler.ts';
 import type { Sweep } from '../sweep.ts';
 import { ATTR, gauge, isMeasured } from '../telemetry/instruments.ts';
 import { closeGap, closesGaps } from './gaps.ts';
+import { sweepContext } from '../options.ts';
 import type { StreamPolicy } from './options.ts';
 import { logFieldsOf } from './report.ts';
 import type { ListedStream, StreamAdmin, StreamQuery } from './stream-store.ts';
@@ -41,6 +42,7 @@ export function streamSweep(policy: StreamPolicy, visit: VisitStream): (next: Ha
   const waiting = pagesInTurn(policy.store, { state: 'waiting', forMs: policy.gapTimeoutMs });
   const due = pagesInTurn(policy.store, { state: 'due' });
   return (next) => async (context) => {
+    sweepContext('context', context);
     const total = { due: 0, done: 0, failed: 0, isWhole: true, drained: 0, repaired: 0, skipped: 0 };
     const isOver = (): boolean => policy.clock.monotonic() >= context.deadline || context.signal.aborted;
     const each = (work: (stream: Readable) => Promise<void>) => async (stream: ListedStream) => {

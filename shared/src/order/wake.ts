@@ -12,10 +12,13 @@ import type { Handler } from '../handler.ts';
 import {
   checkOptions,
   clock as aClock,
+  holding,
   log as aLog,
   name,
   required,
+  sweepContext,
   taskQueue as aQueue,
+  text,
 } from '../options.ts';
 import type { TaskQueue } from '../tasks/task-queue.ts';
 import { PermanentError, textOf } from '../errors.ts';
@@ -41,11 +44,12 @@ export type Woken = Readonly<{
   skipped: number;
 }>;
 
+type WokenStream = Readonly<{ source?: string; key: string }>;
+/** `readWake` answers its consumer, too. */
+const aStream = holding({ key: text });
+
 /** Which stream of the context's consumer; `source` is ignored, and may be absent, with `streamScope: 'consumer'`. */
-export type StreamWake = (
-  stream: Readonly<{ source?: string; key: string }>,
-  context: VisitContext,
-) => Promise<Woken>;
+export type StreamWake = (stream: WokenStream, context: VisitContext) => Promise<Woken>;
 
 /** The caller has a clock of its own: what is due so soon is waited for, and for the rest another call is asked. */
 const EARLY_MS = 5_000;
@@ -53,33 +57,35 @@ const EARLY_MS = 5_000;
 /** It ends by the context's deadline. Rejects with `STORE_UNAVAILABLE` or `UNREADABLE_STATE` when nothing is known. */
 export function streamWake(policy: StreamPolicy, visit: VisitStream): (next: Handler) => StreamWake {
   const { store, clock } = policy;
-  return (next) =>
-    async ({ source = '', key }, context) => {
-      const ref = streamRef(policy, context.consumer, source, key);
-      let total = { drained: 0, repaired: 0, skipped: 0 };
-      let [hasWaited, hasClosed] = [false, !closesGaps(policy)];
-      while (true) {
-        const { state, nowMs } = await store.read(ref);
-        if (state === undefined) return { kind: 'unknown', ...total };
-        if (!hasClosed) {
-          total = { ...total, ...(await closeGap(policy, ref, state, nowMs, context)) };
-          hasClosed = true;
-          if (total.skipped > 0) continue;
-        }
-        const dueAt = dueTime(state, nowMs);
-        if (dueAt === undefined) return { kind: 'left', ...total };
-        if (dueAt <= nowMs) {
-          const { taken, drained } = await visit(ref, context, next);
-          return { ...total, kind: taken ? 'taken' : 'left', drained };
-        }
-        if (hasWaited || dueAt - nowMs > EARLY_MS || context.signal.aborted) {
-          await requestWake(policy, context, ref, dueAt);
-          return { kind: 'left', ...total };
-        }
-        hasWaited = true;
-        await sleep(clock, dueAt - nowMs, context.signal);
+  return (next) => async (stream, context) => {
+    aStream('stream', stream);
+    sweepContext('context', context);
+    const { source = '', key } = stream;
+    const ref = streamRef(policy, context.consumer, source, key);
+    let total = { drained: 0, repaired: 0, skipped: 0 };
+    let [hasWaited, hasClosed] = [false, !closesGaps(policy)];
+    while (true) {
+      const { state, nowMs } = await store.read(ref);
+      if (state === undefined) return { kind: 'unknown', ...total };
+      if (!hasClosed) {
+        total = { ...total, ...(await closeGap(policy, ref, state, nowMs, context)) };
+        hasClosed = true;
+        if (total.skipped > 0) continue;
       }
-    };
+      const dueAt = dueTime(state, nowMs);
+      if (dueAt === undefined) return { kind: 'left', ...total };
+      if (dueAt <= nowMs) {
+        const { taken, drained } = await visit(ref, context, next);
+        return { ...total, kind: taken ? 'taken' : 'left', drained };
+      }
+      if (hasWaited || dueAt - nowMs > EARLY_MS || context.signal.aborted) {
+        await requestWake(policy, context, ref, dueAt);
+        return { kind: 'left', ...total };
+      }
+      hasWaited = true;
+      await sleep(clock, dueAt - nowMs, context.signal);
+    }
+  };
 }
 
 /** Undefined: nothing is to be done, or the process that has the stream asks for the next visit by itself. */

@@ -9,7 +9,15 @@ import { randomUUID } from 'node:crypto';
 import { type Clock, systemClock } from '../clock.ts';
 import { codeOf, textOf } from '../errors.ts';
 import { identifierHash } from '../hash.ts';
-import { checkOptions, clock as aClock, port, publisher as aPublisher, required, text } from '../options.ts';
+import {
+  checkOptions,
+  clock as aClock,
+  port,
+  publisher as aPublisher,
+  required,
+  sweepContext,
+  text,
+} from '../options.ts';
 import type { Publisher } from '../publish/publisher.ts';
 import type { Sweep, Tally } from '../sweep.ts';
 import { SWEEP_GRACE_MS } from './decide.ts';
@@ -47,6 +55,7 @@ export function sweepSagas(
   const { topic, clock = systemClock() } = options;
 
   return async (context) => {
+    sweepContext('context', context);
     const total: Tally = { due: 0, done: 0, failed: 0, isWhole: true };
     const { consumer, deadline, signal, log } = context;
     const isOver = (): boolean => clock.monotonic() >= deadline || signal.aborted;

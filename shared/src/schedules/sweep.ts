@@ -17,7 +17,13 @@ import { markRefusedKept, markScheduled, markTried, recover } from './decide.ts'
 import { enqueue } from './enqueue.ts';
 import type { Entry } from './entry.ts';
 import type { DueEntry, Ledger } from './ledger.ts';
-import { checkOptions, clock as aClock, ledger as aLedger, taskQueue as aQueue } from '../options.ts';
+import {
+  checkOptions,
+  clock as aClock,
+  ledger as aLedger,
+  sweepContext,
+  taskQueue as aQueue,
+} from '../options.ts';
 
 /** `due`: entries that were past their grace. `done`: those that have a task now. */
 export type ScheduleSweep = Sweep<{
@@ -120,6 +126,7 @@ export function sweepSchedules(
   };
 
   return async (context) => {
+    sweepContext('context', context);
     const total: Total = { due: 0, done: 0, failed: 0, isWhole: false, refused: 0 };
     const isOver = (): boolean => clock.monotonic() >= context.deadline || context.signal.aborted;
     /** How far each shard was read; those that were read to their end are not in it. */
