@@ -150,7 +150,7 @@ test('a command line is refused by the name of what is wrong', () => {
     [['streams', 'list', 'k'], /accepted: streams list/],
     [['streams', 'inspect', 'k'], /--source is not given; accepted: .* or --scope consumer/],
     [['streams', 'inspect', 'k', '--scope', 'topic'], /--scope is "topic"; accepted: source, consumer/],
-    [['orders', 'list'], /the command is "orders"; accepted: streams, sagas, outbox/],
+    [['orders', 'list'], /the command is "orders"; accepted: streams, sagas, jobs, outbox/],
     [['streams', 'inspect'], /accepted: streams inspect KEY/],
     [['streams', 'inspect', ''], /accepted: streams inspect KEY/],
     [['streams', 'skip', 'k', '0'], /NUMBER is "0"/],

@@ -32,7 +32,7 @@ const SWEEP_EVERY_MS = 2_000;
 /** The acknowledgement deadline of 10 s is 5 s here: longer than the lease of 2 s and the sweep behind it. */
 const SPEED = 2;
 /** A process starts its killers one at a time, and each death costs a lease, a sweep and the start of a process. */
-const LIMIT_MS = Math.max(240_000, STREAMS * 75_000);
+const LIMIT_MS = Math.max(240_000, STREAMS * 150_000);
 const SUBSCRIPTION = 'projects/demo-project/subscriptions/orders';
 const MODULE = new URL('./pubsub-killer.ts', import.meta.url);
 
@@ -48,7 +48,10 @@ for (const native of [false, true]) {
       if (key.startsWith(KILLER)) {
         assert.deepEqual([stream?.status, stream?.last], ['blocked', NUMBER - 1], key);
         assert.equal(stream?.held, MESSAGES - NUMBER + 1, `${key} holds its poison and what follows it`);
-        assert.equal(stream?.attempts, MAX_ATTEMPTS, `attempts of ${key}`);
+        // One that died while it was about to block the stream is counted, too.
+        const attempts = stream?.attempts ?? 0;
+        const isCounted = STREAMS === 1 ? attempts === MAX_ATTEMPTS : attempts >= MAX_ATTEMPTS;
+        assert.ok(isCounted, `${attempts} attempts of ${key}`);
         // The death of a process counts for each stream whose lease it held, also where another killer was faster.
         const started = numbers.filter((number) => number === NUMBER).length;
         const fewest = STREAMS === 1 ? MAX_ATTEMPTS : 1;
